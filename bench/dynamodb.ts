@@ -1,21 +1,22 @@
 /*
  * The DynamoDB backend against the floor, which is one raw conditional UpdateItem, against
- * rate-limiter-flexible and against the original in Python: `npm run bench:dynamodb`, or with `--
- * --quick` to see that it works. One engine, one run; contestants take turns round by round, and
- * what is printed are medians. CPU is all of the client process, user and system; the engine's is
- * not in it. A goal that is missed is printed as MISSED and is no failure of the benchmark.
- * docs/benchmarks.md tells how to read it.
+ * rate-limiter-flexible and against the original in Python: `npm run bench:dynamodb`. After `--`
+ * come `--quick` to see that it works, `--only many,children` to run a part, `--against floor` to
+ * leave the other contestants out, and `--on lean` to leave out a transport. One engine, one run;
+ * contestants take turns round by round, and what is printed are medians. CPU is all of the client
+ * process, user and system; the engine's is not in it. A goal that is missed is printed as MISSED
+ * and is no failure of the benchmark. docs/benchmarks.md tells how to read it.
  */
 import { availableParallelism } from "node:os";
-import type { RepositoryStatistics } from "zae-limiter";
-import type { Bill } from "./dynamodb/bill.ts";
+import { printArrivals } from "./dynamodb/arrivals/arrivals.ts";
 import { cases, type Case } from "./dynamodb/cases.ts";
-import type { Contestant, ContestantId } from "./dynamodb/contestant.ts";
-import { openField } from "./dynamodb/contestants.ts";
+import { compare } from "./dynamodb/comparison.ts";
+import { openField } from "./dynamodb/contestants/field.ts";
 import { startEngine } from "./dynamodb/engine.ts";
-import { perCpuSecond, printGoals, type Results } from "./dynamodb/goals.ts";
+import { printGoals, type Results } from "./dynamodb/goals.ts";
+import { printLatencies } from "./dynamodb/latency.ts";
 import { printProcesses } from "./dynamodb/processes.ts";
-import { interleave, median, printTable, whole, type Measured } from "./harness.ts";
+import { readSelection, type Selection } from "./dynamodb/selection.ts";
 
 /**
  * A few thousand operations a second take seconds to be compiled well, which costs as much CPU as
@@ -24,7 +25,7 @@ import { interleave, median, printTable, whole, type Measured } from "./harness.
  */
 const WARM_UP_MS = 3000;
 
-const quick = process.argv.includes("--quick");
+const { quick, parts, against, on } = selectionOrExit();
 const pace = quick
   ? { rounds: 1, turnMs: 10, warmUp: 16 }
   : { rounds: 7, turnMs: 500, warmUp: 256, warmUpMs: WARM_UP_MS };
@@ -35,16 +36,21 @@ const pace = quick
 const FIRST_WARM_UP = quick ? 16 : 1500;
 
 /** Operations whose bill is looked at: every key of most cases, several times. */
-const BILLED = quick ? 64 : 512;
+const BILLED = quick ? 32 : 512;
+
+const SIZES = quick
+  ? { calls: 16, manyEntities: 16, fewEntities: 2 }
+  : { calls: 64, manyEntities: 1000, fewEntities: 8 };
 
 /** Somebody who does not answer must not keep the benchmark up for ever. */
-const WATCHDOG_MS = quick ? 120_000 : 1_200_000;
+const WATCHDOG_MS = quick ? 120_000 : 1_800_000;
 
 /** What the tables do not say by themselves. */
 const LEGEND = `An acquire takes two limits and commits. The floor takes one token with one conditional UpdateItem; for a child of a parent two at the
 same time. rate-limiter-flexible takes one limit, two as a union, and a child and its parent in two calls. The original runs in a Python process
 of its own, without its aggregator: its write counter is set back every 500 acquires, while the clocks stand still, so that its fast path is
-what is measured. Refusals: ours and the original remember them for 1 s; the peer only in the row that says so.
+what is measured. Refusals: ours and the original remember them for 1 s; the peer only in the row that says so. "Sharing off" is ours with a
+request for every write.
 `;
 
 // It says once per process that it will want a newer Node, which is nobody's concern here; child
@@ -60,92 +66,57 @@ for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => 
 
 const engine = await startEngine();
 try {
-  const field = await openField(engine.endpointUrl, { mayInstall: !quick });
-  try {
-    console.log(
-      `Node ${process.versions.node}, ${availableParallelism()} cores, ${quick ? "a quick run: it shows that the benchmark works, and its numbers say nothing" : "full run"}\n`,
-    );
-    console.log(LEGEND);
-    for (const reason of field.absent) console.log(`!!! SKIPPED !!! ${reason}\n`);
-    const results: { [id in Case["id"]]?: ReadonlyMap<ContestantId, Measured> } = {};
-    for (const race of cases({ manyEntities: quick ? 64 : 1000 }))
-      results[race.id] = await compare(race, field.contestants);
-    printGoals(results satisfies Results);
-  } finally {
-    await field.close();
-  }
-  await printProcesses(
-    engine.endpointUrl,
-    quick
-      ? { processes: [2], seconds: 0.2, warmUpSeconds: 0.1, rounds: 1 }
-      : { processes: [2, 8], seconds: 3, warmUpSeconds: 1, rounds: 2 },
+  console.log(
+    `Node ${process.versions.node}, ${availableParallelism()} cores, ${quick ? "a quick run: it shows that the benchmark works, and its numbers say nothing" : "full run"}\n`,
   );
+  const races = cases(SIZES).filter(({ id }) => parts.has(id));
+  if (races.length > 0 || parts.has("alone")) await runField(races);
+  if (parts.has("arrivals"))
+    await printArrivals(
+      engine.endpointUrl,
+      quick
+        ? { entities: 16, perSecond: [500], seconds: 0.05, rounds: 1 }
+        : { entities: 1000, perSecond: [200, 1000, 3000], seconds: 0.7, rounds: 5 },
+    );
+  if (parts.has("processes"))
+    await printProcesses(
+      engine.endpointUrl,
+      quick
+        ? { processes: [2], seconds: 0.2, warmUpSeconds: 0.1, rounds: 1 }
+        : { processes: [2, 8], seconds: 3, warmUpSeconds: 1, rounds: 2 },
+    );
 } finally {
   await engine.stop();
 }
 
-async function compare(
-  race: Case,
-  contestants: readonly Contestant[],
-): Promise<ReadonlyMap<ContestantId, Measured>> {
-  const entered = [];
-  for (const contestant of contestants) {
-    const entry = await contestant.enter(race);
-    if (entry !== undefined) entered.push({ id: contestant.id, name: contestant.name, entry });
-  }
-  const measured = await interleave(
-    entered.map(({ name, entry }) => ({
-      name,
-      run: async (operations: number) => entry.run(operations),
-    })),
-    race.id === "sequential" ? { ...pace, warmUp: FIRST_WARM_UP } : pace,
-  );
-  const bills: Bill[] = [];
-  for (const { entry } of entered) {
-    // What was read from the configuration is believed for a minute on all sides; reading it again
-    // is no part of a call's bill.
-    await entry.run(BILLED);
-    bills.push(await entry.bill(BILLED));
-  }
-  printCase(race, measured, bills);
-  return new Map(entered.map(({ id }, index) => [id, measured[index]!]));
-}
-
-function printCase({ title }: Case, measured: readonly Measured[], bills: readonly Bill[]): void {
-  printTable(
-    [title, "acquires/s", "CPU µs each", "per CPU second", "requests", "write units", "read units"],
-    measured.map((result, index) => {
-      const { requests, writeUnits, readUnits } = bills[index]!;
-      const { name, wallNs, cpuNs } = result;
-      const each = [requests, writeUnits, readUnits].map((count) =>
-        (count / BILLED).toFixed(count === 0 || count >= BILLED ? 2 : 3),
+/** Everybody on the engine, in one case after another. */
+async function runField(races: readonly Case[]): Promise<void> {
+  const field = await openField(engine.endpointUrl, { against, on, mayInstall: !quick });
+  try {
+    console.log(LEGEND);
+    for (const reason of field.absent) console.log(`!!! SKIPPED !!! ${reason}\n`);
+    const results: { -readonly [id in keyof Results]: Results[id] } = {};
+    for (const [index, race] of races.entries())
+      results[race.id] = await compare(race, field.contestants, {
+        pace: index === 0 ? { ...pace, warmUp: FIRST_WARM_UP } : pace,
+        billed: BILLED,
+      });
+    printGoals(results, on);
+    if (parts.has("alone"))
+      await printLatencies(
+        field.contestants,
+        quick ? { warmUp: 16, calls: 16 } : { warmUp: 3000, calls: 1000 },
       );
-      return [
-        name,
-        whole(1e9 / median(wallNs)),
-        (median(cpuNs) / 1000).toFixed(1),
-        perCpuSecond(result),
-        ...each,
-      ];
-    }),
-  );
-  const counted = bills.flatMap(({ statistics }, index) =>
-    statistics === undefined ? [] : [{ name: measured[index]!.name, statistics }],
-  );
-  for (const { name, statistics } of counted)
-    console.log(`  ${name}, ${BILLED} calls: ${described(statistics)}`);
-  console.log("");
+  } finally {
+    await field.close();
+  }
 }
 
-function described({
-  batches,
-  batchedOperations,
-  refusalsFromMemory,
-  writes,
-  failedConditions,
-  splits,
-}: RepositoryStatistics): string {
-  const size = batches === 0 ? "" : ` of ${(batchedOperations / batches).toFixed(1)}`;
-  const counts = `${writes} writes, ${failedConditions} failed conditions, ${batches} batches${size} (${batchedOperations} operations)`;
-  return `${counts}, ${refusalsFromMemory} refusals from memory, ${splits} splits`;
+function selectionOrExit(): Selection {
+  try {
+    return readSelection(process.argv.slice(2));
+  } catch (error) {
+    console.error((error as Error).message);
+    return process.exit(1);
+  }
 }

@@ -69,7 +69,6 @@ export async function interleave(
   for (let round = 0; round < pace.rounds; round += 1) {
     for (let turn = 0; turn < entries.length; turn += 1) {
       const { contestant, operations, wallNs, cpuNs } = entries[(round + turn) % entries.length]!;
-      globalThis.gc?.();
       const cost = await timed(() => contestant.run(operations));
       wallNs.push(cost.wallNs / operations);
       cpuNs.push(cost.cpuNs / operations);
@@ -92,6 +91,11 @@ export async function timed(work: () => Promise<Cost | void>): Promise<Cost> {
 /** How many times as fast the first is as the second. */
 export function speedup(ours: Measured, theirs: Measured): number {
   return median(ours.wallNs.map((wallNs, round) => theirs.wallNs[round]! / wallNs));
+}
+
+/** How many times the CPU of the second the first needs. */
+export function cpuRatio(first: Measured, second: Measured): number {
+  return median(first.cpuNs.map((cpuNs, round) => cpuNs / second.cpuNs[round]!));
 }
 
 /** The middle value; the mean of the two middle ones when the count is even. */
@@ -147,7 +151,8 @@ export function whole(value: number): string {
   return Math.round(value).toLocaleString("en-GB");
 }
 
-function judged(ratio: number, goal: Verdict["goal"]): readonly [string, string, string] {
+/** The goal, the measured ratio and the verdict, as cells of a table. */
+export function judged(ratio: number, goal: Verdict["goal"]): readonly [string, string, string] {
   const measured = ratio.toFixed(2);
   if (goal === undefined) return ["none", measured, "–"];
   if ("atLeast" in goal)

@@ -1,5 +1,5 @@
 import { RateLimiterMemory, RateLimiterUnion } from "rate-limiter-flexible";
-import { Limit, RateLimiter } from "zae-limiter";
+import { Limit, RateLimiter, type Amounts } from "zae-limiter";
 import { MemoryRepository } from "zae-limiter/memory";
 
 /**
@@ -20,35 +20,76 @@ const WINDOW_SECONDS = 3600;
  */
 const SLOWLY = { capacity: NEVER_REACHED, refillAmount: 1, refillPeriodSeconds: WINDOW_SECONDS };
 
-/**
- * Every contestant by the name that the tables use: ours with and without usage, the peer with one
- * limit and with two.
- */
-export const CONTESTANTS: Readonly<Record<string, () => Run | Promise<Run>>> = {
-  "zae-limiter, two limits, usage on": () => twoLimits({ recordUsage: true }),
-  "zae-limiter, two limits, usage off": () => twoLimits({ recordUsage: false }),
+/** Every contestant by the name that the tables use. */
+export const CONTESTANTS = {
+  "a pair of awaited promises": promises,
+  "zae-limiter, one limit, usage on": () => ours(oneOfRpm, { recordUsage: true }),
+  "zae-limiter, one limit, usage off": () => ours(oneOfRpm, { recordUsage: false }),
+  "zae-limiter, two limits, usage on": () => ours(oneOfEach, { recordUsage: true }),
+  "zae-limiter, two limits, usage off": () => ours(oneOfEach, { recordUsage: false }),
   "rate-limiter-flexible, one limit": peerSingle,
   "rate-limiter-flexible, union of two": peerUnion,
-};
+} as const satisfies Readonly<Record<string, () => Run | Promise<Run>>>;
+
+/** The name of a contestant. */
+export type ContestantName = keyof typeof CONTESTANTS;
 
 /** The keys that every contestant is asked for. */
 export function keyAt(index: number): string {
   return `customer-${index}`;
 }
 
-async function twoLimits(options: { readonly recordUsage: boolean }): Promise<Run> {
+/**
+ * The floor: a caller that awaits a promise for its lease and one for the end of it gets no further
+ * down, whatever is done in between. Nothing is here.
+ */
+function promises(): Run {
+  return async (operations, next) => {
+    for (let count = 0; count < operations; count += 1) {
+      const lease = await taken({ entityId: next(), resource: "gpt-4", consume: oneOfRpm() });
+      await lease.commit();
+    }
+  };
+}
+
+async function taken(request: object): Promise<Taken> {
+  return new Taken(request);
+}
+
+class Taken {
+  readonly request: object;
+
+  constructor(request: object) {
+    this.request = request;
+  }
+
+  async commit(): Promise<void> {}
+}
+
+// Functions, because a call has amounts of its own.
+function oneOfRpm(): Amounts {
+  return { rpm: 1 };
+}
+
+function oneOfEach(): Amounts {
+  return { rpm: 1, tpm: 1 };
+}
+
+async function ours(
+  amounts: () => Amounts,
+  options: { readonly recordUsage: boolean },
+): Promise<Run> {
   const repository = new MemoryRepository(options);
-  await repository.setSystemDefaults([
-    Limit.custom({ name: "rpm", ...SLOWLY }),
-    Limit.custom({ name: "tpm", ...SLOWLY }),
-  ]);
+  await repository.setSystemDefaults(
+    Object.keys(amounts()).map((name) => Limit.custom({ name, ...SLOWLY })),
+  );
   const limiter = new RateLimiter({ repository });
   return async (operations, next) => {
     for (let count = 0; count < operations; count += 1) {
       const lease = await limiter.acquire({
         entityId: next(),
         resource: "gpt-4",
-        consume: { rpm: 1, tpm: 1 },
+        consume: amounts(),
       });
       await lease.commit();
     }

@@ -1,111 +1,119 @@
 /*
  * The memory backend against rate-limiter-flexible's: `npm run bench`, or `npm run bench --
- * --quick` to see that it works. One operation of ours is acquire and commit of two limits; one of
- * the peer's is a consume of one limit, or of a union of two.
+ * --quick` to see that it works. One operation of ours is acquire and commit; one of the peer's is
+ * a consume. One limit is compared with one limit, two with a union of two.
  */
-import { execFileSync } from "node:child_process";
+import { execFileSync, fork } from "node:child_process";
+import { once } from "node:events";
 import { fileURLToPath } from "node:url";
 import type { HeapPerKey } from "./heap-per-key.ts";
 import {
+  cpuRatio,
   interleave,
   median,
   printCosts,
   printTable,
   printVerdicts,
-  speedup,
   whole,
   type Contestant,
+  type Cost,
+  type Measured,
   type Verdict,
 } from "./harness.ts";
-import { CONTESTANTS, keyAt } from "./memory-contestants.ts";
+import { CONTESTANTS, type ContestantName } from "./memory-contestants.ts";
 
 // A quick run shows that the benchmark works; it ends before the code is warm, so its numbers say
 // nothing.
 const quick = process.argv.includes("--quick");
 const MANY_KEYS = quick ? 1000 : 100_000;
-const pace = quick ? { rounds: 1, turnMs: 20 } : { rounds: 11, turnMs: 150 };
+const pace = quick ? { rounds: 1, turnMs: 20 } : { rounds: 11, turnMs: 150, warmUpMs: 500 };
 if (quick)
   console.log("A quick run: it shows that the benchmark works, and its numbers say nothing.\n");
 
 const verdicts: Verdict[] = [];
 for (const keys of [1, MANY_KEYS]) {
   const title = keys === 1 ? "1 key" : `${whole(keys)} keys`;
-  const measured = await interleave(await contestantsOver(keys), pace);
+  const contestants = contestantsOver(keys);
+  const measured = await interleave(contestants, pace);
+  for (const contestant of contestants) contestant.end();
   printCosts(title, measured);
-  const [usageOn, usageOff, single, union] = measured;
-  for (const [what, ours] of [
-    [`${title}, usage on`, usageOn!],
-    [`${title}, usage off`, usageOff!],
-  ] as const) {
-    for (const [peer, theirs, atLeast] of [
-      ["one limit", single!, 1],
-      ["union of two", union!, 3],
-    ] as const) {
-      verdicts.push({
-        what: `speed, ${what}, against ${peer}`,
-        ratio: speedup(ours, theirs),
-        goal: { atLeast },
-        cpuNs: [median(ours.cpuNs), median(theirs.cpuNs)],
-      });
-    }
+  const named = (name: ContestantName): Measured => measured.find((one) => one.name === name)!;
+  for (const usage of ["usage on", "usage off"] as const) {
+    const one = named(`zae-limiter, one limit, ${usage}`);
+    const two = named(`zae-limiter, two limits, ${usage}`);
+    const single = named("rate-limiter-flexible, one limit");
+    const union = named("rate-limiter-flexible, union of two");
+    verdicts.push(
+      compared(`${title}, ${usage}: one limit against one limit`, one, single, { atLeast: 1 }),
+      compared(`${title}, ${usage}: two limits against a union`, two, union, { atLeast: 3 }),
+      // What a limiter can save at most; it is there to be seen.
+      compared(
+        `${title}, ${usage}: one limit against a pair of promises`,
+        one,
+        named("a pair of awaited promises"),
+      ),
+    );
   }
 }
 
-const [heapOn, heapOff, heapSingle, heapUnion] = Object.keys(CONTESTANTS).map(heapPerKey);
+const heap = (Object.keys(CONTESTANTS) as ContestantName[])
+  .filter((name) => name !== "a pair of awaited promises")
+  .map(heapPerKey);
 printTable(
   [`Heap, ${whole(MANY_KEYS)} keys`, "bytes/key"],
-  [heapOn!, heapOff!, heapSingle!, heapUnion!].map(({ name, bytes }) => [name, whole(bytes)]),
+  heap.map(({ name, bytes }) => [name, whole(bytes)]),
 );
+const heapOf = (name: ContestantName): HeapPerKey => heap.find((one) => one.name === name)!;
+const heapSingle = heapOf("rate-limiter-flexible, one limit");
 for (const [what, ours] of [
-  ["bucket alone (usage off)", heapOff!],
-  ["bucket and usage", heapOn!],
+  ["two limits, bucket alone (usage off)", heapOf("zae-limiter, two limits, usage off")],
+  ["two limits, bucket and usage", heapOf("zae-limiter, two limits, usage on")],
 ] as const) {
   verdicts.push({
     what: `heap per key, ${what}, against one limit`,
-    ratio: ours.bytes / heapSingle!.bytes,
+    ratio: ours.bytes / heapSingle.bytes,
     // The goal is for the bucket alone; the line with usage is there to be seen.
-    goal: ours === heapOff ? { atMost: 0.5 } : undefined,
-    cpuNs: [ours.cpuNs, heapSingle!.cpuNs],
+    goal: what.includes("usage off") ? { atMost: 0.5 } : undefined,
+    cpuNs: [ours.cpuNs, heapSingle.cpuNs],
   });
 }
 
 printVerdicts("Ours against rate-limiter-flexible", verdicts);
 
-/**
- * All contestants, each with its own state, over the same keys, which all exist before the first
- * round.
- */
-async function contestantsOver(keys: number): Promise<readonly Contestant[]> {
-  const list = Array.from({ length: keys }, (_, index) => keyAt(index));
-  const all: Contestant[] = [];
-  for (const [name, open] of Object.entries(CONTESTANTS)) {
-    const run = await open();
-    const next = scattered(list);
-    await run(keys, next);
-    all.push({ name, run: (operations) => run(operations, next) });
-  }
-  return all;
-}
-
-/**
- * Answers the keys in a scattered order, as callers come: neither side may profit from neighbours
- * in memory.
- */
-function scattered(keys: readonly string[]): () => string {
-  // A prime that does not divide the number of keys visits each of them once per tour.
-  const STRIDE = 7919;
-  let at = 0;
-  return () => {
-    at = (at + STRIDE) % keys.length;
-    return keys[at]!;
+/** How many operations of ours a CPU second is enough for, by those of theirs. */
+function compared(
+  what: string,
+  ours: Measured,
+  theirs: Measured,
+  goal?: { readonly atLeast: number },
+): Verdict {
+  return {
+    what: `CPU, ${what}`,
+    ratio: cpuRatio(theirs, ours),
+    goal,
+    cpuNs: [median(ours.cpuNs), median(theirs.cpuNs)],
   };
 }
 
-/** Measured in a fresh process, where nothing else was ever on the heap. */
-function heapPerKey(name: string): HeapPerKey {
-  const script = fileURLToPath(new URL("heap-per-key.js", import.meta.url));
-  const answer = execFileSync(process.execPath, ["--expose-gc", script, name, String(MANY_KEYS)], {
-    encoding: "utf8",
+/** All contestants over the same keys, each in a process of its own; they still take turns. */
+function contestantsOver(keys: number): readonly (Contestant & { end(): void })[] {
+  return Object.keys(CONTESTANTS).map((name) => {
+    const worker = fork(script("memory-worker.js"), [name, String(keys)]);
+    const run = async (operations: number): Promise<Cost> => {
+      worker.send(operations);
+      const [cost] = (await once(worker, "message")) as [Cost];
+      return cost;
+    };
+    return { name, run, end: () => worker.disconnect() };
   });
-  return JSON.parse(answer) as HeapPerKey;
+}
+
+/** Measured in a fresh process, where nothing else was ever on the heap. */
+function heapPerKey(name: ContestantName): HeapPerKey {
+  const args = ["--expose-gc", script("heap-per-key.js"), name, String(MANY_KEYS)];
+  return JSON.parse(execFileSync(process.execPath, args, { encoding: "utf8" })) as HeapPerKey;
+}
+
+function script(name: string): string {
+  return fileURLToPath(new URL(name, import.meta.url));
 }

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { RateLimiterSQLite, RateLimiterUnion } from "rate-limiter-flexible";
-import { Limit, RateLimiter } from "zae-limiter";
+import { Limit, RateLimiter, type Amounts } from "zae-limiter";
 import { SqliteRepository, type SqliteDatabase } from "zae-limiter/sqlite";
 
 /** Does operations, this many at a time. */
@@ -25,7 +25,8 @@ const KEYS = Array.from({ length: 100 }, (_, index) => `customer-${index}`);
  * = NORMAL`.
  */
 export const CONTESTANTS: Readonly<Record<string, (path: string) => Promise<Opened>>> = {
-  "zae-limiter, two limits": ours,
+  "zae-limiter, one limit": (path) => ours(path, { rpm: 1 }),
+  "zae-limiter, two limits": (path) => ours(path, { rpm: 1, tpm: 1 }),
   "rate-limiter-flexible, one limit": (path) => peer(path, ["rpm"]),
   "rate-limiter-flexible, union of two": (path) => peer(path, ["rpm", "tpm"]),
 };
@@ -39,20 +40,15 @@ export function temporaryFile(): { readonly path: string; remove(): void } {
   };
 }
 
-async function ours(path: string): Promise<Opened> {
+async function ours(path: string, amounts: Amounts): Promise<Opened> {
   const database = await openDatabase(path);
   const repository = await SqliteRepository.open(path, { database });
-  await repository.setSystemDefaults([
-    Limit.perMinute("rpm", NEVER_REACHED),
-    Limit.perMinute("tpm", NEVER_REACHED),
-  ]);
+  await repository.setSystemDefaults(
+    Object.keys(amounts).map((name) => Limit.perMinute(name, NEVER_REACHED)),
+  );
   const limiter = new RateLimiter({ repository });
   const run = concurrently(async (entityId) => {
-    const lease = await limiter.acquire({
-      entityId,
-      resource: "gpt-4",
-      consume: { rpm: 1, tpm: 1 },
-    });
+    const lease = await limiter.acquire({ entityId, resource: "gpt-4", consume: amounts });
     await lease.commit();
   });
   const close = async (): Promise<void> => {

@@ -3,9 +3,14 @@
  * another language included, works on the same keys in the same order.
  */
 
+import type { Part } from "./selection.ts";
+
 /** A load, as each contestant gets it. */
 export interface Case {
-  readonly id: "sequential" | "hot" | "many" | "children" | "refusals";
+  readonly id: Extract<
+    Part,
+    "sequential" | "hot" | "many" | "children" | "cascade" | "refusals" | "alone"
+  >;
   readonly title: string;
   /** Calls that are under way at any time. */
   readonly concurrency: number;
@@ -20,36 +25,49 @@ export interface Case {
 /** So large that nobody is ever refused; still exact for all sides. */
 export const NEVER_REACHED = 1_000_000_000;
 
-/** How many calls are under way in the concurrent cases. */
-const CALLS = 64;
+/** How large the cases are; a quick look reduces it. */
+export interface CaseSizes {
+  /** Calls that are under way in the concurrent cases. */
+  readonly calls: number;
+  readonly manyEntities: number;
+  /** Where one call comes after another. */
+  readonly fewEntities: number;
+}
 
-/** The loads of the comparison. `manyEntities` is the only size that a quick look reduces. */
-export function cases({ manyEntities }: { readonly manyEntities: number }): readonly Case[] {
+/** The loads of the comparison. */
+export function cases({ calls, manyEntities, fewEntities }: CaseSizes): readonly Case[] {
   return [
     {
       id: "sequential",
-      title: "one call after another, 8 entities",
+      title: `one call after another, ${fewEntities} entities`,
       concurrency: 1,
-      entityIds: named("calm", 8),
+      entityIds: named("calm", fewEntities),
     },
     {
       id: "hot",
-      title: `${CALLS} calls at once, one entity`,
-      concurrency: CALLS,
+      title: `${calls} calls at once, one entity`,
+      concurrency: calls,
       entityIds: ["hot"],
     },
     {
       id: "many",
-      title: `${CALLS} calls at once, ${manyEntities} entities`,
-      concurrency: CALLS,
+      title: `${calls} calls at once, ${manyEntities} entities`,
+      concurrency: calls,
       entityIds: named("one-of-many", manyEntities),
     },
     {
       id: "children",
-      title: `${CALLS} calls at once, ${CALLS} children of one parent`,
-      concurrency: CALLS,
-      entityIds: named("child", CALLS),
+      title: `${calls} calls at once, ${calls} children of one parent`,
+      concurrency: calls,
+      entityIds: named("child", calls),
       parentId: "parent",
+    },
+    {
+      id: "cascade",
+      title: `one call after another, ${fewEntities} children of one parent`,
+      concurrency: 1,
+      entityIds: named("calm-child", fewEntities),
+      parentId: "calm-parent",
     },
     {
       id: "refusals",
@@ -61,9 +79,21 @@ export function cases({ manyEntities }: { readonly manyEntities: number }): read
   ];
 }
 
+/** Calls that come one at a time, with idle time in between; each is always on the same entity. */
+export const LONE_CASES: readonly Case[] = [
+  { id: "alone", title: "a call that comes alone", concurrency: 1, entityIds: ["lonely"] },
+  {
+    id: "alone",
+    title: "a child of a parent, alone",
+    concurrency: 1,
+    entityIds: ["lonely-child"],
+    parentId: "lonely-parent",
+  },
+];
+
 /** Does operations on the entities of a case, as many at a time as the case says. */
 export function operate(
-  { entityIds, concurrency }: Case,
+  { entityIds, concurrency }: Pick<Case, "entityIds" | "concurrency">,
   operation: (entityId: string) => Promise<void>,
 ): Operate {
   return async (operations) => {

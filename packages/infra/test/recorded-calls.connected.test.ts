@@ -65,8 +65,12 @@ describeWithEngine("the calls of every method, by the role of its caller", (engi
     ]);
   });
 
-  it("a policy allows everything that its programs do", async () => {
+  it("a policy allows everything that its programs do, in shared requests too", async () => {
     expect(recorder.calls.length).toBeGreaterThan(80);
+    const shared = recorder.calls.filter(({ action }) => action === "dynamodb:PartiQLUpdate");
+    expect(new Set(shared.map(({ method }) => method))).toEqual(
+      new Set(["consume", "settle", "giveBack"]),
+    );
     expect(await missingRights(recorder.calls)).toEqual([]);
   });
 

@@ -1,10 +1,11 @@
 /*
  * The rights of requests that calls on different buckets share: batches of PartiQL updates. They
- * are made by hand here and executed by an engine, behind the policies and without them.
+ * are made by hand here, and by programs, and executed by an engine, behind the policies and
+ * without them.
  */
 import { Limit, RateLimiter, type Repository } from "zae-limiter";
 import { DynamoRepository, type DynamoTransport } from "zae-limiter/dynamodb";
-import { afterAll, beforeAll, expect, it } from "vitest";
+import { afterAll, beforeAll, expect, it, vi } from "vitest";
 import { describeWithEngine, freshTableName } from "../../limiter/test/support/engine.ts";
 import { openTransport } from "../../limiter/test/support/transports.ts";
 import { POLICY_KINDS } from "../src/policies/policy-document.ts";
@@ -104,6 +105,48 @@ describeWithEngine("a request that several calls share", (engine) => {
       expect(await marksOf(own)).not.toContain(`before ${kind}`);
     },
   );
+
+  it.each([
+    ["lacks its action", judgeBeforeSharing, false],
+    ["has it", judgeOf, true],
+  ] as const)("a program whose policy %s makes its calls", async (_, judgeFor, isShared) => {
+    const warned = vi.spyOn(process, "emitWarning").mockImplementation(() => {});
+    const proxy = await startEnforcingProxy(
+      engine().endpointUrl,
+      judgeFor("namespace-acquire", repository.namespaceId),
+    );
+    const bounded = await openTransport("lean", proxy);
+    const program = await DynamoRepository.open("tenant-a", {
+      stack: table,
+      transport: bounded,
+      provisioning: "stack",
+    });
+    const limiter = new RateLimiter({ repository: program });
+    const limits = [Limit.perDay("rpm", 5)];
+    const round = (): Promise<unknown> =>
+      Promise.all(
+        ["key-3", "key-4", "key-5"].map((entityId) =>
+          limiter.acquire(
+            { entityId, resource: `r-${isShared}`, consume: { rpm: 1 }, limits },
+            () => {},
+          ),
+        ),
+      );
+    for (let rounds = 0; rounds < 3; rounds += 1) await round();
+    // Those of one request: then it is known.
+    expect(proxy.denied).toEqual(Array(isShared ? 0 : 3).fill("dynamodb:PartiQLUpdate"));
+    expect(warned.mock.calls.map(([, options]) => options)).toEqual(
+      isShared ? [] : [{ code: "WARN_LIMITER_REQUESTS_NOT_SHARED" }],
+    );
+    for (const entityId of ["key-3", "key-4", "key-5"])
+      expect(await limiter.available(entityId, `r-${isShared}`, { limits })).toMatchObject({
+        rpm: 2,
+      });
+    warned.mockRestore();
+    await program.close();
+    bounded.close();
+    await proxy.stop();
+  });
 
   it("is not executed when nothing can be decided about it, and counts as denied", async () => {
     const proxy = await startEnforcingProxy(engine().endpointUrl, judgeOf("full-access"));

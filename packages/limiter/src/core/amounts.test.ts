@@ -3,9 +3,9 @@ import { describe, expect, it } from "vitest";
 import {
   addAmounts,
   amountOf,
-  checkAmounts,
-  checkDeltas,
   checkNames,
+  copiedAmounts,
+  copiedDeltas,
   MAX_AMOUNT,
   MILLI,
 } from "./amounts.ts";
@@ -39,17 +39,17 @@ describe("amounts", () => {
   it("accepts whole numbers from 0 to the largest, and signed ones for differences", () => {
     fc.assert(
       fc.property(fc.dictionary(fc.string(), fc.nat({ max: MAX_AMOUNT })), (amounts) => {
-        checkAmounts(amounts, "consume");
-        checkDeltas(amounts, "adjust");
+        copiedAmounts(amounts, "consume");
+        copiedDeltas(amounts, "adjust");
       }),
     );
-    expect(() => checkDeltas({ a: -MAX_AMOUNT }, "adjust")).not.toThrow();
-    expect(() => checkAmounts({ a: -1 }, "consume")).toThrow(/must not be negative/);
-    expect(() => checkDeltas({ a: -MAX_AMOUNT - 1 }, "adjust")).toThrow(ValidationError);
+    expect(() => copiedDeltas({ a: -MAX_AMOUNT }, "adjust")).not.toThrow();
+    expect(() => copiedAmounts({ a: -1 }, "consume")).toThrow(/must not be negative/);
+    expect(() => copiedDeltas({ a: -MAX_AMOUNT - 1 }, "adjust")).toThrow(ValidationError);
   });
 
   it.each(BAD)("refuses %s with the field and the value", (value) => {
-    for (const check of [checkAmounts, checkDeltas] as const)
+    for (const check of [copiedAmounts, copiedDeltas] as const)
       expect(() => check({ rpm: 1, tpm: value }, "consume")).toThrow(
         expect.objectContaining({ field: "consume.tpm", code: "ERR_LIMITER_VALIDATION" }),
       );
@@ -58,7 +58,7 @@ describe("amounts", () => {
   it.each([null, undefined, 5, "rpm", [], [1], true, new Map([["rpm", 1]]), new Set(["rpm"])])(
     "refuses %j, which is not an object of amounts",
     (value) => {
-      expect(() => checkAmounts(value, "consume")).toThrow(
+      expect(() => copiedAmounts(value, "consume")).toThrow(
         expect.objectContaining({ field: "consume" }),
       );
     },

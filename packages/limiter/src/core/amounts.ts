@@ -12,18 +12,17 @@ export const MAX_AMOUNT = Math.floor(Number.MAX_SAFE_INTEGER / MILLI);
 /** Takes nothing from any limit. */
 export const NO_AMOUNTS: Amounts = Object.freeze({});
 
-/** Returns a checked copy, so that the caller may change its own object afterwards. */
+/**
+ * Returns a checked copy, so that the caller may change its own object afterwards. `field` names
+ * the argument in the error.
+ */
 export function copiedAmounts(amounts: unknown, field: string): Amounts {
-  const copy = copied(amounts);
-  checkAmounts(copy, field);
-  return copy;
+  return copied(amounts, field, 0);
 }
 
 /** Returns a checked copy of signed amounts. */
 export function copiedDeltas(deltas: unknown, field: string): Amounts {
-  const copy = copied(deltas);
-  checkDeltas(copy, field);
-  return copy;
+  return copied(deltas, field, -MAX_AMOUNT);
 }
 
 /**
@@ -42,18 +41,8 @@ export function copiedTotals(
     missing.push(name);
     delete given[name];
   }
-  checkAmounts(given, field);
+  checkValues(given, field, 0);
   return { given, missing };
-}
-
-/** Checks amounts that must not be negative; `field` names the argument in the error. */
-export function checkAmounts(amounts: unknown, field: string): asserts amounts is Amounts {
-  checkNumbers(amounts, field, 0);
-}
-
-/** Checks signed amounts. */
-export function checkDeltas(deltas: unknown, field: string): asserts deltas is Amounts {
-  checkNumbers(deltas, field, -MAX_AMOUNT);
 }
 
 /** The amount for one limit, or 0 if it is not named. Safe for names such as `constructor`. */
@@ -91,8 +80,16 @@ export function inMilli(amounts: Amounts): Amounts {
 }
 
 /** Copies before the check: a getter could give the check and the charge different values. */
-function copied(amounts: unknown): unknown {
-  return isRecord(amounts) ? { ...amounts } : amounts;
+function copied(amounts: unknown, field: string, least: number): Amounts {
+  if (!isRecord(amounts))
+    throw new ValidationError(
+      field,
+      amounts,
+      "must be an object of whole numbers by limit name, such as { rpm: 1 }",
+    );
+  const copy = { ...amounts };
+  checkValues(copy, field, least);
+  return copy;
 }
 
 /**
@@ -103,14 +100,11 @@ export function isRecord(value: unknown): value is Readonly<Record<string, unkno
   return typeof value === "object" && value !== null && !(Symbol.iterator in value);
 }
 
-function checkNumbers(amounts: unknown, field: string, least: number): void {
-  if (!isRecord(amounts)) {
-    throw new ValidationError(
-      field,
-      amounts,
-      "must be an object of whole numbers by limit name, such as { rpm: 1 }",
-    );
-  }
+function checkValues(
+  amounts: Readonly<Record<string, unknown>>,
+  field: string,
+  least: number,
+): asserts amounts is Amounts {
   for (const name in amounts) {
     const amount = amounts[name];
     if (

@@ -8,7 +8,7 @@ export class ZaeLimiterError extends Error {
   /** Stable, such as `ERR_LIMITER_VALIDATION`; the guide's page on errors lists them all. */
   readonly code: string;
 
-  constructor(code: string, message: string, options?: ErrorOptions) {
+  constructor(code: string, message?: string, options?: ErrorOptions) {
     super(message, options);
     this.code = code;
     this.name = new.target.name;

@@ -88,6 +88,13 @@ describe("special names", () => {
     expect(() => configResource("")).toThrow(InvalidNameError);
   });
 
+  it("a resource is judged alike whether its name is new, known, or known again", () => {
+    const names = Array.from({ length: 2500 }, (_, index) => `model-${index}`);
+    for (const name of [...names, ...names.toReversed()]) expect(resourceName(name)).toBe(name);
+    for (const name of ["model 1", "model 1"])
+      expect(() => resourceName(name)).toThrow(InvalidNameError);
+  });
+
   it("a principal may be an Amazon resource name, which is longer and less restricted", () => {
     const arn = `arn:aws:sts::123456789012:assumed-role/Admin/${"x".repeat(300)}`;
     expect(principal(arn)).toBe(arn);

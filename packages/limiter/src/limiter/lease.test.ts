@@ -89,6 +89,14 @@ describe("the life of a lease", () => {
     expect(await available()).toEqual({ rpm: 10, tpm: 1000 });
   });
 
+  it("rejects a second commit, and does not throw it", async () => {
+    const { limiter } = await scene();
+    const lease = await limiter.acquire(CALL);
+    await lease.commit();
+    const second = lease.commit();
+    await expect(second).rejects.toThrow(LeaseExpiredError);
+  });
+
   it.each(["commit", "rollback"] as const)(
     "throws from every member after %s, and disposing does nothing",
     async (end) => {

@@ -2,7 +2,7 @@ import type { Amounts } from "../core/amounts.ts";
 import { RateLimiterUnavailable, ValidationError } from "../core/errors.ts";
 import type { AsyncDisposable } from "../repository/platform-types.ts";
 import { checkOnUnavailable, type OnUnavailable } from "../core/bucket/policy.ts";
-import { RateLimitExceeded, thrownRefusal } from "../core/bucket/refusal.ts";
+import { RateLimitExceeded } from "../core/bucket/refusal.ts";
 import { checkOptions, optionNames } from "../core/options.ts";
 import type { ConsumeOutcome, ConsumeRequest, MaybePromise } from "../repository/port.ts";
 import type { Repository } from "../repository/repository.ts";
@@ -132,8 +132,9 @@ export class RateLimiter implements AsyncDisposable {
    */
   async tryAcquire(request: AcquireRequest): Promise<AcquireResult> {
     const watch = this.#warnings.begin();
-    const result = await this.#takeOrWait(request);
-    if (!result.granted) return { granted: false, refusal: new RateLimitExceeded(result.statuses) };
+    const taking = this.#takeOrWait(request);
+    const result = taking instanceof Promise ? await taking : taking;
+    if (!result.granted) return { granted: false, refusal: new RateLimitExceeded(result) };
     const lease = result.value;
     if (watch !== undefined) this.#warnings.watch(lease, watch);
     return { granted: true, lease };
@@ -227,7 +228,7 @@ export class RateLimiter implements AsyncDisposable {
       if (watch !== undefined) this.#warnings.watch(result.value, watch);
       return result.value;
     }
-    const refusal = thrownRefusal(result.statuses);
+    const refusal = new RateLimitExceeded(result, "to be thrown");
     // Wait one turn, so that the caller can attach a handler first: Node tracks unhandled
     // rejections, and the bookkeeping costs as much as the decision.
     await undefined;

@@ -96,7 +96,7 @@ export class GroupCommit<Work, Outcome> {
   async #run(write: WriteBatch<Work, Outcome>): Promise<void> {
     this.#isWriting = true;
     while (this.#waiting.length > 0) {
-      const batch = this.#waiting.splice(0, MAX_BATCH);
+      const batch = this.#nextBatch();
       const leftBehind = this.#waiting.length;
       try {
         await write(batch);
@@ -105,10 +105,21 @@ export class GroupCommit<Work, Outcome> {
           error instanceof RateLimiterUnavailable ? this.#waiting.splice(0, leftBehind) : [];
         for (const member of [...batch, ...failed]) if (member.isOpen) member.reject(error);
       }
-      const open = batch.filter((member) => member.isOpen);
-      if (open.length > 0) this.#waiting.unshift(...open);
+      if (batch.some(isOpen)) this.#waiting.unshift(...batch.filter(isOpen));
     }
     this.#isWriting = false;
     this.#onIdle();
   }
+
+  #nextBatch(): readonly Member<Work, Outcome>[] {
+    if (this.#waiting.length > MAX_BATCH) return this.#waiting.splice(0, MAX_BATCH);
+    const batch = this.#waiting;
+    this.#waiting = [];
+    return batch;
+  }
+}
+
+/** Whether a member has no outcome yet. */
+export function isOpen(member: { readonly isOpen: boolean }): boolean {
+  return member.isOpen;
 }

@@ -115,7 +115,7 @@ describe("the cache", () => {
     shelf.held.clear();
     const cache = shelf.cache();
     expect(await rateOf(cache)).toBeUndefined();
-    expect(cache.cached("e", "r")).toEqual({ policy: undefined });
+    expect(cache.cached("e", "r")).toMatchObject({ policy: undefined });
     expect(await rateOf(cache)).toBeUndefined();
     expect(shelf.reads).toHaveLength(1);
   });
@@ -156,6 +156,43 @@ describe("the cache", () => {
     cache.cached("e", "r");
     expect(cache.unchangedSince(cache.version)).toBe(true);
     expect(cache.stats()).toEqual({ hits: 3, misses: 1, size: 4, ttlMs: TTL_MS });
+  });
+});
+
+describe("a policy that a caller has kept", () => {
+  it("is returned again while it holds, and counts as a hit", async () => {
+    const cache = shelf.cache();
+    await rateOf(cache);
+    const held = cache.cached("e", "r")!;
+    shelf.nowMs += TTL_MS - 1;
+    expect(cache.cached("e", "r", held)).toBe(held);
+    expect(cache.stats()).toMatchObject({ hits: 2, misses: 1 });
+  });
+
+  it.each<[string, (cache: PolicyCache) => void]>([
+    ["a writer has changed a level", (cache) => cache.evict(SYSTEM)],
+    ["the levels of another entity were read again", (cache) => void cache.refresh("f", "r")],
+    ["the cache was emptied", (cache) => cache.clear()],
+    ["the oldest of its levels has expired", () => (shelf.nowMs += TTL_MS)],
+    ["the clock was set back behind its reads", () => (shelf.nowMs -= 1)],
+  ])("does not hold when %s", async (_, change) => {
+    const cache = shelf.cache();
+    await rateOf(cache);
+    const held = cache.cached("e", "r")!;
+    shelf.set(SYSTEM, 20);
+    change(cache);
+    expect(cache.cached("e", "r", held)).not.toBe(held);
+    expect(await rateOf(cache)).toBe(20);
+  });
+
+  it("holds no longer than the level that was read first", async () => {
+    const cache = shelf.cache();
+    await rateOf(cache, "f", "r");
+    shelf.nowMs += TTL_MS - 1;
+    await rateOf(cache, "e", "r");
+    const held = cache.cached("e", "r")!;
+    shelf.nowMs += 1;
+    expect(cache.cached("e", "r", held)).toBeUndefined();
   });
 });
 

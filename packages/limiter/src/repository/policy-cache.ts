@@ -67,19 +67,25 @@ export class PolicyCache implements PolicySource {
     return true;
   }
 
-  cached(entityId: string, resource: string): CachedPolicy | undefined {
+  cached(entityId: string, resource: string, held?: CachedPolicy): CachedPolicy | undefined {
     const nowMs = this.#clock.now();
+    if (held?.version === this.#version && held.fromMs <= nowMs && nowMs < held.untilMs) {
+      this.#hits += 1;
+      return held;
+    }
     let inheriting: Policy[] | undefined;
+    let [fromMs, untilMs] = [-Infinity, Infinity];
     for (const key of configKeys(entityId, resource)) {
       const slot = this.#fresh(keyText(key), nowMs);
       if (slot === undefined) return undefined;
-      const { level } = slot;
-      if (level === undefined) continue;
-      if (!level.inherits && inheriting === undefined) return this.#hit(level);
-      (inheriting ??= []).push(level);
-      if (!level.inherits) break;
+      fromMs = Math.max(fromMs, slot.readAtMs);
+      untilMs = Math.min(untilMs, slot.readAtMs + this.#ttlMs);
+      if (slot.level !== undefined) (inheriting ??= []).push(slot.level);
+      if (slot.level?.inherits === false) break;
     }
-    return this.#hit(inheriting === undefined ? undefined : resolvedPolicy(inheriting));
+    this.#hits += 1;
+    const policy = inheriting && resolvedPolicy(inheriting);
+    return { policy, version: this.#version, fromMs, untilMs };
   }
 
   resolve(entityId: string, resource: string): MaybePromise<Policy | undefined> {
@@ -118,7 +124,6 @@ export class PolicyCache implements PolicySource {
 
   /** Drops what a writer has just changed. */
   evict(key: ConfigKey): void {
-    this.#version += 1;
     this.#forget(keyText(key));
   }
 
@@ -138,11 +143,6 @@ export class PolicyCache implements PolicySource {
 
   stats(): CacheStats {
     return { hits: this.#hits, misses: this.#misses, size: this.#slots.size, ttlMs: this.#ttlMs };
-  }
-
-  #hit(policy: Policy | undefined): CachedPolicy {
-    this.#hits += 1;
-    return { policy };
   }
 
   /**
@@ -176,6 +176,7 @@ export class PolicyCache implements PolicySource {
   }
 
   #forget(text: string): void {
+    this.#version += 1;
     this.#slots.delete(text);
     this.#reads.delete(text);
   }

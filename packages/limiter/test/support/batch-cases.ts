@@ -1,10 +1,22 @@
 import * as fc from "fast-check";
-import type { Bucket } from "../../src/core/bucket/bucket.ts";
+import { amountOf } from "../../src/core/amounts.ts";
+import { apply, bucketLimits, type Bucket } from "../../src/core/bucket/bucket.ts";
+import type { Policy } from "../../src/core/bucket/policy.ts";
 import type { Limit } from "../../src/core/limit.ts";
+import { bucketAttributes } from "../../src/repository/dynamodb/items/bucket-item.ts";
 import {
+  marshalItem,
   numberOf,
   type AttributeMap,
 } from "../../src/repository/dynamodb/transport/attribute-values.ts";
+import { OperationIds } from "../../src/repository/dynamodb/write/operation-ids.ts";
+import type { WriteIntent } from "../../src/repository/dynamodb/write/write-intent.ts";
+import type { PlanRequest } from "../../src/repository/dynamodb/write/write-plan.ts";
+import { seededRandom } from "../../src/testing/fakes/seeded-random.ts";
+import { shardKey } from "./shard-images.ts";
+
+/** When the buckets of situations were last refilled. */
+export const START_MS = 1_800_000_000_000;
 
 /** The limits that situations are about. */
 export const NAMES = ["rpm", "tpm"];
@@ -186,4 +198,60 @@ function byName(
   range: { readonly min: number; readonly max: number },
 ): fc.Arbitrary<Readonly<Record<string, number>>> {
   return fc.dictionary(fc.constantFrom(...names), fc.integer(range));
+}
+
+/** The bucket that a situation begins with. */
+export function bucketOf({ limits, balances }: Situation): Bucket {
+  const prepared = bucketLimits(limits);
+  return {
+    limits: prepared,
+    refilledAtMs: START_MS,
+    balances: prepared.flatMap(({ period }, index) => {
+      const { tokens, fraction } = balances[index]!;
+      return [tokens, Math.floor(fraction * period), 0];
+    }),
+  };
+}
+
+/** Its item. */
+export function itemOf(bucket: Bucket): AttributeMap {
+  return marshalItem({ ...bucketAttributes(bucket), sv: 5, cr: "other.0000", b_wcu_tc: 3, gr: 0 });
+}
+
+/** The bucket after what others did meanwhile. */
+export function after(bucket: Bucket, event: Meanwhile, nowMs: number): Bucket {
+  if ("by" in event) {
+    const balances = bucket.balances.slice();
+    bucket.limits.forEach((held, index) => {
+      balances[index * 3] = balances[index * 3]! + amountOf(event.by, held.limit.name);
+    });
+    return { ...bucket, balances };
+  }
+  const atMs = Math.min(nowMs, bucket.refilledAtMs + event.refillAfterMs);
+  return apply(
+    bucket,
+    bucket.limits.map(() => 0),
+    atMs,
+  );
+}
+
+/** What a member asks of a bucket's writer. */
+export function intentOf(wanted: Wanted, policy: Policy): WriteIntent {
+  return { ...wanted, requests: wanted.kind === "take" ? 1 : 0, policy: () => policy };
+}
+
+/** What a plan is made from, with defaults for what most situations are not about. */
+export function requestOf(
+  parts: Pick<PlanRequest, "policy" | "image" | "intents" | "nowMs"> & Partial<PlanRequest>,
+): PlanRequest {
+  return {
+    asOfMs: parts.nowMs,
+    key: shardKey(),
+    tickMs: 1,
+    ids: new OperationIds(seededRandom(1)),
+    pending: undefined,
+    writeUnits: 1,
+    ttlMultiplier: 7,
+    ...parts,
+  };
 }

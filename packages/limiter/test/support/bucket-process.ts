@@ -96,7 +96,7 @@ export function bucketProcess(options: {
     policies,
     entities: new Expiring({
       ...expiring,
-      read: async (id) => ({ parentId: options.parents?.[id], keys: new Map() }),
+      read: async (id) => ({ parentId: options.parents?.[id], buckets: new Map() }),
     }),
     counts,
     admission: new Admission(options.maxUnderWay),

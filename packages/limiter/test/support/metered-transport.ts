@@ -59,13 +59,10 @@ export class MeteredTransport implements DynamoTransport {
     this.#requests += 1;
     this.#byOperation.set(operation, (this.#byOperation.get(operation) ?? 0) + 1);
     try {
-      const output = await this.#inner.call(
-        operation,
-        this.#measureCapacity ? withCapacity(operation, input) : input,
-        options,
-      );
+      const asked = this.#measureCapacity ? withCapacity(operation, input) : input;
+      const output: Metered = await this.#inner.call(operation, asked, options);
       if (operation === "BatchExecuteStatement")
-        this.#failedConditions += failedConditionsIn(output);
+        this.#failedConditions += countReplies(output, "ConditionalCheckFailed");
       if (this.#measureCapacity) this.#add(operation, output);
       return output;
     } catch (error) {
@@ -97,32 +94,36 @@ export class MeteredTransport implements DynamoTransport {
     this.#write = NONE;
   }
 
-  #add(
-    operation: string,
-    {
-      ConsumedCapacity: consumed,
-    }: { readonly ConsumedCapacity?: ConsumedCapacity | readonly ConsumedCapacity[] },
-  ): void {
-    for (const capacity of [consumed ?? []].flat()) {
+  #add(operation: string, output: Metered): void {
+    for (const capacity of [output.ConsumedCapacity ?? unreported(operation, output)].flat()) {
       if (READS.has(operation)) this.#read = sum(this.#read, capacity);
       else this.#write = sum(this.#write, capacity);
     }
   }
 }
 
+/** DynamoDB Local does not report what statements consume: one unit for each that was applied. */
+function unreported(operation: string, output: Metered): readonly ConsumedCapacity[] {
+  if (operation !== "BatchExecuteStatement") return [];
+  return [{ CapacityUnits: countReplies(output, undefined) }];
+}
+
+/** The statements of a batch whose error has this code; undefined for those without an error. */
+function countReplies({ Responses }: Metered, code: string | undefined): number {
+  const replies = (Responses ?? []) as readonly ({ readonly Error?: { Code: string } } | null)[];
+  return replies.filter((reply) => reply && reply.Error?.Code === code).length;
+}
+
+interface Metered {
+  readonly ConsumedCapacity?: ConsumedCapacity | readonly ConsumedCapacity[];
+  /** Only a batch of statements has a list of them. */
+  readonly Responses?: unknown;
+}
+
 interface ConsumedCapacity {
   readonly CapacityUnits?: number;
   readonly Table?: { readonly CapacityUnits?: number };
   readonly GlobalSecondaryIndexes?: Readonly<Record<string, { readonly CapacityUnits?: number }>>;
-}
-
-/** Statements of a batch whose conditions failed. */
-function failedConditionsIn({ Responses = [] }: BatchOutput): number {
-  return Responses.filter(({ Error: error }) => error?.Code === "ConditionalCheckFailed").length;
-}
-
-interface BatchOutput {
-  readonly Responses?: readonly { readonly Error?: { readonly Code?: string } }[];
 }
 
 function withCapacity(operation: string, input: object): object {

@@ -11,7 +11,7 @@ import {
   type BucketKey,
 } from "../../src/repository/dynamodb/items/bucket-key.ts";
 import type { Connection } from "../../src/repository/dynamodb/table/connection.ts";
-import { Aliases } from "../../src/repository/dynamodb/table/update-expression.ts";
+import { Aliases } from "../../src/repository/dynamodb/table/aliases.ts";
 import {
   marshalItem,
   type AttributeMap,

@@ -1,9 +1,11 @@
 import { inspect } from "node:util";
 import { describe, expect, it } from "vitest";
+import { fullBucket } from "./bucket.ts";
 import type { LimitStatus } from "./decision.ts";
 import { RateLimitError, ValidationError } from "../errors.ts";
 import { Limit } from "../limit.ts";
-import { RateLimitExceeded, thrownRefusal } from "./refusal.ts";
+import { policyOf } from "./policy.ts";
+import { RateLimitExceeded, Refused } from "./refusal.ts";
 
 function status(limitName: string, retryAfterSeconds: number): LimitStatus {
   const exceeded = retryAfterSeconds > 0;
@@ -19,6 +21,16 @@ function status(limitName: string, retryAfterSeconds: number): LimitStatus {
     deficit: exceeded ? 3 : 0,
     retryAfterSeconds,
   };
+}
+
+/** A decision that one limit refused. */
+function short(): Refused {
+  const policy = policyOf([Limit.perMinute("rpm", 10)], "system");
+  const bucket = fullBucket(policy.bucketLimits, 0);
+  return new Refused(
+    [{ entityId: "key-1", resource: "gpt-4", policy, bucket, amounts: { rpm: 11 } }],
+    0,
+  );
 }
 
 describe("a refusal", () => {
@@ -93,7 +105,7 @@ describe("a refusal", () => {
   });
 
   it("is printed in a few lines, also by Node when nobody catches it", () => {
-    const refusal = thrownRefusal([status("rpm", 1), status("tpm", 0)]);
+    const refusal = new RateLimitExceeded([status("rpm", 1), status("tpm", 0)], "to be thrown");
     // What Node does with an error that nobody catches.
     const uncaught = inspect(refusal, { customInspect: false, depth: 5 });
     for (const text of [uncaught, inspect(refusal)]) {
@@ -104,8 +116,38 @@ describe("a refusal", () => {
     }
   });
 
+  it("as a value has the same properties and the same look as one that is thrown", () => {
+    const statuses = [status("rpm", 1), status("tpm", 0)];
+    const [value, thrown] = [
+      new RateLimitExceeded(statuses),
+      new RateLimitExceeded(statuses, "to be thrown"),
+    ];
+    expect(Object.keys(value)).toEqual(["code", "name"]);
+    expect(Object.keys(thrown)).toEqual(["code", "name"]);
+    expect(value).toEqual(thrown);
+    expect(String(value)).toBe(String(thrown));
+    expect(inspect(value)).toBe(
+      `[RateLimitExceeded: ${value.message}] {\n  code: 'ERR_LIMITER_RATE_LIMIT_EXCEEDED'\n}`,
+    );
+  });
+
+  it("that is thrown takes its message along to another thread", () => {
+    const thrown = new RateLimitExceeded(short(), "to be thrown");
+    expect(structuredClone(thrown).message).toBe(thrown.message);
+  });
+
+  it("lets whoever catches it write another message", () => {
+    for (const use of ["as a value", "to be thrown"] as const) {
+      const refusal = new RateLimitExceeded(short(), use);
+      refusal.message = `Model call: ${refusal.message}`;
+      expect(refusal.message).toMatch(/^Model call: rpm of key-1/);
+      expect(refusal.toJSON().message).toBe(refusal.message);
+      expect(Object.keys(refusal)).toEqual(["code", "name"]);
+    }
+  });
+
   it("says where it is thrown, if it is", () => {
-    const refusal = thrownRefusal([status("rpm", 1)]);
+    const refusal = new RateLimitExceeded([status("rpm", 1)], "to be thrown");
     expect(refusal.stack).toMatch(/^RateLimitExceeded: rpm of key-1.*\n\s+at .*refusal\.test\.ts/);
   });
 

@@ -1,4 +1,4 @@
-import type { LimitStatus } from "./decision.ts";
+import { statusesOf, type Charge, type LimitStatus } from "./decision.ts";
 import { RateLimitError, ValidationError } from "../errors.ts";
 
 /**
@@ -39,56 +39,109 @@ export interface RateLimitExceededJson {
   }[];
 }
 
+/** What says why a call was refused: an outcome of the port, whose statuses may be made late. */
+interface WithStatuses {
+  readonly statuses: readonly LimitStatus[];
+}
+
+/**
+ * A decision that refused a call. Its statuses are made when they are first looked at, of what was
+ * true when the call was refused: making them takes longer than the decision, and many callers want
+ * to know no more than that they are refused. It holds the limits, balances and amounts of the
+ * decision, then the statuses, and nothing else of a store. Its buckets must be values that nobody
+ * changes.
+ */
+export class Refused implements WithStatuses {
+  readonly granted = false;
+  readonly #nowMs: number;
+  #charges: readonly Charge[];
+  #statuses: readonly LimitStatus[] | undefined;
+
+  constructor(charges: readonly Charge[], nowMs: number) {
+    this.#charges = charges;
+    this.#nowMs = nowMs;
+  }
+
+  /** Every limit of the decision: for each resource the entity's limits, then its parent's. */
+  get statuses(): readonly LimitStatus[] {
+    if (this.#statuses === undefined) {
+      this.#statuses = statusesOf(this.#charges, this.#nowMs);
+      this.#charges = [];
+    }
+    return this.#statuses;
+  }
+}
+
 /**
  * A call did not fit, and nothing was charged. Says which limits refused, and when the call would
  * fit if nothing else is taken meanwhile.
  */
 export class RateLimitExceeded extends RateLimitError {
   // Private fields, because Node prints every other one: sixty lines for a refusal nobody catches.
-  readonly #statuses: readonly LimitStatus[];
-  readonly #primary: LimitStatus;
+  readonly #refused: WithStatuses;
+  #primary: LimitStatus | undefined;
 
-  constructor(statuses: readonly LimitStatus[]) {
-    const primary = longestWait(statuses);
-    const message = messageOf(primary);
-    // A refusal is an expected result, and `tryAcquire` throws none. Capturing a stack trace would
-    // cost more than the decision.
+  /**
+   * A refusal that is a value has no stack trace, which would cost more than the decision, and its
+   * message is made when it is read. One that is thrown says where: in the caller's line, if the
+   * caller awaits the call. It has its message from the start, because what copies errors to other
+   * threads reads nothing that is inherited.
+   */
+  constructor(
+    refused: WithStatuses | readonly LimitStatus[],
+    use: "as a value" | "to be thrown" = "as a value",
+  ) {
+    const source = "statuses" in refused ? refused : { statuses: refused };
+    // A decision refuses by at least one limit. Statuses that others have made are checked.
+    const isMade = use === "to be thrown" || !(source instanceof Refused);
+    const primary = isMade ? longestWait(source.statuses) : undefined;
+    const message = primary && messageOf(primary);
     const { stackTraceLimit } = Error;
-    Error.stackTraceLimit = 0;
+    if (use === "as a value") Error.stackTraceLimit = 0;
     super("ERR_LIMITER_RATE_LIMIT_EXCEEDED", message);
     Error.stackTraceLimit = stackTraceLimit;
-    this.#statuses = statuses;
+    this.#refused = source;
     this.#primary = primary;
+  }
+
+  /** Which limit refuses for longest, and when to retry. */
+  override get message(): string {
+    return messageOf(this.primaryViolation);
+  }
+
+  /** Replaces the message, as on every other error. */
+  override set message(message: string) {
+    Object.defineProperty(this, "message", { value: message, writable: true, configurable: true });
   }
 
   /** Every limit of the decision: for each resource the entity's limits, then its parent's. */
   get statuses(): readonly LimitStatus[] {
-    return this.#statuses;
+    return this.#refused.statuses;
   }
 
   /** The limits that refused, in the order of `statuses`. There is at least one. */
   get violations(): readonly LimitStatus[] {
-    return this.#statuses.filter((status) => status.exceeded);
+    return this.statuses.filter((status) => status.exceeded);
   }
 
   /** The limits that would have let the call through. */
   get passed(): readonly LimitStatus[] {
-    return this.#statuses.filter((status) => !status.exceeded);
+    return this.statuses.filter((status) => !status.exceeded);
   }
 
   /** The violation with the longest wait. */
   get primaryViolation(): LimitStatus {
-    return this.#primary;
+    return (this.#primary ??= longestWait(this.statuses));
   }
 
   /** `Infinity` if the call can never fit. */
   get retryAfterSeconds(): number {
-    return this.#primary.retryAfterSeconds;
+    return this.primaryViolation.retryAfterSeconds;
   }
 
   /** Whole seconds, rounded up, for a `Retry-After` header; undefined if the call can never fit. */
   get retryAfterHeader(): string | undefined {
-    const { retryAfterSeconds } = this.#primary;
+    const { retryAfterSeconds } = this.primaryViolation;
     return Number.isFinite(retryAfterSeconds) ? String(Math.ceil(retryAfterSeconds)) : undefined;
   }
 
@@ -117,17 +170,6 @@ export class RateLimitExceeded extends RateLimitError {
       })),
     };
   }
-}
-
-/**
- * A refusal that is about to be thrown. Its stack trace says where: in the caller's line, if the
- * caller awaits the call.
- */
-export function thrownRefusal(statuses: readonly LimitStatus[]): RateLimitExceeded {
-  const refusal = new RateLimitExceeded(statuses);
-  // Only V8's engines have it; others keep a refusal without a trace.
-  Error.captureStackTrace?.(refusal, thrownRefusal);
-  return refusal;
 }
 
 function longestWait(statuses: readonly LimitStatus[]): LimitStatus {

@@ -1,11 +1,13 @@
 import { describe, expect, it } from "vitest";
-import { bucketProcess } from "../../../test/support/bucket-process.ts";
+import { bucketProcess, requestFor } from "../../../test/support/bucket-process.ts";
+import { bucketOf } from "../../../test/support/proxied-table.ts";
 import { fullBucket } from "../../core/bucket/bucket.ts";
 import { RateLimiterUnavailable } from "../../core/errors.ts";
 import { Limit } from "../../core/limit.ts";
 import { policyOf } from "../../core/bucket/policy.ts";
 import { shardPolicy } from "../../core/bucket/shares.ts";
 import { mostRequests } from "./acquire/bounds.ts";
+import { MAX_OVERTAKEN } from "./write/bucket-writer.ts";
 import { bucketAttributes } from "./items/bucket-item.ts";
 import { bucketKey, keyAttributes } from "./items/bucket-key.ts";
 import { marshalItem, type AttributeMap } from "./transport/attribute-values.ts";
@@ -14,16 +16,13 @@ import type { DynamoTransport } from "./transport/transport.ts";
 const NOW_MS = 1_800_000_000_000;
 const MAX_ATTEMPTS = 3;
 const LIMIT = Limit.perMinute("tpm", 64_000);
-const CALL = {
-  entityId: "e",
-  resources: [{ resource: "r", amounts: { tpm: 1 } }],
-  override: undefined,
-};
 
 /** A store that the adversary answers for. */
 interface Adversary {
   readonly shards: number;
   readonly write: (item: AttributeMap | undefined) => Promise<object>;
+  /** What becomes of each statement of a shared request. */
+  readonly statement?: object;
 }
 
 describe("the bound of one acquire", () => {
@@ -34,20 +33,49 @@ describe("the bound of one acquire", () => {
     ["whose shards are always emptied by others", { shards: 32, write: emptied }, Infinity],
     ["whose shards are all throttled", { shards: 8, write: throttled }, Infinity],
   ])("holds for a call %s", async (_, adversary, expected) => {
-    const requests = await requestsOf(adversary);
+    const requests = await requestsOf(adversary, ["e"]);
     expect(requests).toBeLessThanOrEqual(mostRequests(adversary.shards) * MAX_ATTEMPTS);
     expect(requests).toBeLessThanOrEqual(expected);
     expect(requests).toBeGreaterThan(1);
   });
+
+  // One read of both buckets. Then each write is a shared request, and a read of both items; or one
+  // shared request in all, and all attempts of each alone. What was throttled is read once more.
+  it.each<[string, Adversary, number]>([
+    [
+      "whose every write is overtaken",
+      { shards: 1, write: overtaken, statement: failed("ConditionalCheckFailed") },
+      1 + 2 * MAX_OVERTAKEN,
+    ],
+    [
+      "that are throttled for ever",
+      { shards: 1, write: throttled, statement: failed("ThrottlingError") },
+      3 + 2 * MAX_ATTEMPTS,
+    ],
+    [
+      "that are always invalid together, and overtaken alone",
+      { shards: 1, write: overtaken, statement: failed("ValidationError") },
+      2 + 2 * MAX_OVERTAKEN,
+    ],
+  ])("holds for two calls %s, in shared requests", async (_, adversary, expected) => {
+    const requests = await requestsOf(adversary, ["e", "f"]);
+    expect(requests).toBe(expected);
+    expect(requests).toBeLessThanOrEqual(mostRequests(adversary.shards) * MAX_ATTEMPTS);
+  });
 });
 
-/** What one acquire sends until it gives up; what it sends in the background does not count. */
-async function requestsOf({ shards, write }: Adversary): Promise<number> {
+/** What acquires send until they give up; what they send in the background does not count. */
+async function requestsOf(
+  { shards, write, statement }: Adversary,
+  entities: readonly string[],
+): Promise<number> {
   const transport: DynamoTransport = {
     call: async (operation, input) => {
       if (operation === "BatchGetItem") return read(input as BatchGet, shards);
+      if (operation === "BatchExecuteStatement")
+        return { Responses: (input as { Statements: [] }).Statements.map(() => statement) };
       const key = (input as { readonly Key?: AttributeMap }).Key;
-      return write(key === undefined ? undefined : itemOf(shardIn(key), shards));
+      return write(key === undefined ? undefined : itemOf(key, shards));
     },
     close: () => {},
   };
@@ -59,8 +87,18 @@ async function requestsOf({ shards, write }: Adversary): Promise<number> {
     config: () => ({ limits: [LIMIT] }),
     maxShards: shards,
   });
-  await expect(process.buckets.consume(CALL)).rejects.toThrow(RateLimiterUnavailable);
+  await Promise.all(
+    entities.map((entityId) =>
+      expect(process.buckets.consume(requestFor(entityId, { tpm: 1 }))).rejects.toThrow(
+        RateLimiterUnavailable,
+      ),
+    ),
+  );
   return process.transport.counts().requests;
+}
+
+function failed(Code: string): object {
+  return { Error: { Code } };
 }
 
 let writes = 1;
@@ -100,18 +138,16 @@ interface BatchGet {
 }
 
 function read({ RequestItems }: BatchGet, shards: number): object {
-  const items = RequestItems.t.Keys.map((key) => itemOf(shardIn(key), shards));
+  const items = RequestItems.t.Keys.map((key) => itemOf(key, shards));
   return { Responses: { t: items } };
 }
 
 /** A full shard; each time it is looked at, others have written it in between. */
-function itemOf(shard: number, shards: number): AttributeMap {
+function itemOf(primary: AttributeMap, shards: number): AttributeMap {
   writes += 1;
+  const { entityId, shard } = bucketOf(primary)!;
   const policy = shardPolicy(policyOf([LIMIT], "system"), shard, shards);
-  const key = bucketKey(
-    { namespaceId: "ns123456789", entityId: "e", resource: "r", shard },
-    undefined,
-  );
+  const key = bucketKey({ namespaceId: "ns123456789", entityId, resource: "r", shard }, undefined);
   return marshalItem({
     ...keyAttributes(key),
     ...bucketAttributes(fullBucket(policy.bucketLimits, NOW_MS)),
@@ -121,9 +157,4 @@ function itemOf(shard: number, shards: number): AttributeMap {
     b_wcu_tc: writes,
     shard_count: shards,
   });
-}
-
-function shardIn(key: AttributeMap): number {
-  const partition = (key["PK"] as { readonly S: string }).S;
-  return Number(partition.slice(partition.lastIndexOf("#") + 1));
 }

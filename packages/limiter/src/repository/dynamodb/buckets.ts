@@ -44,8 +44,8 @@ import { BucketList } from "./acquire/list-buckets.ts";
 import type { OperationIds } from "./write/operation-ids.ts";
 import type { Merger } from "./shards/merger.ts";
 import { resharding } from "./shards/resharding.ts";
-import type { Refused, Taken, Undecided } from "./acquire/receipt.ts";
-import type { TakeAttempt } from "./acquire/gather-queue.ts";
+import type { NotTaken, Refused, Taken, Throttled, Undecided } from "./acquire/receipt.ts";
+import { noteThrottled, type TakeAttempt } from "./acquire/gather-queue.ts";
 import { Refusals, unlessUnavailable } from "./acquire/refusal.ts";
 import type { Splitter } from "./shards/splitter.ts";
 import { ShardTaker } from "./acquire/take-from-shards.ts";
@@ -106,7 +106,7 @@ export class DynamoBuckets implements BucketStore {
   readonly #known: KnownBuckets;
   readonly #policies: CurrentPolicies;
   readonly #preparation: ChargePreparation;
-  readonly #writer: BucketWriter;
+  readonly #taking: { readonly writer: BucketWriter; readonly chooser: CurrentPolicies };
   readonly #shardTaker: ShardTaker;
   readonly #splitter: Splitter;
   readonly #merger: Merger;
@@ -129,8 +129,8 @@ export class DynamoBuckets implements BucketStore {
     });
     this.#splitter = splitter;
     this.#merger = merger;
-    this.#writer = new BucketWriter({ ...options, observer: pressure });
-    const writer = this.#writer;
+    const writer = new BucketWriter({ ...options, observer: pressure });
+    this.#taking = { writer, chooser };
     const homeNumber = options.homeNumber ?? Math.floor(connection.random() * 2 ** 16);
     this.#shardTaker = new ShardTaker({
       connection,
@@ -148,13 +148,16 @@ export class DynamoBuckets implements BucketStore {
   }
 
   consume(request: ConsumeRequest, extending?: Receipt): MaybePromise<ConsumeOutcome> {
-    return this.#admission.admit(() => {
-      const begun = this.#known.stampRequest();
-      const charges = this.#preparation.of(request);
-      return charges instanceof Promise
+    this.#admission.check();
+    const begun = this.#known.stampRequest();
+    const shortage = this.#preparation.shortage(request, begun.ms);
+    if (shortage !== undefined) return this.#refusals.fromMemory(shortage, begun.ms);
+    const charges = this.#preparation.of(request);
+    return this.#admission.count(
+      charges instanceof Promise
         ? charges.then((read) => this.#decide(newCall(request, read, extending, begun)))
-        : this.#decide(newCall(request, charges, extending, begun));
-    });
+        : this.#decide(newCall(request, charges, extending, begun)),
+    );
   }
 
   settle(receipt: Receipt, deltas: readonly ResourceAmounts[]): Promise<void> {
@@ -226,20 +229,24 @@ export class DynamoBuckets implements BucketStore {
     return charges.every((charge) => mayFit(charge, this.#known.known(charge.key), nowMs));
   }
 
-  async #take(call: Call): Promise<ConsumeOutcome> {
+  #take(call: Call): Promise<ConsumeOutcome> {
     const { charges } = call;
-    const take = (charge: WantedCharge): Promise<Taken | Refused> =>
-      this.#takeFromBucket(charge, call);
-    const outcome =
+    const taking =
       charges.length === 1
-        ? asSeveral(await take(charges[0]!))
-        : await takeFromSeveral(charges, {
-            take,
+        ? this.#takeFromBucket(charges[0]!, call)
+        : takeFromSeveral(charges, {
+            take: (charge) => this.#takeFromBucket(charge, call),
             // When the store is gone, this call's own cost stays charged until it refills.
             giveBack: (part) => unlessUnavailable(this.#leaseEnds.undo(part)),
           });
-    if (outcome.kind === "taken") return granted(call, outcome);
-    const refused = { ...call, charges: outcome.charges };
+    return taking.then((outcome) =>
+      outcome.kind === "taken" ? granted(call, outcome) : this.#notGranted(call, outcome),
+    );
+  }
+
+  #notGranted(call: Call, outcome: Refused | SeveralRefused): MaybePromise<ConsumeOutcome> {
+    const charges = "charges" in outcome ? outcome.charges : [outcome.charge];
+    const refused = { ...call, charges };
     // The refusal may come from the answer to a write that was sent before this call began.
     return this.#refusals.mayRefuse(refused)
       ? this.#refuse(refused, outcome.atMs, this.#nowMs())
@@ -251,35 +258,35 @@ export class DynamoBuckets implements BucketStore {
       requests: call.extending === undefined ? 1 : 0,
       begun: call.begun,
       begunMs: call.begunMs,
-      throttled: new Map(),
+      throttled: undefined,
       wantsHome: true,
       isLate: call.decisions > 1,
     };
     for (let charge = wanted; ;) {
-      call.rounds.begin(charge.key);
-      const { count } = this.#known.known(charge.key);
-      const outcome =
-        count === 1
-          ? await this.#takeFromWhole(charge, attempt)
-          : await this.#shardTaker.takeOnce(charge, attempt);
+      const { key } = charge;
+      call.rounds.begin(key);
+      let outcome: Taken | Refused | Undecided;
+      if (this.#known.countOf(key) === 1) {
+        const whole = await takeFromShard(charge, key, attempt.requests, this.#taking);
+        outcome = whole.kind === "taken" ? whole : await this.#notTaken(charge, whole, attempt);
+      } else outcome = await this.#shardTaker.takeOnce(charge, attempt);
       if (outcome.kind !== "undecided") return outcome;
       ({ charge } = outcome);
     }
   }
 
-  /** Undecided when the bucket turned out to have shards: then shard 0 alone does not decide. */
-  async #takeFromWhole(
+  /**
+   * What follows when a bucket with one shard did not give what is wanted. Undecided when it turned
+   * out to have more: then shard 0 alone does not decide.
+   */
+  async #notTaken(
     wanted: WantedCharge,
-    { requests, throttled }: TakeAttempt,
-  ): Promise<Taken | Refused | Undecided> {
+    outcome: Throttled | NotTaken,
+    attempt: TakeAttempt,
+  ): Promise<Refused | Undecided> {
     const { key } = wanted;
-    const outcome = await takeFromShard(wanted, key, requests, {
-      writer: this.#writer,
-      chooser: this.#policies,
-    });
-    if (outcome.kind === "taken") return outcome;
     const isThrottled = outcome.kind === "throttled";
-    if (isThrottled) throttled.set(key.text, outcome.error);
+    if (isThrottled) noteThrottled(attempt, key, outcome.error);
     const charge = isThrottled ? wanted : outcome.charge;
     // Reads are not throttled by writes: if the bucket has other shards, they show it.
     const { count } = isThrottled ? await this.#known.readAll(key) : this.#known.known(key);
@@ -339,21 +346,23 @@ export class Admission {
     this.#most = most;
   }
 
-  /** Runs one acquire, unless too many are in progress. One that returns at once is not counted. */
-  admit<T>(work: () => MaybePromise<T>): MaybePromise<T> {
+  /** Throws when too many acquires are in progress. */
+  check(): void {
     if (this.#underWay >= this.#most) throw overloaded(this.#underWay);
-    const outcome = work();
-    return outcome instanceof Promise ? this.#counted(outcome) : outcome;
   }
 
-  async #counted<T>(outcome: Promise<T>): Promise<T> {
-    this.#underWay += 1;
-    try {
-      return await outcome;
-    } finally {
-      this.#underWay -= 1;
+  /** Counts an acquire while it is in progress. One that returned at once is not counted. */
+  count<T>(outcome: MaybePromise<T>): MaybePromise<T> {
+    if (outcome instanceof Promise) {
+      this.#underWay += 1;
+      outcome.then(this.#end, this.#end);
     }
+    return outcome;
   }
+
+  readonly #end = (): void => {
+    this.#underWay -= 1;
+  };
 }
 
 /** Counts that begin at 0. */
@@ -387,10 +396,4 @@ function granted({ request, extending }: Call, { parts }: Taken): ConsumeOutcome
     ({ resource }) => parts.find((part) => part.resource === resource)!.policy.names,
   );
   return { granted: true, receipt, limitNames };
-}
-
-/** The outcome of a call that takes from one bucket, as if from several. */
-function asSeveral(outcome: Taken | Refused): Taken | SeveralRefused {
-  if (outcome.kind === "taken") return outcome;
-  return { kind: "refused", atMs: outcome.atMs, charges: [outcome.charge] };
 }

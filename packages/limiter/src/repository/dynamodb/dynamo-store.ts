@@ -31,6 +31,8 @@ export interface DynamoStoreOptions {
   readonly refusalMemoryMs: number;
   readonly maxShards: number;
   readonly shareRequests: boolean;
+  /** The most requests under way while writes wait; benchmarks vary it. */
+  readonly maxUnderWay?: number;
   readonly stream: boolean;
 }
 
@@ -63,6 +65,7 @@ export class DynamoStore implements Store {
       connection,
       reader: this.#reader,
       isOn: options.shareRequests,
+      maxUnderWay: options.maxUnderWay,
     });
     this.#ids = new OperationIds(connection.random);
     this.#active = new Expiring({
@@ -111,7 +114,7 @@ export class DynamoStore implements Store {
       read: async (entityId) => {
         const entity = await entities.get(entityId);
         const parentId = entity?.cascade === true ? entity.parentId : undefined;
-        return { parentId, keys: new Map() };
+        return { parentId, buckets: new Map() };
       },
       clock,
       ttlMs,

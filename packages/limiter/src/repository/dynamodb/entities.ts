@@ -2,7 +2,8 @@ import type { AuditEvent } from "../../core/audit.ts";
 import type { Entity, EntityChange } from "../../core/entity.ts";
 import { EntityExistsError, EntityNotFoundError, ValidationError } from "../../core/errors.ts";
 import type { EntityStore, Guard, Keyed, KeyPage } from "../store.ts";
-import { absent, Aliases, exists, ExpressionBuilder } from "./table/update-expression.ts";
+import { absent, Aliases, exists } from "./table/aliases.ts";
+import { ExpressionBuilder } from "./table/update-expression.ts";
 import { contention } from "./table/table-errors.ts";
 import {
   booleanOf,

@@ -12,7 +12,7 @@ import {
   type LimitStore,
   type StoredConfig,
 } from "../store.ts";
-import { Aliases, absent, exists } from "./table/update-expression.ts";
+import { Aliases, absent, exists } from "./table/aliases.ts";
 import {
   marshalItem,
   numberOf,

@@ -13,7 +13,7 @@ import type { ItemReader } from "./table/item-reader.ts";
 import type { KeyQuery } from "./table/key-query.ts";
 import { pause } from "./table/retry.ts";
 import { TableUnavailable } from "./table/table-errors.ts";
-import { Aliases } from "./table/update-expression.ts";
+import { Aliases } from "./table/aliases.ts";
 import {
   marshalItem,
   numberOf,

@@ -1,7 +1,7 @@
 import { VERSION } from "../../core/version.ts";
 import type { VersionRecord } from "../repository.ts";
 import type { VersionStore } from "../store.ts";
-import { Aliases, absent } from "./table/update-expression.ts";
+import { Aliases, absent } from "./table/aliases.ts";
 import { marshalItem, unmarshalItem, type AttributeMap } from "./transport/attribute-values.ts";
 import type { Connection } from "./table/connection.ts";
 import type { ItemReader } from "./table/item-reader.ts";

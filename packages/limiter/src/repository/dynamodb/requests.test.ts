@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { Aliases } from "./table/update-expression.ts";
+import { Aliases } from "./table/aliases.ts";
 import { chunksOf } from "./table/batch.ts";
 import { createEntity } from "./entities.ts";
 import { deleteConfig, nextResourceQuery } from "./limits.ts";

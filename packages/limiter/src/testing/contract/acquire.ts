@@ -91,6 +91,35 @@ export const acquireTopic: Topic = (test) => {
     );
   });
 
+  test("a refusal shows what was true when the call was refused, however late it is looked at", async (world) => {
+    await world.repository.setSystemDefaults([RPM, TPM]);
+    await take(world, { rpm: 1, tpm: 900 });
+    const lease = await world.limiter.acquire(call({ rpm: 1 }));
+    const request = call({ rpm: 1, tpm: 400 });
+    // The second one may come from what the first one has left in memory.
+    const refusals = [
+      await refusalOf(world.limiter, request),
+      await refusalOf(world.limiter, request),
+    ];
+    const { statuses } = await world.limiter.check(request);
+    await take(world, { rpm: 7, tpm: 50 });
+    lease.adjust({ tpm: 500 });
+    await lease.commit();
+    await world.pass(10_000);
+    await world.repository.setSystemDefaults([TPM]);
+    await refusalOf(world.limiter, call({ tpm: 400 }));
+    await world.pass(60_000);
+    for (const refusal of refusals) {
+      assert.equal(
+        refusal.message,
+        `tpm of ${KEY} on ${MODEL}: 100 of 1000 left, 400 requested. Retry in 18 s.`,
+      );
+      assert.equal(refusal.retryAfterSeconds, 18);
+      assert.deepEqual(refusal.statuses, statuses);
+      assert.equal(refusal.statuses, refusal.statuses);
+    }
+  });
+
   test("the primary violation is the one with the longest wait", async (world) => {
     await world.repository.setSystemDefaults([Limit.perSecond("rps", 1), Limit.perHour("rph", 1)]);
     await take(world, { rps: 1, rph: 1 });

@@ -128,8 +128,7 @@ describeWithEngine("what came by cascade, on the items of a table", (engine) => 
     const { limiter } = await open();
     await limiter.acquire(call("a"), () => {});
     expect(await table.operationsOf(async () => limiter.acquire(call("a")))).toEqual([
-      "UpdateItem",
-      "UpdateItem",
+      "BatchExecuteStatement",
     ]);
     const attributes = async (entityId: string): Promise<readonly string[]> =>
       (await table.bucketItems(entityId)).flatMap((item) =>

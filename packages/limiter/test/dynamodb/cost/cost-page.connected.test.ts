@@ -88,6 +88,9 @@ describeWithEngine("the guide's page on cost", (engine) => {
     rows.push(
       await row("acquire that cascades to the parent", () => acquire("child-0123456789abcd")),
     );
+    const cascaded = await acquire("child-0123456789abcd");
+    cascaded.settle({ tpmx: 500 });
+    rows.push(await row("commit of it with a difference", () => cascaded.commit()));
     const together = async (): Promise<unknown> =>
       Promise.all(Array.from({ length: 64 }, () => acquire("entity-0123456789abc")));
     rows.push(await row("64 acquires of one bucket at once, together", together));

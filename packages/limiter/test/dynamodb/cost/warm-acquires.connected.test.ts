@@ -127,7 +127,7 @@ describeWithEngine("what a warm acquire costs", (engine) => {
     });
   }
 
-  it("a parent that lacks a limit of its child is one write more, and no read [W-43]", async () => {
+  it("a parent that lacks a limit of its child is one write more in the same request, and no read [W-43]", async () => {
     const process = bucketProcess({
       transport: trips,
       tableName,
@@ -143,7 +143,7 @@ describeWithEngine("what a warm acquire costs", (engine) => {
     await granted(process, request);
     const cost = await costOf(process, () => granted(process, request));
     expect(cost).toEqual({
-      requests: 2,
+      requests: 1,
       roundTrips: 1,
       writeUnits: 2,
       indexUnits: 0,

@@ -230,6 +230,7 @@ describeWithEngine("opening a DynamoDB repository", (engine) => {
     [{ endpointUrl: "localhost:8000" }, "endpointUrl"],
     [{ provisioning: "sometimes" as never }, "provisioning"],
     [{ requestTimeoutMs: 0 }, "requestTimeoutMs"],
+    [{ shareRequests: "false" as unknown as boolean }, "shareRequests"],
     [{ maxAttempts: 1.5 }, "maxAttempts"],
     [{ bucketTtlMultiplier: -1 }, "bucketTtlMultiplier"],
     [{ configCacheTtlMs: -1 }, "configCacheTtlMs"],

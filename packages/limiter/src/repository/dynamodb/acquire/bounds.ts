@@ -12,13 +12,19 @@ export const MAX_DECISIONS = 5;
 export const MAX_TAKE_ROUNDS = 12;
 
 /**
+ * The most requests for one attempt at a write: one that it shares, and if that does not suffice,
+ * one alone, or a read of the item whose condition failed (shared-requests.ts).
+ */
+const REQUESTS_OF_A_WRITE = 2;
+
+/**
  * The most requests that one acquire sends for a bucket with this many shards; retries of a request
  * are not counted. Configuration is read once more for each shard that shows other limits.
  */
 export function mostRequests(shards: number): number {
   const readAll = MAX_READS;
   const home = readAll + 3 * Math.log2(shards);
-  const round = MAX_TRIES * MAX_OVERTAKEN + 2 * readAll + 1;
+  const round = MAX_TRIES * MAX_OVERTAKEN * REQUESTS_OF_A_WRITE + 2 * readAll + 1;
   return 1 + MAX_DECISIONS * readAll + home + MAX_TAKE_ROUNDS * round + shards;
 }
 

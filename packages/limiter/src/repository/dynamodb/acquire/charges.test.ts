@@ -156,8 +156,13 @@ describe("a bucket may serve a call", () => {
     expect(mayFit(wanting(1), bucketOf([{ tpm: 0 }]), NOW_MS + 1000)).toBe(true);
     const joined = { ...wanting(0), policy: POLICY };
     const single = bucketOf([{ tpm: 0 }]);
-    expect(mayFit({ ...joined, amounts: { rpm: 60 } }, single, NOW_MS)).toBe(true);
-    expect(mayFit({ ...joined, amounts: { rpm: 61 } }, single, NOW_MS)).toBe(false);
+    const wantingRpm = (rpm: number): WantedCharge => ({
+      ...joined,
+      amounts: { rpm },
+      costs: { rpm: rpm * 1000 },
+    });
+    expect(mayFit(wantingRpm(60), single, NOW_MS)).toBe(true);
+    expect(mayFit(wantingRpm(61), single, NOW_MS)).toBe(false);
   });
 });
 
@@ -272,7 +277,7 @@ function newPreparation(policies: Policies, parents: Readonly<Record<string, str
   const entities = new Expiring<KnownEntity>({
     read: async (id) => {
       await reader.get({ PK: id, SK: "entity" });
-      return { parentId: parents[id], keys: new Map() };
+      return { parentId: parents[id], buckets: new Map() };
     },
     clock,
     ttlMs,
@@ -290,7 +295,7 @@ function newPreparation(policies: Policies, parents: Readonly<Record<string, str
   };
   const source: Pick<PolicySource, "cached" | "resolve" | "levels" | "refresh"> = {
     levels: (id) => [made.cached?.[id], made.hidden],
-    cached: (id) => made.cached && { policy: made.cached[id] },
+    cached: (id) => made.cached && { policy: made.cached[id], version: 0, fromMs: 0, untilMs: 0 },
     resolve: async (id) => made.stored[id],
     refresh: async (id) => made.stored[id],
   };
@@ -301,6 +306,7 @@ function newPreparation(policies: Policies, parents: Readonly<Record<string, str
     known,
     entities,
     active,
+    refusalMemoryMs: 1000,
   });
   return Object.assign(made, { preparation });
 }

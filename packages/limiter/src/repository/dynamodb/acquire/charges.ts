@@ -6,6 +6,7 @@ import { inMilli } from "../../../core/amounts.ts";
 import { fullBucket, holds, storedMilli, type Bucket } from "../../../core/bucket/bucket.ts";
 import {
   chargesOf,
+  costsMilli,
   dividedAmounts,
   fits,
   hasAll,
@@ -18,31 +19,42 @@ import {
 import type { Policy } from "../../../core/bucket/policy.ts";
 import { shardPolicy } from "../../../core/bucket/shares.ts";
 import type { ConsumeRequest, MaybePromise, ResourceAmounts } from "../../port.ts";
-import type { PolicySource } from "../../store.ts";
+import type { CachedPolicy, PolicySource } from "../../store.ts";
 import { costsOf } from "../write/batch-decision.ts";
 import type { BucketImage } from "../items/bucket-item.ts";
 import { bucketKey, type BucketKey } from "../items/bucket-key.ts";
 import type { BucketWriter } from "../write/bucket-writer.ts";
 import { TableUnavailable } from "../table/table-errors.ts";
 import type { Expiring } from "../cache/expiring.ts";
-import type { KnownBucket, KnownBuckets, KnownShard } from "../cache/known-buckets.ts";
-import type { Taken, Throttled, Undecided } from "./receipt.ts";
+import type {
+  KnownBucket,
+  KnownBuckets,
+  KnownShard,
+  RequestStamp,
+} from "../cache/known-buckets.ts";
+import type { NotTaken, ReceiptPart, Taken, Throttled } from "./receipt.ts";
 import type { PolicyChooser, PolicyHolder, WantedCharge } from "./wanted-charge.ts";
-import type { PolicyChoice } from "../write/write-intent.ts";
+import type { AppliedOutcome, PolicyChoice } from "../write/write-intent.ts";
 
 /** What is remembered of an entity. */
 export interface KnownEntity {
   /** The parent that its calls also take from. */
   readonly parentId: string | undefined;
-  /** The keys of its buckets, by resource: a hot bucket's key would be made for every call. */
-  readonly keys: Map<string, BucketKey>;
+  /** What is kept of its buckets, by resource: it would be made for every call. */
+  readonly buckets: Map<string, KeptBucket>;
+}
+
+/** The key of a bucket, and the policy that was last found for it. */
+interface KeptBucket {
+  readonly key: BucketKey;
+  policy: CachedPolicy | undefined;
 }
 
 /**
- * The most keys remembered for one entity: a caller that invents resources must not fill the
+ * The most buckets remembered for one entity: a caller that invents resources must not fill the
  * memory.
  */
-const MAX_KEYS = 64;
+const MAX_BUCKETS = 64;
 
 /** Prepares calls: finds the buckets that each takes from, and the policies to decide them with. */
 export class ChargePreparation {
@@ -52,6 +64,7 @@ export class ChargePreparation {
   readonly #known: KnownBuckets;
   readonly #entities: Expiring<KnownEntity>;
   readonly #active: Expiring<string>;
+  readonly #refusalMemoryMs: number;
 
   constructor(options: {
     readonly namespaceId: string;
@@ -61,6 +74,8 @@ export class ChargePreparation {
     readonly entities: Expiring<KnownEntity>;
     /** The names of active namespaces, by id; reading another one throws. */
     readonly active: Expiring<string>;
+    /** How old an image may be and still refuse a call without a read. */
+    readonly refusalMemoryMs: number;
   }) {
     this.#namespaceId = options.namespaceId;
     this.#policies = options.policies;
@@ -68,6 +83,7 @@ export class ChargePreparation {
     this.#known = options.known;
     this.#entities = options.entities;
     this.#active = options.active;
+    this.#refusalMemoryMs = options.refusalMemoryMs;
   }
 
   /** Every bucket that a call takes from; no promise when everything is in memory. */
@@ -83,15 +99,47 @@ export class ChargePreparation {
     return this.#withParents(request, entity, own as readonly (WantedCharge | undefined)[]);
   }
 
+  /**
+   * What a call wants from its only bucket, if this process knows that the bucket is short of it.
+   * Undefined for everything else: that takes the long way, which would refuse this call too, but
+   * in 2.3 µs instead of 1.7.
+   */
+  shortage({ entityId, resources, override }: ConsumeRequest, nowMs: number): Charge | undefined {
+    const entity = this.#entities.fresh(entityId, nowMs);
+    if (entity === undefined || entity.parentId !== undefined) return undefined;
+    if (override !== undefined || resources.length > 1) return undefined;
+    const { resource, amounts } = resources[0]!;
+    const kept = entity.buckets.get(resource);
+    if (kept === undefined) return undefined;
+    const { shards, isWhole } = this.#known.known(kept.key);
+    if (!isWhole || shards.length !== 1) return undefined;
+    const { image, seenAt } = shards[0]!;
+    const { bucket } = image;
+    const costs = costsMilli(bucket, amounts);
+    if (holds(bucket, costs, Math.floor(nowMs))) return undefined;
+    if (!isYoung(seenAt, nowMs, this.#refusalMemoryMs)) return undefined;
+    if (this.#active.fresh(this.#namespaceId, nowMs) === undefined) return undefined;
+    kept.policy = this.#policies.cached(entityId, resource, kept.policy);
+    const policy = kept.policy?.policy;
+    if (policy === undefined || !isUnder(bucket, policy) || !hasAll(policy, amounts))
+      return undefined;
+    return { entityId, resource, policy, amounts, bucket, costs };
+  }
+
   /** The key of shard 0 of a bucket. */
   keyOf(entityId: string, resource: string): BucketKey {
+    return this.#bucketOf(entityId, resource).key;
+  }
+
+  #bucketOf(entityId: string, resource: string): KeptBucket {
     const entity = this.#entities.fresh(entityId);
-    const known = entity?.keys.get(resource);
-    if (known !== undefined) return known;
+    const held = entity?.buckets.get(resource);
+    if (held !== undefined) return held;
     const name = { namespaceId: this.#namespaceId, entityId, resource, shard: 0 };
-    const key = bucketKey(name, entity?.parentId);
-    if (entity !== undefined && entity.keys.size < MAX_KEYS) entity.keys.set(resource, key);
-    return key;
+    const bucket = { key: bucketKey(name, entity?.parentId), policy: undefined };
+    if (entity !== undefined && entity.buckets.size < MAX_BUCKETS)
+      entity.buckets.set(resource, bucket);
+    return bucket;
   }
 
   async #whenRead(
@@ -121,26 +169,33 @@ export class ChargePreparation {
 
   #charge(wanted: WantedBucket): MaybePromise<WantedCharge | undefined> {
     const { entityId, resource, override } = wanted;
-    const key = this.keyOf(entityId, resource);
+    const bucket = this.#bucketOf(entityId, resource);
+    const { key } = bucket;
+    const image = this.#known.imageOf(key);
     const cached =
-      override === undefined ? this.#policies.cached(entityId, resource) : { policy: override };
+      override === undefined
+        ? (bucket.policy = this.#policies.cached(entityId, resource, bucket.policy))
+        : { policy: override };
     // A process that does not know this entity yet reads its bucket together with everything else.
     // One that knows the entity, but not the bucket, tries to create it: if it exists after all,
     // the reply to the failed condition carries it.
     const isUnknown =
-      this.#known.imageOf(key) === undefined &&
-      (cached === undefined || this.#entities.fresh(entityId) === undefined);
+      image === undefined && (cached === undefined || this.#entities.fresh(entityId) === undefined);
     const policy =
       cached === undefined ? this.#policies.resolve(entityId, resource) : cached.policy;
-    if (!isUnknown && !(policy instanceof Promise)) return this.#underPolicy(key, wanted, policy);
+    if (!isUnknown && !(policy instanceof Promise))
+      return this.#underPolicy(wanted, key, image, policy);
     const reading = isUnknown ? this.#known.read(key) : undefined;
-    return Promise.all([policy, reading]).then(([read]) => this.#underPolicy(key, wanted, read));
+    return Promise.all([policy, reading]).then(([read]) =>
+      this.#underPolicy(wanted, key, this.#known.imageOf(key), read),
+    );
   }
 
   /** The charge under the policy that the bucket shows to be the current one. */
   #underPolicy(
-    key: BucketKey,
     { amounts, override, isParent }: WantedBucket,
+    key: BucketKey,
+    image: BucketImage | undefined,
     policy: Policy | undefined,
   ): MaybePromise<WantedCharge | undefined> {
     if (policy === undefined) return undefined;
@@ -156,7 +211,6 @@ export class ChargePreparation {
       parentId,
       isCascaded: isParent,
     };
-    const image = this.#known.imageOf(key);
     if (!showsOtherLimits(charge, image)) return this.#withLevels(charge);
     const chosen = this.#chooser.on(charge, key, image);
     return chosen instanceof Promise
@@ -220,9 +274,18 @@ export function mayFit(
   { count, shards, isWhole }: KnownBucket,
   nowMs: number,
 ): boolean {
+  if (isWhole && shards.length === 1) return fitsShard(charge, shards[0]!.image, nowMs);
   const mayDecideAlone = count > 1 && !(isWhole && shards.some(({ image }) => isInDebt(image)));
   if (mayDecideAlone && shards.some(({ image }) => fitsShard(charge, image, nowMs))) return true;
   return (isWhole || shards.length === 0) && fitsTogether(charge, shards, nowMs);
+}
+
+/**
+ * Whether an image may refuse a call that began after it was requested. One from the future may
+ * not: the clock was set back, and the image would count as young until the clock has caught up.
+ */
+export function isYoung(seenAt: RequestStamp, nowMs: number, refusalMemoryMs: number): boolean {
+  return seenAt.ms > nowMs - refusalMemoryMs && seenAt.ms <= nowMs;
 }
 
 /** Whether one shard holds all that a charge wants. */
@@ -265,48 +328,55 @@ export function bucketUnder(
 }
 
 /**
- * Takes all that a charge wants from one shard, or nothing. `refusedAtMs` is undefined when the
- * shard no longer exists.
+ * Takes all that a charge wants from one shard, or nothing. It is not `async`, like most on the way
+ * of every call: each such function takes half a kilobyte and a microtask of its own.
  */
-export async function takeFromShard(
+export function takeFromShard(
   charge: WantedCharge,
   key: BucketKey,
   requests: number,
   { writer, chooser }: { readonly writer: BucketWriter; readonly chooser: PolicyChooser },
-): Promise<Taken | Throttled | (Undecided & { readonly refusedAtMs: number | undefined })> {
+): Promise<Taken | Throttled | NotTaken> {
   const { costs, isCascaded } = charge;
   const policy = policyChoice(charge, key, chooser);
-  try {
-    const intent = { kind: "take", costs, requests, policy, isCascaded } as const;
-    const outcome = await writer.write(key, intent);
-    if (outcome.kind === "gone" || outcome.kind === "split")
-      return { kind: "undecided", charge, refusedAtMs: undefined };
-    const current = outcome.policy;
-    if (outcome.kind === "refused")
-      return {
-        kind: "undecided",
-        charge: { ...charge, policy: current },
-        refusedAtMs: outcome.atMs,
-      };
-    const { incarnation, image } = outcome;
-    const { entityId, resource } = key;
-    const part = {
-      key,
-      entityId,
-      resource,
-      policy: current,
-      requests,
-      isCascaded,
-      incarnation,
-      seen: image === undefined ? undefined : { image },
-    };
-    const isSame = current === charge.policy && charge.levels === undefined;
-    const taken = isSame ? { amounts: costs } : dividedAmounts(current, costs);
-    return { kind: "taken", parts: [{ ...part, ...taken }] };
-  } catch (error) {
-    if (!(error instanceof TableUnavailable && error.throttled && !error.ambiguous)) throw error;
-    return { kind: "throttled", error };
-  }
+  return writer
+    .write(key, { kind: "take", costs, requests, policy, isCascaded })
+    .then((outcome) => {
+      if (outcome.kind === "applied")
+        return { kind: "taken", parts: [takenPart(charge, key, requests, outcome)] };
+      if (outcome.kind !== "refused") return { kind: "undecided", charge, refusedAtMs: undefined };
+      const refused = { ...charge, policy: outcome.policy };
+      return { kind: "undecided", charge: refused, refusedAtMs: outcome.atMs };
+    }, throttled);
+}
+
+/** The outcome of a take whose write was throttled. */
+function throttled(error: unknown): Throttled {
+  if (!(error instanceof TableUnavailable && error.throttled && !error.ambiguous)) throw error;
+  return { kind: "throttled", error };
+}
+
+function takenPart(
+  charge: WantedCharge,
+  key: BucketKey,
+  requests: number,
+  { policy, incarnation, image }: AppliedOutcome,
+): ReceiptPart {
+  const { costs, isCascaded } = charge;
+  const isSame = policy === charge.policy && charge.levels === undefined;
+  const { amounts, unlimited } = isSame ? { amounts: costs } : dividedAmounts(policy, costs);
+  return {
+    key,
+    entityId: key.entityId,
+    resource: key.resource,
+    policy,
+    amounts,
+    unlimited,
+    requests,
+    isCascaded,
+    incarnation,
+    seen: image && { image },
+  };
 }
 
 /** The policy that an intent of a charge is decided with, whatever shard it is written to. */

@@ -122,7 +122,7 @@ function newPolicies(): {
   const reads: HeldAnswer<Policy | undefined>[] = [];
   const cache: { policy: Policy | undefined } = { policy: undefined };
   const source: Pick<PolicySource, "cached" | "refresh"> = {
-    cached: () => cache,
+    cached: () => ({ ...cache, version: 0, fromMs: 0, untilMs: 0 }),
     refresh: () => {
       const read = heldAnswer<Policy | undefined>();
       reads.push(read);

@@ -39,8 +39,8 @@ export interface TakeAttempt {
   readonly begun: number;
   /** When the call began. */
   readonly begunMs: number;
-  /** The shards that were throttled: this call does not try them again. */
-  readonly throttled: Map<string, TableUnavailable>;
+  /** The shards that were throttled, if any: this call does not try them again. */
+  throttled: Map<string, TableUnavailable> | undefined;
   /** Whether the home shard has yet to be ensured, which only the first round does. */
   wantsHome: boolean;
   /**
@@ -49,6 +49,15 @@ export interface TakeAttempt {
    * loses the race for the last token earns the next one on the way, and loses that race too.
    */
   isLate: boolean;
+}
+
+/** Notes that a shard was throttled. */
+export function noteThrottled(
+  attempt: TakeAttempt,
+  { text }: BucketKey,
+  error: TableUnavailable,
+): void {
+  (attempt.throttled ??= new Map()).set(text, error);
 }
 
 /** The time as of which an attempt is decided. */
@@ -128,7 +137,7 @@ export class GatherQueue {
       const { requests, throttled } = member.work.attempt;
       const atMs = asOfMs(member.work.attempt, nowMs);
       const isBarred = ({ key: { text } }: { readonly key: BucketKey }): boolean =>
-        throttled.has(text);
+        throttled?.has(text) === true;
       const verdict = gathering.decide({ charge, requests, asOfMs: atMs, isBarred });
       if (verdict.kind === "gathered") gathered.set(each, { kind: "taken", parts: verdict.parts });
       else if (verdict.kind === "left") left.push(each);
@@ -218,7 +227,7 @@ function conclude(
 ): void {
   if (verdict === "refused") member.resolve({ kind: "refused", atMs, charge });
   else if (verdict === "alone") member.resolve({ kind: "undecided", charge });
-  else member.reject([...member.work.attempt.throttled.values()][0]);
+  else member.reject(member.work.attempt.throttled?.values().next().value);
 }
 
 function leaveUndecided(carried: readonly Carried[]): void {

@@ -40,3 +40,11 @@ export interface Throttled {
   readonly kind: "throttled";
   readonly error: TableUnavailable;
 }
+
+/**
+ * A shard did not give what is wanted: it refused as of a time, or does not exist when there is no
+ * time.
+ */
+export interface NotTaken extends Undecided {
+  readonly refusedAtMs: number | undefined;
+}

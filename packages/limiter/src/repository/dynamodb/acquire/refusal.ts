@@ -1,7 +1,14 @@
 import { NO_AMOUNTS } from "../../../core/amounts.ts";
 import { apply } from "../../../core/bucket/bucket.ts";
-import { isUnder, statusesOf, type LimitStatus } from "../../../core/bucket/decision.ts";
+import {
+  fits,
+  isUnder,
+  statusesOf,
+  type Charge,
+  type LimitStatus,
+} from "../../../core/bucket/decision.ts";
 import type { Policy } from "../../../core/bucket/policy.ts";
+import { Refused } from "../../../core/bucket/refusal.ts";
 import { lastParts } from "../../../core/bucket/settlement.ts";
 import { RateLimiterUnavailable } from "../../../core/errors.ts";
 import type { ConsumeOutcome, MaybePromise } from "../../port.ts";
@@ -10,7 +17,7 @@ import type { BucketImage } from "../items/bucket-item.ts";
 import { siblingKey, type BucketKey } from "../items/bucket-key.ts";
 import { costsOf } from "../write/batch-decision.ts";
 import type { BucketWriter } from "../write/bucket-writer.ts";
-import { bucketUnder, decidedCharge, policyChoice } from "./charges.ts";
+import { bucketUnder, decidedCharge, isYoung, policyChoice } from "./charges.ts";
 import type { KnownBuckets, SeenShard } from "../cache/known-buckets.ts";
 import type { ReceiptPart } from "./receipt.ts";
 import type { PolicyChooser, WantedCharge } from "./wanted-charge.ts";
@@ -50,17 +57,14 @@ export class Refusals {
 
   /**
    * Whether the images may refuse a call: those that were requested since it began, and remembered
-   * ones while they are fresh.
+   * ones while they are young.
    */
   mayRefuse({ charges, begun }: RefusedCall): boolean {
     const nowMs = this.#clock.now();
     return charges.every(({ key }) => {
       const { seenAt, isWhole } = this.#known.known(key);
       if (!isWhole || seenAt === undefined) return false;
-      // An image from the future is not fresh: the clock was set back, and the image would count as
-      // fresh until the clock has caught up.
-      const isFresh = seenAt.ms > nowMs - this.#refusalMemoryMs && seenAt.ms <= nowMs;
-      return seenAt.order >= begun || isFresh;
+      return seenAt.order >= begun || isYoung(seenAt, nowMs, this.#refusalMemoryMs);
     });
   }
 
@@ -70,9 +74,8 @@ export class Refusals {
    * given something back since. The waits are what is left of them now.
    */
   refuse(call: RefusedCall, atMs: number, nowMs: number): MaybePromise<ConsumeOutcome> | undefined {
-    const asOf = this.statuses(call.charges, atMs);
-    if (!asOf.some(({ exceeded }) => exceeded)) return undefined;
-    const statuses = nowMs > atMs ? asOf.map((status) => leftAfter(status, nowMs - atMs)) : asOf;
+    const decided = this.#decided(call.charges, atMs);
+    if (fits(decided, atMs)) return undefined;
     let isFromMemory = false;
     const writes: Promise<void>[] = [];
     for (const charge of call.charges) {
@@ -82,16 +85,20 @@ export class Refusals {
         if (!isUnder(image.bucket, charge.policy)) writes.push(this.#applyLimits(charge, key));
     }
     if (isFromMemory) this.#counts.refusalsFromMemory += 1;
-    const refused = { granted: false, statuses } as const;
+    const asOf = new Refused(decided, atMs);
+    const refused = nowMs > atMs ? laterBy(nowMs - atMs, asOf) : asOf;
     return writes.length === 0 ? refused : Promise.all(writes).then(() => refused);
+  }
+
+  /** Refuses a call that one remembered bucket is short of. */
+  fromMemory(shortage: Charge, nowMs: number): ConsumeOutcome {
+    this.#counts.refusalsFromMemory += 1;
+    return new Refused([shortage], Math.floor(nowMs));
   }
 
   /** The state of every limit of these charges. */
   statuses(charges: readonly WantedCharge[], nowMs: number): readonly LimitStatus[] {
-    const decided = charges.map((charge) =>
-      decidedCharge(charge, this.#known.known(charge.key).shards, nowMs),
-    );
-    return statusesOf(decided, nowMs);
+    return statusesOf(this.#decided(charges, nowMs), nowMs);
   }
 
   /**
@@ -107,6 +114,12 @@ export class Refusals {
       return decidedCharge({ key, policy, amounts: NO_AMOUNTS }, shards, nowMs);
     });
     return statusesOf(charges, nowMs);
+  }
+
+  #decided(charges: readonly WantedCharge[], nowMs: number): readonly Charge[] {
+    return charges.map((charge) =>
+      decidedCharge(charge, this.#known.known(charge.key).shards, nowMs),
+    );
   }
 
   /** The shards of a part's bucket; if they were forgotten since, as the takes left them. */
@@ -138,6 +151,11 @@ export class Refusals {
       }),
     );
   }
+}
+
+/** A refusal with what is left of its waits some time later. */
+function laterBy(ms: number, { statuses }: Refused): ConsumeOutcome {
+  return { granted: false, statuses: statuses.map((status) => leftAfter(status, ms)) };
 }
 
 /**

@@ -19,7 +19,7 @@ import { fitsShard, mayFit, takeFromShard } from "./charges.ts";
 import { TableUnavailable } from "../table/table-errors.ts";
 import type { Connection } from "../table/connection.ts";
 import type { CurrentPolicies } from "./current-policy.ts";
-import { asOfMs, GatherQueue, type TakeAttempt } from "./gather-queue.ts";
+import { asOfMs, GatherQueue, noteThrottled, type TakeAttempt } from "./gather-queue.ts";
 import type { KnownBuckets, KnownShard } from "../cache/known-buckets.ts";
 import type { Refused, Taken, Undecided } from "./receipt.ts";
 import type { CalmWatch } from "../shards/calm.ts";
@@ -75,7 +75,7 @@ export class ShardTaker {
         chooser: this.#policies,
       });
       if (outcome.kind === "taken") return outcome;
-      if (outcome.kind === "throttled") attempt.throttled.set(key.text, outcome.error);
+      if (outcome.kind === "throttled") noteThrottled(attempt, key, outcome.error);
       else {
         ({ charge } = outcome);
         attempt.isLate ||= outcome.refusedAtMs !== undefined;
@@ -124,7 +124,7 @@ export class ShardTaker {
       shards.findIndex(({ image }) => image.shard >= this.#homeNumber % count),
     );
     for (const shard of [...shards.slice(home), ...shards.slice(0, home)])
-      if (!attempt.throttled.has(shard.key.text) && this.#holds(charge, shard, attempt))
+      if (attempt.throttled?.has(shard.key.text) !== true && this.#holds(charge, shard, attempt))
         yield shard;
   }
 

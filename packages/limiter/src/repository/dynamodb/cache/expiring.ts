@@ -41,10 +41,10 @@ export class Expiring<Value> {
    * The cached value while it is fresh. A value from the future is not: the clock was set back, and
    * the value would stay fresh until the clock has caught up.
    */
-  fresh(key: string): Value | undefined {
+  fresh(key: string, nowMs = this.#clock.now()): Value | undefined {
     const held = this.#held.get(key);
     if (held === undefined) return undefined;
-    const ageMs = this.#clock.now() - held.readAtMs;
+    const ageMs = nowMs - held.readAtMs;
     return ageMs >= 0 && ageMs < this.#ttlMs ? held.value : undefined;
   }
 

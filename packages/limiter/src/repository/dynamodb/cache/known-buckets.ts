@@ -175,6 +175,12 @@ export class KnownBuckets {
       }
   }
 
+  /** How many shards a bucket may have, as in `known`; `key` is that of its shard 0. */
+  countOf({ text }: BucketKey): number {
+    const first = this.#held(text);
+    return first === undefined || first.seenAt.order === 0 ? 1 : (first.image?.divisor ?? 1);
+  }
+
   /** What is remembered of a bucket; `key` is that of its shard 0. */
   known(key: BucketKey): KnownBucket {
     const first = this.#held(key.text);

@@ -3,6 +3,7 @@ import { IncompatibleSchemaError } from "../../../core/errors.ts";
 import { VERSION } from "../../../core/version.ts";
 import {
   bucketLimit,
+  ceilingMilli,
   consumedMilli,
   storedMilli,
   storedRemainder,
@@ -72,7 +73,7 @@ export interface BucketImage {
  * the field is what follows the last one.
  */
 export function limitAttribute(limitName: string, field: LimitField): string {
-  return (ATTRIBUTES_MEMO.get(limitName) ?? attributesOf(limitName))[field];
+  return attributesOf(limitName)[field];
 }
 
 /**
@@ -82,21 +83,24 @@ export function limitAttribute(limitName: string, field: LimitField): string {
 const FIELDS = ["tk", "cp", "ra", "rp", "tc", "cc", "rm", "hd", "kd"] as const;
 /** A field of a limit on a bucket. */
 export type LimitField = (typeof FIELDS)[number];
+type LimitAttributes = Readonly<Record<LimitField, string>>;
 
 /**
  * The attributes of a limit, by its name: a write needs about ten of them, and strings that were
  * just concatenated are slow to look up.
  */
-const ATTRIBUTES_MEMO = new Map<string, Readonly<Record<LimitField, string>>>();
+const ATTRIBUTES_MEMO = new Map<string, LimitAttributes>();
 
 /** The most names in the memo table, which is cleared then; configurations have a few dozen. */
 const MAX_MEMO_NAMES = 1000;
 
-function attributesOf(limitName: string): Readonly<Record<LimitField, string>> {
+function attributesOf(limitName: string): LimitAttributes {
+  const held = ATTRIBUTES_MEMO.get(limitName);
+  if (held !== undefined) return held;
   if (ATTRIBUTES_MEMO.size >= MAX_MEMO_NAMES) ATTRIBUTES_MEMO.clear();
   const attributes = Object.fromEntries(
     FIELDS.map((field) => [field, `b_${limitName}_${field}`]),
-  ) as Record<LimitField, string>;
+  ) as LimitAttributes;
   ATTRIBUTES_MEMO.set(limitName, attributes);
   return attributes;
 }
@@ -107,6 +111,10 @@ export function slotAttribute(slot: number): string {
 }
 
 const SLOTS = Array.from({ length: SLOT_COUNT }, (_, slot) => `o${slot}`);
+
+function slotsOf(item: AttributeMap): readonly (string | undefined)[] {
+  return SLOTS.map((slot) => stringOf(item[slot]));
+}
 
 /**
  * Reads an item. Throws when it has a limit of a kind that this version does not support, or is a
@@ -120,7 +128,10 @@ export function imageOf(item: AttributeMap, known?: BucketImage): BucketImage {
     known.creation === stringOf(item["cr"]) &&
     known.version === numberOf(item["sv"])
   )
-    return { ...changedImage(known, item), mergedIds: readMergedIds(item) };
+    return imageWith(known, item, {
+      slots: slotsOf(item),
+      mergedIds: readMergedIds(item),
+    });
   if (item["sv"] === undefined) throw bucketOfPython(item);
   const names = limitNamesOf(item);
   const divisor = numberOf(item["shard_count"]) ?? 1;
@@ -134,7 +145,7 @@ export function imageOf(item: AttributeMap, known?: BucketImage): BucketImage {
     version: number(item, "sv"),
     writes: number(item, "b_wcu_tc"),
     requests: number(item, "gr"),
-    slots: SLOTS.map((slot) => stringOf(item[slot])),
+    slots: slotsOf(item),
     mergedIds: readMergedIds(item),
     overridden: item["po"] !== undefined,
     creation: stringOf(item["cr"]),
@@ -160,16 +171,38 @@ function bucketOfPython(item: AttributeMap): IncompatibleSchemaError {
 }
 
 /**
- * The image after changes that do not belong to a version. The item may lack everything that
- * belongs to the version, and slots that were not written.
+ * The image after a write that changed every balance. The item has only what was written, which is
+ * neither what belongs to the version nor the ids of other writers.
  */
-export function changedImage(known: BucketImage, item: AttributeMap): BucketImage {
+export function changedImage(
+  known: BucketImage,
+  item: AttributeMap,
+  mark: { readonly slot: number; readonly id: string } | undefined,
+): BucketImage {
+  const { mergedIds } = known;
+  const slots = mark === undefined ? known.slots : known.slots.with(mark.slot, mark.id);
+  return imageWith(known, item, { slots, mergedIds });
+}
+
+/** Every field by its name: copying the object and replacing six of them takes twice as long. */
+function imageWith(
+  known: BucketImage,
+  item: AttributeMap,
+  { slots, mergedIds }: Pick<BucketImage, "slots" | "mergedIds">,
+): BucketImage {
   return {
-    ...known,
-    bucket: bucketOf(item, known.bucket.limits),
+    bucket: bucketOf(item, known.bucket.limits, known.bucket.balances),
+    shard: known.shard,
+    divisor: known.divisor,
+    splitAtMs: known.splitAtMs,
+    version: known.version,
     writes: number(item, "b_wcu_tc"),
     requests: numberOf(item["gr"]) ?? known.requests,
-    slots: known.slots.map((held, slot) => stringOf(item[SLOTS[slot]!]) ?? held),
+    slots,
+    mergedIds,
+    overridden: known.overridden,
+    creation: known.creation,
+    parentId: known.parentId,
     expiresAtSeconds: numberOf(item["ttl"]),
   };
 }
@@ -221,12 +254,19 @@ function idsText(slots: readonly (string | undefined)[]): string {
     .replace(/,+$/, "");
 }
 
-function bucketOf(item: AttributeMap, limits: readonly BucketLimit[]): Bucket {
-  const balances: number[] = [];
+/** `like` has as many numbers: a copy of it is exactly as long, a list that grows reserves more. */
+function bucketOf(
+  item: AttributeMap,
+  limits: readonly BucketLimit[],
+  like: readonly number[] = limits.flatMap(() => [0, 0, 0]),
+): Bucket {
+  const balances = like.slice();
+  let at = 0;
   for (const { limit } of limits) {
-    balances.push(number(item, limitAttribute(limit.name, "tk")));
-    balances.push(number(item, limitAttribute(limit.name, "rm")));
-    balances.push(number(item, limitAttribute(limit.name, "tc")));
+    const { tk, rm, tc } = attributesOf(limit.name);
+    balances[at++] = number(item, tk);
+    balances[at++] = number(item, rm);
+    balances[at++] = number(item, tc);
   }
   return { limits, refilledAtMs: number(item, "rf"), balances };
 }
@@ -288,4 +328,43 @@ function limitOf(item: AttributeMap, name: string): BucketLimit {
  */
 function number(item: AttributeMap, name: string): number {
   return numberOf(item[name]) ?? 0;
+}
+
+/**
+ * When the item may expire, and for each limit the lowest balance after the write that will have
+ * refilled by then. `afterMilli` are the balances that the image predicts; a whole capacity is left
+ * for what others take meanwhile.
+ */
+export function expiry(
+  limits: readonly BucketLimit[],
+  {
+    nowMs,
+    multiplier,
+    afterMilli,
+  }: {
+    readonly nowMs: number;
+    readonly multiplier: number;
+    readonly afterMilli: readonly number[];
+  },
+): { readonly ttlSeconds: number; readonly floorsMilli: readonly number[] } {
+  let horizonMs = 0;
+  for (let index = 0; index < limits.length; index += 1) {
+    const limit = limits[index]!;
+    const capacity = ceilingMilli(limit);
+    const fillsMs =
+      fillMs(limit, 2 * capacity - Math.min(0, afterMilli[index]!)) +
+      fillMs(limit, capacity) * Math.max(0, multiplier - 2);
+    horizonMs = Math.max(horizonMs, fillsMs);
+  }
+  const ttlSeconds = Math.ceil((nowMs + horizonMs) / 1000);
+  const leftMs = ttlSeconds * 1000 - nowMs;
+  // The last digits of a debt beyond the safe range are lost: a capacity is left for them too.
+  const floorsMilli = limits.map(
+    (limit) => ceilingMilli(limit) + 1 - Math.floor((leftMs / limit.period) * limit.amount),
+  );
+  return { ttlSeconds, floorsMilli };
+}
+
+function fillMs({ amount, period }: BucketLimit, milli: number): number {
+  return Math.ceil((milli / amount) * period);
 }

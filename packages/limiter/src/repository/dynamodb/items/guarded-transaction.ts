@@ -2,7 +2,7 @@ import { ApplyConflictError } from "../../../core/errors.ts";
 import type { Guard } from "../../store.ts";
 import { marshalKey } from "../table/batch.ts";
 import type { Connection, Transacted, TransactItem } from "../table/connection.ts";
-import { Aliases } from "../table/update-expression.ts";
+import { Aliases } from "../table/aliases.ts";
 import { provisionerKey } from "./keys.ts";
 
 /**

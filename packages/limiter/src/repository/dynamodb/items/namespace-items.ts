@@ -1,5 +1,5 @@
 import type { NamespaceInfo, NamespaceStatus } from "../../../core/namespace.ts";
-import { absent, Aliases } from "../table/update-expression.ts";
+import { absent, Aliases } from "../table/aliases.ts";
 import { marshalItem, stringOf, type AttributeMap } from "../transport/attribute-values.ts";
 import { keyOf, marshalKey } from "../table/batch.ts";
 import type { TransactItem } from "../table/connection.ts";

@@ -61,7 +61,9 @@ export interface DynamoOptions extends RepositoryOptions {
   readonly maxShards?: number;
   /**
    * Whether writes of different buckets may share a request, which needs the permission
-   * `dynamodb:PartiQLUpdate`. Where the table does not allow it, they do not. @default true
+   * `dynamodb:PartiQLUpdate`. Where that is missing, each write is a request of its own, and the
+   * process emits a warning, once (`WARN_LIMITER_REQUESTS_NOT_SHARED`).
+   * @default true
    */
   readonly shareRequests?: boolean;
 }
@@ -144,8 +146,14 @@ export function resolveOptions(
     }),
     maxAttempts: whole(options.maxAttempts ?? 3, "maxAttempts", { least: 1, most: 100 }),
     maxShards: whole(options.maxShards ?? 32, "maxShards", { least: 1, most: MOST_SHARDS }),
-    shareRequests: options.shareRequests ?? true,
+    shareRequests: sharesRequests(options),
   };
+}
+
+/** Throws for what is not a boolean: the text "false" would count as true. */
+function sharesRequests({ shareRequests = true }: DynamoOptions): boolean {
+  if (typeof shareRequests === "boolean") return shareRequests;
+  throw new ValidationError("shareRequests", shareRequests, "must be true or false");
 }
 
 /** Returns the name of a stack, or throws: CloudFormation and DynamoDB must both accept it. */

@@ -32,15 +32,15 @@ import { shardLimit } from "../../../core/bucket/shares.ts";
 import { sameLimits, type Limit } from "../../../core/limit.ts";
 import { readNumber, type AttributeMap } from "../transport/attribute-values.ts";
 import {
+  type BucketImage,
+  expiry,
   limitAttribute,
   mergedIdsOf,
   parameterAttributes,
-  type BucketImage,
 } from "../items/bucket-item.ts";
 import type { BucketKey } from "../items/bucket-key.ts";
 import { TRANSACTION_WRITE_UNITS, type TransactItem } from "../table/connection.ts";
 import { ExpressionBuilder } from "../table/update-expression.ts";
-import { expiry } from "../write/bucket-update.ts";
 import { requireVersion } from "./split.ts";
 
 /** One half of a merge, as it was read. */

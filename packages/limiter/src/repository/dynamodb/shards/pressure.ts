@@ -51,26 +51,16 @@ const PAUSE_BETWEEN_DOUBLINGS_MS = 2000;
  */
 const THROTTLED_AGAIN_MS = 1000;
 
-/** The first of the two images that a rate is taken from. */
-interface Measure {
-  readonly version: number;
-  readonly creation: string | undefined;
-  readonly writes: number;
-  readonly sentAtMs: number;
-}
-
-/** What was attempted on one shard within a second. */
-interface Attempts {
-  readonly sinceMs: number;
-  made: number;
-  throttled: number;
-}
-
 /** What is measured of one shard. */
 interface ShardMeasure {
-  from: Measure;
+  /** The first of the two images that a rate is taken from; undefined until there was one. */
+  from: (MeasuredImage & { readonly sentAtMs: number }) | undefined;
   /** Undefined until two images were far enough apart. */
   rate: { readonly unitsPerSecond: number; readonly atMs: number } | undefined;
+  /** What was attempted within the second that began then. */
+  sinceMs: number;
+  made: number;
+  throttled: number;
 }
 
 /** Watches the writes of one process, and doubles buckets that are under pressure. */
@@ -161,8 +151,8 @@ export function firstKey(key: BucketKey): BucketKey {
 
 /** What one process knows of the pressure on one bucket, over all of its shards. */
 export class Pressure {
-  readonly #measures = new Map<number, ShardMeasure>();
-  readonly #attempts = new Map<number, Attempts>();
+  /** By shard; a list, because most buckets have one, and a map takes half a kilobyte. */
+  readonly #measures: (ShardMeasure | undefined)[] = [];
   readonly #shortestMeasureMs: number;
   #triedAtMs = -Infinity;
   #throttledAtMs = -Infinity;
@@ -176,20 +166,16 @@ export class Pressure {
    * this process. Returns whether the shard is hot, at most once for each measured period.
    */
   noteWrite({ shard, version, creation, writes }: MeasuredImage, sentAtMs: number): boolean {
-    this.#attemptsOn(shard, sentAtMs).made += 1;
-    const held = this.#measures.get(shard);
-    const next: Measure = { version, creation, writes, sentAtMs };
-    if (held === undefined || held.from.version !== version || held.from.creation !== creation) {
-      // Another version: limits or divisor have changed, and what was measured before says nothing
-      // about what is now.
-      this.#measures.set(shard, { from: next, rate: undefined });
-      return false;
-    }
-    const elapsedMs = sentAtMs - held.from.sentAtMs;
-    if (elapsedMs < this.#shortestMeasureMs) return false;
-    const unitsPerSecond = ((writes - held.from.writes) * 1000) / elapsedMs;
-    held.from = next;
-    held.rate = { unitsPerSecond, atMs: sentAtMs };
+    const held = this.#attemptOn(shard, sentAtMs);
+    const { from } = held;
+    const isSame = from?.version === version && from.creation === creation;
+    const elapsedMs = isSame ? sentAtMs - from.sentAtMs : 0;
+    if (isSame && elapsedMs < this.#shortestMeasureMs) return false;
+    held.from = { shard, version, creation, writes, sentAtMs };
+    // Of another version nothing was measured: limits or divisor have changed, and what was before
+    // says nothing about what is now.
+    const unitsPerSecond = isSame ? ((writes - from.writes) * 1000) / elapsedMs : 0;
+    held.rate = isSame ? { unitsPerSecond, atMs: sentAtMs } : undefined;
     return unitsPerSecond >= HOT_UNITS_PER_SECOND;
   }
 
@@ -203,26 +189,29 @@ export class Pressure {
   ): boolean {
     const isAgain = nowMs - this.#throttledAtMs <= THROTTLED_AGAIN_MS;
     this.#throttledAtMs = nowMs;
-    const attempts = this.#attemptsOn(shard, nowMs);
-    attempts.made += 1;
+    const attempts = this.#attemptOn(shard, nowMs);
     attempts.throttled += 1;
     const isMost = attempts.made >= MANY_ATTEMPTS && attempts.throttled * 2 >= attempts.made;
     return isAgain && (this.#isNearlyHot(shard, nowMs) || (isOfKeys && isMost));
   }
 
   #isNearlyHot(shard: number, nowMs: number): boolean {
-    const rate = this.#measures.get(shard)?.rate;
+    const rate = this.#measures[shard]?.rate;
     if (rate === undefined || nowMs - rate.atMs > RATE_COUNTS_FOR_MS) return false;
     return rate.unitsPerSecond >= NEARLY_HOT_UNITS_PER_SECOND;
   }
 
-  /** The attempts of the second that began with the first of them. */
-  #attemptsOn(shard: number, nowMs: number): Attempts {
-    const held = this.#attempts.get(shard);
-    if (held !== undefined && Math.abs(nowMs - held.sinceMs) < 1000) return held;
-    const attempts: Attempts = { sinceMs: nowMs, made: 0, throttled: 0 };
-    this.#attempts.set(shard, attempts);
-    return attempts;
+  /** Counts an attempt: a second begins with the first one after the second before. */
+  #attemptOn(shard: number, nowMs: number): ShardMeasure {
+    const held = (this.#measures[shard] ??= newMeasure());
+    const isWithin = Math.abs(nowMs - held.sinceMs) < 1000;
+    if (!isWithin) {
+      held.sinceMs = nowMs;
+      held.made = 0;
+      held.throttled = 0;
+    }
+    held.made += 1;
+    return held;
   }
 
   /**
@@ -235,9 +224,12 @@ export class Pressure {
   /** Notes that this process tries to double the bucket, whether or not that succeeds. */
   noteDoubling(nowMs: number): void {
     this.#triedAtMs = nowMs;
-    this.#measures.clear();
-    this.#attempts.clear();
+    this.#measures.length = 0;
   }
+}
+
+function newMeasure(): ShardMeasure {
+  return { from: undefined, rate: undefined, sinceMs: -Infinity, made: 0, throttled: 0 };
 }
 
 /** The parts of an image that the pressure is computed from. */

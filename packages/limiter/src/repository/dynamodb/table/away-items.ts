@@ -13,23 +13,32 @@ const AWAY_MS = 2000;
 /** The most items that stay away; the one that left first comes back when another leaves. */
 const MAX_AWAY = 1000;
 
+/** A request that is under way. */
+export interface TimedRequest {
+  readonly sentMs: number;
+  /** Whether another one was under way at the same time. */
+  isCompared: boolean;
+  /** Whether one that was sent later has returned before it. */
+  isOvertaken: boolean;
+}
+
 /**
  * The items that have left the shared requests for a while, because their statement failed or their
  * request was slow. A request is as slow as the slowest of its statements, and nothing shows which
  * one that was: all of them leave, and those that are quick alone come back at once.
+ *
+ * A request that is late together with all others is not slow: the process was busy, or the whole
+ * table is slow, and then smaller requests would make it worse.
  */
 export class AwayItems {
   readonly #clock: Pick<Clock, "now">;
   readonly #away = new Map<string, Absence>();
+  /** In the order in which they were sent. */
+  readonly #underWay = new Set<TimedRequest>();
   #usualMs: number | undefined;
 
   constructor(clock: Pick<Clock, "now">) {
     this.#clock = clock;
-  }
-
-  /** How long a request may take without being slow. */
-  get slowMs(): number {
-    return Math.max(LEAST_SLOW_MS, SLOW_FACTOR * (this.#usualMs ?? 0));
   }
 
   has(item: string): boolean {
@@ -47,19 +56,44 @@ export class AwayItems {
     if (this.#away.size > MAX_AWAY) this.#away.delete(this.#away.keys().next().value!);
   }
 
-  /** Notes how long a request took, and the items that were in it. */
-  noteRequest(items: readonly string[], tookMs: number): void {
-    const isSlow = tookMs > this.slowMs;
-    // One slow request moves it little. When all have become slower, it follows.
-    const countedMs = Math.min(tookMs, this.slowMs);
-    this.#usualMs = (this.#usualMs ?? countedMs) * (1 - WEIGHT) + countedMs * WEIGHT;
-    if (isSlow) for (const item of items) this.leave(item, { isSuspect: true });
+  /** Notes that a request is sent. */
+  begin(): TimedRequest {
+    const isCompared = this.#underWay.size > 0;
+    if (isCompared) for (const other of this.#underWay) other.isCompared = true;
+    const request = { sentMs: this.#clock.now(), isCompared, isOvertaken: false };
+    this.#underWay.add(request);
+    return request;
   }
 
-  /** Notes how long the request of an item took that is away. */
-  noteAlone(item: string, tookMs: number): void {
-    if (tookMs > this.slowMs) this.leave(item, { isSuspect: true });
+  /** Notes that a request has returned. When it was slow, its items leave. */
+  end(request: TimedRequest, items: readonly string[]): void {
+    const slowMs = this.#slowMs();
+    if (this.#conclude(request)) for (const item of items) this.leave(item, { isSuspect: true });
+    // One slow request moves it little. When all have become slower, it follows.
+    const countedMs = Math.min(this.#clock.now() - request.sentMs, slowMs);
+    this.#usualMs = (this.#usualMs ?? countedMs) * (1 - WEIGHT) + countedMs * WEIGHT;
+  }
+
+  /** Notes that the request of an item has returned that is away, and was sent alone. */
+  endAlone(request: TimedRequest, item: string): void {
+    if (this.#conclude(request)) this.leave(item, { isSuspect: true });
     else if (this.#away.get(item)?.isSuspect === true) this.#away.delete(item);
+  }
+
+  /** Takes a request off the list; returns whether it was slow. */
+  #conclude(request: TimedRequest): boolean {
+    for (const other of this.#underWay) {
+      if (other === request) break;
+      other.isOvertaken = true;
+    }
+    this.#underWay.delete(request);
+    const isLate = this.#clock.now() - request.sentMs > this.#slowMs();
+    return isLate && (request.isOvertaken || !request.isCompared);
+  }
+
+  /** How long a request may take without being late. */
+  #slowMs(): number {
+    return Math.max(LEAST_SLOW_MS, SLOW_FACTOR * (this.#usualMs ?? 0));
   }
 }
 

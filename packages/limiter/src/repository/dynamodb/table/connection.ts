@@ -143,17 +143,18 @@ export class Connection {
   }
 
   /** One attempt at a conditional write; a condition that does not hold is returned as a value. */
-  async conditional<Output extends object>(
+  conditional<Output extends object>(
     operation: string,
     input: object,
     options: CallOptions = {},
   ): Promise<Conditional<Output>> {
-    try {
-      return { applied: true, output: await this.call<Output>(operation, input, options) };
-    } catch (error) {
-      if (error instanceof ConditionFailed) return { applied: false, item: error.item };
-      throw error;
-    }
+    return this.call<Output>(operation, input, options).then(
+      (output) => ({ applied: true, output }),
+      (error: unknown) => {
+        if (error instanceof ConditionFailed) return { applied: false, item: error.item };
+        throw error;
+      },
+    );
   }
 
   /**

@@ -1,4 +1,4 @@
-import { Aliases } from "./update-expression.ts";
+import { Aliases } from "./aliases.ts";
 import type { AttributeMap } from "../transport/attribute-values.ts";
 import type { IndexName } from "./create-table.ts";
 

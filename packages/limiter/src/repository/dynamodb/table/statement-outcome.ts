@@ -1,4 +1,5 @@
 import type { AttributeMap } from "../transport/attribute-values.ts";
+import { saidBy } from "../transport/failure.ts";
 import { translated, TableUnavailable } from "./table-errors.ts";
 
 /** The reply to one statement of a `BatchExecuteStatement`. */
@@ -24,7 +25,7 @@ export interface KnownOutcome {
  */
 export type StatementOutcome =
   | KnownOutcome
-  | { readonly kind: "throttled" | "invalid" | "denied" }
+  | { readonly kind: "throttled" | "invalid" | "denied"; readonly why: string }
   | { readonly kind: "failed"; readonly error: TableUnavailable };
 
 /**
@@ -35,35 +36,37 @@ export function statementOutcome(
   reply: StatementReply | null | undefined,
   tableName: string,
 ): StatementOutcome {
-  const { Code: code, Message: message = "", Item: item } = reply?.Error ?? {};
   if (reply && !reply.Error) return { kind: "applied", item: reply.Item };
+  const { Code: code, Message: said = "", Item: item } = reply?.Error ?? {};
+  const { name, message } = saidBy(code ?? "no code", said);
+  const why = `${name}: ${message}`;
   switch (code) {
     case "ConditionalCheckFailed":
       return { kind: "condition failed", item };
     case "ThrottlingError":
     case "ProvisionedThroughputExceeded":
     case "RequestLimitExceeded":
-      return { kind: "throttled" };
+      return { kind: "throttled", why };
     case "ValidationError":
     case "ResourceNotFound":
     case "ItemCollectionSizeLimitExceeded":
-      return { kind: "invalid" };
+      return { kind: "invalid", why };
     case "AccessDenied":
-      return { kind: "denied" };
+      return { kind: "denied", why };
     default:
-      return { kind: "failed", error: unknownOutcome(code, message, tableName) };
+      return { kind: "failed", error: unknownOutcome(code, why, tableName) };
   }
 }
 
 /** A conflict with a transaction was not applied; any other error may have been. */
 function unknownOutcome(
   code: string | undefined,
-  message: string,
+  why: string,
   tableName: string,
 ): TableUnavailable {
   const name =
     code === "TransactionConflict" ? "TransactionConflictException" : "InternalServerError";
-  const said = code === undefined ? "The reply lacks a statement" : `${code}: ${message}`;
+  const said = code === undefined ? "The reply lacks a statement" : why;
   const error = Object.assign(new Error(said), { name });
   return translated(error, { tableName, operation: "BatchExecuteStatement" }) as TableUnavailable;
 }

@@ -1,3 +1,5 @@
+import { nameAlias, valueAlias, type AliasFields } from "./aliases.ts";
+import type { ItemKey } from "./batch.ts";
 import {
   marshal,
   type AttributeMap,
@@ -17,53 +19,39 @@ export interface Statement {
   readonly Parameters: readonly AttributeValue[];
 }
 
-/** What an attribute is compared with, and how. */
-interface Comparison {
-  readonly attribute: string;
-  readonly operator: "=" | ">=" | "<=" | "<" | "begins_with";
-  readonly value: Value;
-}
-
 /**
  * Collects the clauses of one update, which is sent as an update expression or as a statement of
- * PartiQL. Both are written without the spaces that DynamoDB does not need: an expression must fit
- * 4 KB.
+ * PartiQL. Only its values are kept here: the clauses without them are a form, whose texts are made
+ * once.
  */
 export class ExpressionBuilder {
-  readonly #aliases = new Aliases();
-  readonly #set: (readonly [attribute: string, value: Value])[] = [];
-  readonly #add: (readonly [attribute: string, amount: number | bigint])[] = [];
-  readonly #remove: string[] = [];
-  readonly #comparisons: Comparison[] = [];
-  readonly #missing: string[] = [];
-  /** Conditions that only an update expression can have. */
-  readonly #otherConditions: string[] = [];
+  readonly #values: Value[] = [];
+  #form = FORMS_MEMO.empty();
 
   set(attribute: string, value: Value): void {
-    this.#set.push([attribute, value]);
+    this.#form = this.#form.with("set", attribute, this.#indexOf(value));
   }
 
   add(attribute: string, amount: number | bigint): void {
-    if (amount !== 0) this.#add.push([attribute, amount]);
+    if (amount !== 0) this.#form = this.#form.with("add", attribute, this.#indexOf(amount));
   }
 
   remove(attribute: string): void {
-    this.#remove.push(attribute);
+    this.#form = this.#form.with("remove", attribute, NO_VALUE);
   }
 
   /** Whether the update writes an attribute, so that a reply with what it wrote shows it. */
   changes(attribute: string): boolean {
-    const isIt = ([name]: readonly [string, unknown]): boolean => name === attribute;
-    return this.#set.some(isIt) || this.#add.some(isIt);
+    return this.#form.changes(attribute);
   }
 
   /** Adds a condition in the words of an update expression; all conditions must hold. */
   require(condition: string): void {
-    this.#otherConditions.push(condition);
+    this.#form = this.#form.with("other", condition, NO_VALUE);
   }
 
   requireEqual(attribute: string, value: Value): void {
-    this.#comparisons.push({ attribute, operator: "=", value });
+    this.#form = this.#form.with("=", attribute, this.#indexOf(value));
   }
 
   /** Requires `least ≤ attribute ≤ most`, either of which may be absent. */
@@ -71,54 +59,44 @@ export class ExpressionBuilder {
     attribute: string,
     { least, most }: { readonly least?: number | undefined; readonly most?: number | undefined },
   ): void {
-    if (least !== undefined) this.#comparisons.push({ attribute, operator: ">=", value: least });
-    if (most !== undefined) this.#comparisons.push({ attribute, operator: "<=", value: most });
+    if (least !== undefined) this.#form = this.#form.with(">=", attribute, this.#indexOf(least));
+    if (most !== undefined) this.#form = this.#form.with("<=", attribute, this.#indexOf(most));
   }
 
   /** Requires that an attribute begins with a text and is less than another one. */
   requirePrefixAndLess(attribute: string, prefix: string, bound: string): void {
-    this.#comparisons.push({ attribute, operator: "begins_with", value: prefix });
-    this.#comparisons.push({ attribute, operator: "<", value: bound });
+    this.#form = this.#form
+      .with("begins_with", attribute, this.#indexOf(prefix))
+      .with("<", attribute, this.#indexOf(bound));
   }
 
   requireMissing(attribute: string): void {
-    this.#missing.push(attribute);
+    this.#form = this.#form.with("missing", attribute, NO_VALUE);
   }
 
   /** The alias of an attribute name. */
   name(attribute: string): string {
-    return this.#aliases.name(attribute);
+    this.#form = this.#form.with("named", attribute, NO_VALUE);
+    return nameAlias(this.#form.names.indexOf(attribute));
   }
 
   /** The alias of a value. */
   value(value: Value): string {
-    return this.#aliases.value(value);
+    return valueAlias(this.#indexOf(value));
   }
 
   build(): UpdateExpression {
-    const clauses = [
-      clause(
-        "SET",
-        this.#set.map(([attribute, value]) => `${this.name(attribute)}=${this.value(value)}`),
-      ),
-      clause(
-        "ADD",
-        this.#add.map(([attribute, amount]) => `${this.name(attribute)} ${this.value(amount)}`),
-      ),
-      clause(
-        "REMOVE",
-        this.#remove.map((attribute) => this.name(attribute)),
-      ),
-    ].filter((text) => text !== "");
-    const conditions = [
-      ...this.#comparisons.map((comparison) => this.#condition(comparison)),
-      ...this.#missing.map((attribute) => `attribute_not_exists(${this.name(attribute)})`),
-      ...this.#otherConditions,
-    ];
+    const { UpdateExpression, ConditionExpression, names, aliases } = this.#form.expression;
+    if (this.#values.length === 0)
+      return { UpdateExpression, ConditionExpression, ExpressionAttributeNames: names };
+    const values: Record<string, AttributeValue> = {};
+    for (let index = 0; index < this.#values.length; index += 1)
+      values[aliases[index] ?? valueAlias(index)] = marshal(this.#values[index]!);
     return {
-      UpdateExpression: clauses.join(" "),
-      ConditionExpression: conditions.join(" AND "),
-      ...this.#aliases.fields(),
+      UpdateExpression,
+      ConditionExpression,
+      ExpressionAttributeNames: names,
+      ExpressionAttributeValues: values,
     };
   }
 
@@ -128,38 +106,263 @@ export class ExpressionBuilder {
    * invalid then.
    */
   statement({ tableName, key, returning }: StatementTarget): Statement | undefined {
-    if (this.#otherConditions.length > 0 || this.#remove.length > 1) return undefined;
-    const parameters: AttributeValue[] = [];
-    let changes = "";
-    for (const [attribute, value] of this.#set) {
-      changes += `${changes === "" ? "SET " : ","}"${attribute}"=?`;
-      parameters.push(marshal(value));
-    }
-    for (const [attribute, amount] of this.#add) {
-      changes += `${changes === "" ? "SET " : ","}"${attribute}"=${operand(attribute)}+?`;
-      parameters.push(marshal(amount));
-    }
-    if (this.#remove.length > 0) changes += ` REMOVE "${this.#remove[0]}"`;
-    let conditions = "";
-    parameters.push(key["PK"]!, key["SK"]!);
-    for (const { attribute, operator, value } of this.#comparisons) {
-      conditions +=
-        operator === "begins_with"
-          ? ` AND begins_with("${attribute}",?)`
-          : ` AND "${attribute}"${operator}?`;
-      parameters.push(marshal(value));
-    }
-    for (const attribute of this.#missing) conditions += ` AND "${attribute}" IS MISSING`;
+    const form = this.#form.statement;
+    if (form === undefined) return undefined;
+    const { changes, conditions, changing, required } = form;
     const text = `UPDATE "${tableName}" ${changes} WHERE "PK"=? AND "SK"=?${conditions} RETURNING ${returning} *`;
-    return text.length > MAX_STATEMENT_LENGTH
-      ? undefined
-      : { Statement: text, Parameters: parameters };
+    if (text.length > MAX_STATEMENT_LENGTH) return undefined;
+    const parameters: AttributeValue[] = [];
+    for (const index of changing) parameters.push(marshal(this.#values[index]!));
+    parameters.push(key["PK"]!, key["SK"]!);
+    for (const index of required) parameters.push(marshal(this.#values[index]!));
+    return { Statement: text, Parameters: parameters };
   }
 
-  #condition({ attribute, operator, value }: Comparison): string {
-    const [name, alias] = [this.name(attribute), this.value(value)];
-    return operator === "begins_with" ? `begins_with(${name},${alias})` : name + operator + alias;
+  /** The same value has one alias, because a client spends microseconds on each. */
+  #indexOf(value: Value): number {
+    const held = this.#values.indexOf(value);
+    return held >= 0 ? held : this.#values.push(value) - 1;
   }
+}
+
+/** The key of an item that is written, in the forms that requests and caches need. */
+export interface WrittenKey {
+  readonly primary: ItemKey;
+  /** The primary key as requests carry it. */
+  readonly marshalled: AttributeMap;
+  /** The partition key, which no two items that are written have in common. */
+  readonly text: string;
+}
+
+/** One conditional write of one item, in the two forms in which it can be sent. */
+export interface ItemWrite {
+  readonly operation: "UpdateItem" | "PutItem";
+  readonly key: WrittenKey;
+  /** The input of the operation, for a request of its own. */
+  readonly input: object;
+  /** The write as a statement, for a request that it shares; undefined where it cannot be one. */
+  statement(tableName: string): Statement | undefined;
+}
+
+/** How much of the item a reply shows. */
+const RETURNED = { ALL_NEW: "ALL NEW", UPDATED_NEW: "MODIFIED NEW" } as const;
+
+/** A conditional update of one item. */
+export class ItemUpdate implements ItemWrite {
+  readonly operation = "UpdateItem";
+  readonly key: WrittenKey;
+  readonly returns: keyof typeof RETURNED;
+  readonly #expression: ExpressionBuilder;
+
+  constructor(
+    key: WrittenKey,
+    expression: ExpressionBuilder,
+    returns: keyof typeof RETURNED = "ALL_NEW",
+  ) {
+    this.key = key;
+    this.#expression = expression;
+    this.returns = returns;
+  }
+
+  get input(): object {
+    return {
+      Key: this.key.marshalled,
+      ...this.#expression.build(),
+      ReturnValues: this.returns,
+      ReturnValuesOnConditionCheckFailure: "ALL_OLD",
+    };
+  }
+
+  statement(tableName: string): Statement | undefined {
+    return this.#expression.statement({
+      tableName,
+      key: this.key.marshalled,
+      returning: RETURNED[this.returns],
+    });
+  }
+}
+
+/**
+ * What a clause does with an attribute, or requires of it; `named` only gives it an alias, for a
+ * condition of the kind `other`, in the words of an update expression.
+ */
+type ClauseKind = "set" | "add" | "remove" | Comparison | "missing" | "named" | "other";
+type Comparison = (typeof COMPARISONS)[number];
+const COMPARISONS = ["=", ">=", "<=", "<", "begins_with"] as const;
+
+/** The value of a clause that has none. */
+const NO_VALUE = -1;
+
+/**
+ * The most forms that are kept, which are about 2 MB: an update has about 20 clauses, and the
+ * buckets of one policy are written in about ten ways.
+ */
+const MAX_FORMS = 10_000;
+
+/** The most that follow one form: where there are more, hardly one of them comes again. */
+const MAX_NEXT = 16;
+
+interface Clause {
+  readonly kind: ClauseKind;
+  /** Or the condition, of the kind `other`. */
+  readonly attribute: string;
+  /** Which of the values it is about, by its place among them. */
+  readonly value: number;
+}
+
+/**
+ * The clauses of an update without their values: the last one, and the form before it. Updates that
+ * are alike find the same form by following their clauses, and share its texts.
+ */
+class Form {
+  readonly #last: Clause | undefined;
+  readonly #before: Form | undefined;
+  readonly #isKept: boolean;
+  readonly #next: Form[] = [];
+  #names: readonly string[] | undefined;
+  #changed: ReadonlySet<string> | undefined;
+  #expression: ExpressionForm | undefined;
+  #statement: StatementForm | "none" | undefined;
+
+  constructor(last?: Clause, before?: Form, isKept = true) {
+    this.#last = last;
+    this.#before = before;
+    this.#isKept = isKept;
+  }
+
+  /** The form with one more clause. */
+  with(kind: ClauseKind, attribute: string, value: number): Form {
+    for (const next of this.#next) {
+      const last = next.#last!;
+      if (last.attribute === attribute && last.value === value && last.kind === kind) return next;
+    }
+    const isKept = this.#isKept && this.#next.length < MAX_NEXT && FORMS_MEMO.hasRoom();
+    const next = new Form({ kind, attribute, value }, this, isKept);
+    if (isKept) this.#next.push(next);
+    return next;
+  }
+
+  /** The names of all attributes, in the order of their aliases. */
+  get names(): readonly string[] {
+    return (this.#names ??= [
+      ...new Set(
+        this.clauses().flatMap(({ kind, attribute }) => (kind === "other" ? [] : [attribute])),
+      ),
+    ]);
+  }
+
+  changes(attribute: string): boolean {
+    this.#changed ??= new Set(
+      this.clauses().flatMap((clause) =>
+        clause.kind === "set" || clause.kind === "add" ? [clause.attribute] : [],
+      ),
+    );
+    return this.#changed.has(attribute);
+  }
+
+  get expression(): ExpressionForm {
+    return (this.#expression ??= expressionForm(this.clauses(), this.names));
+  }
+
+  /** Undefined where PartiQL cannot say it. */
+  get statement(): StatementForm | undefined {
+    this.#statement ??= statementForm(this.clauses()) ?? "none";
+    return this.#statement === "none" ? undefined : this.#statement;
+  }
+
+  /** From the first to the last. */
+  clauses(): readonly Clause[] {
+    if (this.#last === undefined) return [];
+    return [...(this.#before?.clauses() ?? []), this.#last];
+  }
+}
+
+/** The forms of this process, found from the empty one. When there are too many, it begins anew. */
+const FORMS_MEMO = new (class {
+  #empty = new Form();
+  #size = 0;
+
+  empty(): Form {
+    if (this.#size >= MAX_FORMS) {
+      this.#empty = new Form();
+      this.#size = 0;
+    }
+    return this.#empty;
+  }
+
+  /** Counts a form that is kept. */
+  hasRoom(): boolean {
+    this.#size += 1;
+    return this.#size <= MAX_FORMS;
+  }
+})();
+
+/** An update expression without its values. */
+interface ExpressionForm {
+  readonly UpdateExpression: string;
+  readonly ConditionExpression: string;
+  readonly names: Readonly<Record<string, string>>;
+  /** The aliases of the values that its clauses name. */
+  readonly aliases: readonly string[];
+}
+
+function expressionForm(clauses: readonly Clause[], names: readonly string[]): ExpressionForm {
+  const [set, add, remove, conditions]: string[][] = [[], [], [], []];
+  for (const { kind, attribute, value: index } of clauses) {
+    const [name, value] = [nameAlias(names.indexOf(attribute)), valueAlias(index)];
+    if (kind === "set") set!.push(`${name}=${value}`);
+    else if (kind === "add") add!.push(`${name} ${value}`);
+    else if (kind === "remove") remove!.push(name);
+    else if (kind === "missing") conditions!.push(`attribute_not_exists(${name})`);
+    else if (kind === "begins_with") conditions!.push(`begins_with(${name},${value})`);
+    else if (kind === "other") conditions!.push(attribute);
+    else if (kind !== "named") conditions!.push(name + kind + value);
+  }
+  const valueCount = Math.max(...clauses.map(({ value }) => value)) + 1;
+  const parts = [listed("SET", set!), listed("ADD", add!), listed("REMOVE", remove!)];
+  return {
+    UpdateExpression: parts.filter((text) => text !== "").join(" "),
+    ConditionExpression: conditions!.join(" AND "),
+    names: Object.fromEntries(names.map((name, index) => [nameAlias(index), name])),
+    aliases: Array.from({ length: valueCount }, (_, index) => valueAlias(index)),
+  };
+}
+
+/** A statement without its values. */
+interface StatementForm {
+  readonly changes: string;
+  readonly conditions: string;
+  /** The values of the changes and of the conditions, in the order of their places. */
+  readonly changing: readonly number[];
+  readonly required: readonly number[];
+}
+
+function statementForm(clauses: readonly Clause[]): StatementForm | undefined {
+  const ofKind = (...kinds: readonly ClauseKind[]): readonly Clause[] =>
+    clauses.filter(({ kind }) => kinds.includes(kind));
+  const removed = ofKind("remove");
+  if (ofKind("other").length > 0 || removed.length > 1) return undefined;
+  // dynoxide takes a quoted name with a dot for a path, and would write another attribute.
+  if (clauses.some(({ attribute }) => attribute.includes("."))) return undefined;
+  const [set, add] = [ofKind("set"), ofKind("add")];
+  const compared = ofKind(...COMPARISONS);
+  const sums = [
+    ...set.map(({ attribute }) => `"${attribute}"=?`),
+    ...add.map(({ attribute }) => `"${attribute}"=${operand(attribute)}+?`),
+  ];
+  const conditions = [
+    ...compared.map(({ kind, attribute }) =>
+      kind === "begins_with" ? `begins_with("${attribute}",?)` : `"${attribute}"${kind}?`,
+    ),
+    ...ofKind("missing").map(({ attribute }) => `"${attribute}" IS MISSING`),
+  ];
+  const removal = removed.map(({ attribute }) => `REMOVE "${attribute}"`);
+  return {
+    changes: [...(sums.length > 0 ? [`SET ${sums.join()}`] : []), ...removal].join(" "),
+    conditions: conditions.map((condition) => ` AND ${condition}`).join(""),
+    changing: [...set, ...add].map(({ value }) => value),
+    required: compared.map(({ value }) => value),
+  };
 }
 
 /** What a statement is about. */
@@ -181,90 +384,6 @@ function operand(attribute: string): string {
   return /^[A-Za-z_]\w*$/.test(attribute) ? attribute : `"${attribute}"`;
 }
 
-function clause(keyword: string, parts: readonly string[]): string {
+function listed(keyword: string, parts: readonly string[]): string {
   return parts.length === 0 ? "" : `${keyword} ${parts.join(",")}`;
-}
-
-/**
- * The alias fields of a request; absent where nothing was aliased, because DynamoDB refuses empty
- * maps.
- */
-export interface AliasFields {
-  readonly ExpressionAttributeNames?: Readonly<Record<string, string>>;
-  readonly ExpressionAttributeValues?: Readonly<Record<string, AttributeValue>>;
-}
-
-/**
- * The names and values of one request's expressions. Every attribute name is aliased: limit names
- * may contain `-` and `.`, and the list of words that DynamoDB reserves grows.
- *
- * @example
- * const alias = new Aliases();
- * const condition = `${alias.name("status")} = ${alias.value("active")}`; // "#n0 = :v0"
- * return { Key, ConditionExpression: condition, ...alias.fields() };
- */
-export class Aliases {
-  // Lists, because a request has a dozen of each: searching them is cheaper than building a map for
-  // every write.
-  readonly #attributes: string[] = [];
-  readonly #names: Record<string, string> = {};
-  readonly #given: Value[] = [];
-  readonly #values: Record<string, AttributeValue> = {};
-
-  /** The alias of an attribute; the same attribute has one alias. */
-  name(attribute: string): string {
-    const held = this.#attributes.indexOf(attribute);
-    if (held >= 0) return nameAlias(held);
-    const alias = nameAlias(this.#attributes.push(attribute) - 1);
-    this.#names[alias] = attribute;
-    return alias;
-  }
-
-  /**
-   * The alias of a value; the same value has one alias, because a client spends microseconds on
-   * each.
-   */
-  value(value: Value): string {
-    const held = this.#given.indexOf(value);
-    if (held >= 0) return valueAlias(held);
-    const alias = valueAlias(this.#given.push(value) - 1);
-    this.#values[alias] = marshal(value);
-    return alias;
-  }
-
-  /** What goes into the request beside the expressions. */
-  fields(): AliasFields {
-    return {
-      ...(this.#attributes.length > 0 && { ExpressionAttributeNames: this.#names }),
-      ...(this.#given.length > 0 && { ExpressionAttributeValues: this.#values }),
-    };
-  }
-}
-
-/** Aliases that are made in advance: more than most requests have. */
-const MADE_ALIASES = 64;
-const NAMES = Array.from({ length: MADE_ALIASES }, (_, index) => newAlias("#n", index));
-const VALUES = Array.from({ length: MADE_ALIASES }, (_, index) => newAlias(":v", index));
-
-function nameAlias(index: number): string {
-  return NAMES[index] ?? newAlias("#n", index);
-}
-
-function valueAlias(index: number): string {
-  return VALUES[index] ?? newAlias(":v", index);
-}
-
-/** Short, because an expression must fit 4 KB. */
-function newAlias(prefix: string, index: number): string {
-  return prefix + index.toString(36);
-}
-
-/** The condition that an item exists. */
-export function exists(alias: Aliases): string {
-  return `attribute_exists(${alias.name("PK")})`;
-}
-
-/** The condition that no item has the key. */
-export function absent(alias: Aliases): string {
-  return `attribute_not_exists(${alias.name("PK")})`;
 }

@@ -1,6 +1,6 @@
 import { keyOf, marshalKey, type ItemKey } from "../table/batch.ts";
 import type { TransactItem } from "../table/connection.ts";
-import { Aliases } from "../table/update-expression.ts";
+import { Aliases } from "../table/aliases.ts";
 import { unmarshal, type AttributeMap } from "../transport/attribute-values.ts";
 
 /** What becomes of items that belong together. */

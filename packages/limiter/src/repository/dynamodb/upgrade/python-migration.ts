@@ -21,7 +21,7 @@ import {
 } from "../items/keys.ts";
 import { namespaceOf } from "../items/namespace-items.ts";
 import { keyOf, type ItemKey } from "../table/batch.ts";
-import { Aliases } from "../table/update-expression.ts";
+import { Aliases } from "../table/aliases.ts";
 import {
   marshalItem,
   numberOf,

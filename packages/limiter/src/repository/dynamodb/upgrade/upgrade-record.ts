@@ -14,7 +14,7 @@ import { InfrastructureError } from "../../../core/errors.ts";
 import { namespaceIndexKeys, TABLE_NAMESPACE, upgradeKey } from "../items/keys.ts";
 import { marshalKey } from "../table/batch.ts";
 import type { Connection, TransactItem } from "../table/connection.ts";
-import { Aliases } from "../table/update-expression.ts";
+import { Aliases } from "../table/aliases.ts";
 import {
   booleanOf,
   marshalItem,

@@ -17,7 +17,7 @@ import type { DynamoOptions } from "../opening/options.ts";
 import { versionItem } from "../records.ts";
 import type { Connection, TransactItem } from "../table/connection.ts";
 import { contention } from "../table/table-errors.ts";
-import { absent, Aliases } from "../table/update-expression.ts";
+import { absent, Aliases } from "../table/aliases.ts";
 import type { Migration, Pass } from "./migration.ts";
 import { pythonLeftovers, pythonMigration } from "./python-migration.ts";
 import { assertUsableTarget, forgetNamespaces, readVersion } from "./table-state.ts";

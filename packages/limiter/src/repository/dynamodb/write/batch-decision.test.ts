@@ -9,18 +9,22 @@ import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { updated, type ExpressionInput } from "../../../../test/support/expression-evaluator.ts";
 import {
+  after,
   afterCounting,
+  bucketOf,
   countsIn,
   countsOf,
+  intentOf,
+  itemOf,
   limitsOf,
   members,
   NAMES,
+  requestOf,
   situation,
-  type Meanwhile,
+  START_MS,
   type Situation,
   type Wanted,
 } from "../../../../test/support/batch-cases.ts";
-import { seededRandom } from "../../../testing/fakes/seeded-random.ts";
 import { amountOf } from "../../../core/amounts.ts";
 import {
   apply,
@@ -35,18 +39,13 @@ import {
 import { underPolicy } from "../../../core/bucket/decision.ts";
 import { Limit } from "../../../core/limit.ts";
 import { policyOf, type Policy } from "../../../core/bucket/policy.ts";
-import { marshalItem, type AttributeMap } from "../transport/attribute-values.ts";
+import type { AttributeMap } from "../transport/attribute-values.ts";
 import { decideBatch } from "./batch-decision.ts";
-import { bucketAttributes, changedImage, imageOf } from "../items/bucket-item.ts";
-import { bucketKey } from "../items/bucket-key.ts";
-import { OperationIds } from "./operation-ids.ts";
+import { changedImage, imageOf } from "../items/bucket-item.ts";
 import { tickedMs } from "./tick.ts";
-import type { WriteIntent } from "./write-intent.ts";
-import { planWrite, type Plan, type PlanRequest } from "./write-plan.ts";
+import { planWrite, type Plan } from "./write-plan.ts";
 
 const RUNS = Number(process.env["RUNS"] ?? 1000);
-const START_MS = 1_800_000_000_000;
-const KEY = bucketKey({ namespaceId: "ns", entityId: "e", resource: "r", shard: 0 }, undefined);
 describe("a batch that is one write", { timeout: 60_000 + RUNS * 5 }, () => {
   it("equals its members one after another on the state that the write finds", () => {
     let applied = 0;
@@ -77,9 +76,8 @@ describe("a batch that is one write", { timeout: 60_000 + RUNS * 5 }, () => {
         const next = write === undefined ? undefined : updated(itemOf(found), write.request.input);
         if (next === undefined || write?.changed === undefined) return;
         changesOnly += 1;
-        expect(
-          changedImage(write.changed, changedBy(write.request.input as ExpressionInput, next)),
-        ).toEqual(imageOf(next));
+        const changed = changedBy(write.request.input, next);
+        expect(changedImage(write.changed, changed, write.mark)).toEqual(imageOf(next));
       }),
       { numRuns: RUNS },
     );
@@ -244,6 +242,20 @@ describe("the expressions of a batch", () => {
   });
 });
 
+describe("the statement of a batch", () => {
+  it.each([
+    ["exists for ordinary names", "in-put", true],
+    ["does not exist where a name has a dot, which dynoxide takes for a path", "in.put", false],
+  ])("%s", (_, name, isStatement) => {
+    const policy = policyOf([Limit.perMinute(name, 10)], "resource");
+    const image = imageOf(itemOf(fullBucket(policy.bucketLimits, START_MS)));
+    const member = { kind: "take", costs: { [name]: 1 }, isCascaded: false } as const;
+    const intents = [intentOf(member, policy)];
+    const { write } = planWrite(requestOf({ policy, image, intents, nowMs: START_MS }));
+    expect(write!.request.statement("limits") !== undefined).toBe(isStatement);
+  });
+});
+
 /** Plans on the image, carries the write out on what others have made of it, and compares. */
 function carryOut(options: {
   readonly image: Bucket;
@@ -332,34 +344,6 @@ function shown(bucket: Bucket, atMs: number): unknown {
   );
 }
 
-function after(bucket: Bucket, event: Meanwhile, nowMs: number): Bucket {
-  if ("by" in event) {
-    const balances = bucket.balances.slice();
-    bucket.limits.forEach(({ limit }, index) => {
-      balances[index * 3] = balances[index * 3]! + amountOf(event.by, limit.name);
-    });
-    return { ...bucket, balances };
-  }
-  const atMs = Math.min(nowMs, bucket.refilledAtMs + event.refillAfterMs);
-  return apply(
-    bucket,
-    bucket.limits.map(() => 0),
-    atMs,
-  );
-}
-
-function bucketOf({ limits, balances }: Situation): Bucket {
-  const prepared = bucketLimits(limits);
-  return {
-    limits: prepared,
-    refilledAtMs: START_MS,
-    balances: prepared.flatMap(({ period }, index) => {
-      const { tokens, fraction } = balances[index]!;
-      return [tokens, Math.floor(fraction * period), 0];
-    }),
-  };
-}
-
 function many(prefix: string, capacity: number): readonly Limit[] {
   return Array.from({ length: MAX_LIMITS }, (_, index) =>
     Limit.custom({
@@ -371,30 +355,6 @@ function many(prefix: string, capacity: number): readonly Limit[] {
   );
 }
 
-function itemOf(bucket: Bucket): AttributeMap {
-  return marshalItem({ ...bucketAttributes(bucket), sv: 5, cr: "other.0000", b_wcu_tc: 3, gr: 0 });
-}
-
-function intentOf(wanted: Wanted, policy: Policy): WriteIntent {
-  return { ...wanted, requests: wanted.kind === "take" ? 1 : 0, policy: () => policy };
-}
-
 function writtenOf(wanted: readonly Wanted[], { verdicts }: Pick<Plan, "verdicts">): Wanted[] {
   return wanted.filter((_, index) => verdicts[index] === "written");
-}
-
-function requestOf(
-  parts: Pick<PlanRequest, "policy" | "image" | "intents" | "nowMs">,
-): PlanRequest {
-  const ids = new OperationIds(seededRandom(1));
-  return {
-    ...parts,
-    asOfMs: parts.nowMs,
-    key: KEY,
-    tickMs: 1,
-    ids,
-    pending: undefined,
-    writeUnits: 1,
-    ttlMultiplier: 7,
-  };
 }

@@ -56,9 +56,16 @@ export function decideBatch(
   steps: readonly BatchStep[],
   nowMs: number,
 ): DecidedBatch {
-  const running: OwnedBucket = { ...bucket, balances: bucket.balances.slice() };
-  const folds = bucket.limits.map(() => new LimitFold());
-  const byName = new Map(bucket.limits.map(({ limit }, index) => [limit.name, folds[index]!]));
+  // Most batches have one member, after which nothing is left to decide.
+  const running: OwnedBucket | undefined =
+    steps.length === 1 ? undefined : { ...bucket, balances: bucket.balances.slice() };
+  const folds: LimitFold[] = [];
+  const byName = new Map<string, LimitFold>();
+  for (const { limit } of bucket.limits) {
+    const fold = new LimitFold();
+    folds.push(fold);
+    byName.set(limit.name, fold);
+  }
   const accepted: boolean[] = [];
   for (const step of steps) {
     const { kind, costs, isCascaded } = step;
@@ -66,10 +73,10 @@ export function decideBatch(
     const unlimited = unlimitedOf(bucket, step);
     if (!folds.every((fold, index) => fold.staysExact(costsMilli[index]!, fold.netMilli))) break;
     if (unlimited !== undefined && !isCountable(byName, unlimited)) break;
-    const fits = kind !== "take" || holds(running, costsMilli, nowMs);
+    const fits = kind !== "take" || holds(running ?? bucket, costsMilli, nowMs);
     accepted.push(fits);
     if (!fits) continue;
-    applyInPlace(running, costsMilli, nowMs);
+    if (running !== undefined) applyInPlace(running, costsMilli, nowMs);
     folds.forEach((fold, index) => {
       const costMilli = costsMilli[index]!;
       if (kind === "take" && !bucket.limits[index]!.hidden) fold.take(costMilli, isCascaded);
@@ -121,9 +128,15 @@ function takenOf({ limits }: Bucket, costs: Costs): number[] {
 function unlimitedOf({ limits }: Bucket, { kind, costs, unlimited }: BatchStep): Costs | undefined {
   let lacking: Record<string, number> | undefined;
   for (const name in costs)
-    if (!limits.some(({ limit, hidden }) => !(hidden && kind === "take") && limit.name === name))
-      (lacking ??= {})[name] = costs[name]!;
+    if (!isLimited(limits, name, kind)) (lacking ??= {})[name] = costs[name]!;
   return lacking && unlimited ? addAmounts(lacking, unlimited) : (lacking ?? unlimited);
+}
+
+/** Whether a limit is charged for what a step of this kind names. */
+function isLimited(limits: Bucket["limits"], name: string, kind: BatchStep["kind"]): boolean {
+  for (const { limit, hidden } of limits)
+    if (limit.name === name && !(hidden && kind === "take")) return true;
+  return false;
 }
 
 /** The costs of one kind. */
@@ -164,7 +177,8 @@ export class LimitFold {
   cascadedMilli = 0;
   /** Whether any member takes, so that it matters where the ceiling cuts off. */
   isCharged = false;
-  readonly #costs: number[] = [];
+  /** The costs of all members, when there are several: that of a single one is the net amount. */
+  #costs: number[] | undefined;
 
   /**
    * A member that is granted only if the balance holds its cost, or, when it costs nothing, is not
@@ -183,8 +197,9 @@ export class LimitFold {
       this.isCharged = true;
       this.riseMilli = Math.max(this.riseMilli, -this.netMilli);
     }
+    if (this.#costs !== undefined) this.#costs.push(costMilli);
+    else if (this.netMilli !== 0) this.#costs = [this.netMilli, costMilli];
     this.netMilli += costMilli;
-    this.#costs.push(costMilli);
   }
 
   /** Something that is added to the total consumed only. */
@@ -210,7 +225,8 @@ export class LimitFold {
   ): { readonly milli: number; readonly wasFull: boolean } {
     let milli = startMilli;
     let wasFull = startMilli >= ceilingMilli;
-    for (const cost of this.#costs) {
+    const only = this.netMilli === 0 ? [] : [this.netMilli];
+    for (const cost of this.#costs ?? only) {
       milli = Math.max(Math.min(ceilingMilli, milli - cost), Number.MIN_SAFE_INTEGER);
       wasFull ||= milli >= ceilingMilli;
     }

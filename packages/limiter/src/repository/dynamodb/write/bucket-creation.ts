@@ -1,9 +1,9 @@
 import { ceilingMilli, storedMilli, type Bucket } from "../../../core/bucket/bucket.ts";
 import { marshalItem, type AttributeMap } from "../transport/attribute-values.ts";
-import { bucketAttributes, limitAttribute, slotAttribute } from "../items/bucket-item.ts";
+import { bucketAttributes, expiry, limitAttribute, slotAttribute } from "../items/bucket-item.ts";
 import { keyAttributes, type BucketKey } from "../items/bucket-key.ts";
-import { expiry, type BucketChange } from "./bucket-update.ts";
-import { absent, Aliases } from "../table/update-expression.ts";
+import type { BucketChange } from "./bucket-update.ts";
+import { absent, Aliases } from "../table/aliases.ts";
 
 /** The put that creates a bucket already charged, unless it exists. */
 export function putOf(

@@ -29,10 +29,11 @@ import {
 } from "../../../core/bucket/bucket.ts";
 import { LimitFold } from "./batch-decision.ts";
 import {
+  type BucketImage,
+  expiry,
   hasOldMergedIds,
   limitAttribute,
   slotAttribute,
-  type BucketImage,
 } from "../items/bucket-item.ts";
 import type { OperationMark } from "./operation-ids.ts";
 import { addLimit, countUnlimited, dropLimit, writeParameters } from "./parameter-update.ts";
@@ -65,32 +66,13 @@ export interface BucketChange {
   readonly ttlMultiplier: number;
 }
 
-/**
- * Whether the stored balance suffices: nothing must be refilled first, and no parameters change.
- */
-function needsNoRefill(image: BucketImage, change: BucketChange, nowMs: number): boolean {
-  const { bucket } = image;
-  if (change.limits !== bucket.limits) return false;
-  return bucket.limits.every((limit, index) => {
-    const { needMilli, riseMilli, isCharged } = foldOf(change, limit);
-    const stored = storedMilli(bucket, index);
-    if (needMilli !== undefined && stored < needMilli) return false;
-    return (
-      !isCharged ||
-      stored + roundedUp(earned(bucket, index, nowMs)) + riseMilli <= ceilingMilli(limit)
-    );
-  });
-}
-
-/** Whether the update requires the stamp to be the seen one, which moves with every refill. */
-export function requiresStamp(image: BucketImage, change: BucketChange, nowMs: number): boolean {
-  return !isGiveBack(change, image) && !needsNoRefill(image, change, nowMs);
-}
-
-/** An update, and how much of the item its reply must show. */
+/** An update. */
 export interface BucketUpdate {
   readonly expression: ExpressionBuilder;
+  /** How much of the item its reply must show. */
   readonly returns: "ALL_NEW" | "UPDATED_NEW";
+  /** Whether it requires the stamp to be the seen one, which moves with every refill. */
+  readonly requiresStamp: boolean;
 }
 
 /** The update that carries a change out, given the image that it was decided with. */
@@ -98,9 +80,11 @@ export function updateOf(image: BucketImage, change: BucketChange, nowMs: number
   const builder = new ExpressionBuilder();
   builder.requireEqual("sv", image.version);
   if (image.creation !== undefined) builder.requireEqual("cr", image.creation);
-  if (isGiveBack(change, image)) addTokens(builder, change);
-  else if (needsNoRefill(image, change, nowMs)) take(builder, image, change, nowMs);
-  else refillAndTake(builder, image, change, nowMs);
+  const giveBack = isGiveBack(change, image);
+  const requiresStamp = !giveBack && !needsNoRefill(image, change, nowMs);
+  if (giveBack) addTokens(builder, change);
+  else if (requiresStamp) refillAndTake(builder, image, change, nowMs);
+  else take(builder, image, change, nowMs);
   builder.add("b_wcu_tc", change.writeUnits);
   builder.add("gr", change.requests);
   builder.add("gc", change.cascadedRequests);
@@ -113,6 +97,7 @@ export function updateOf(image: BucketImage, change: BucketChange, nowMs: number
   return {
     expression: builder,
     returns: writesAllBalances(builder, image, change) ? "UPDATED_NEW" : "ALL_NEW",
+    requiresStamp,
   };
 }
 
@@ -139,44 +124,28 @@ function writesAllBalances(
   );
 }
 
-/**
- * When the item may expire, and for each limit the lowest balance after the write that will have
- * refilled by then. `afterMilli` are the balances that the image predicts; a whole capacity is left
- * for what others take meanwhile.
- */
-export function expiry(
-  limits: readonly BucketLimit[],
-  {
-    nowMs,
-    multiplier,
-    afterMilli,
-  }: {
-    readonly nowMs: number;
-    readonly multiplier: number;
-    readonly afterMilli: readonly number[];
-  },
-): { readonly ttlSeconds: number; readonly floorsMilli: readonly number[] } {
-  const horizonsMs = limits.map((limit, index) => {
-    const capacity = ceilingMilli(limit);
-    return (
-      fillMs(limit, 2 * capacity - Math.min(0, afterMilli[index]!)) +
-      fillMs(limit, capacity) * Math.max(0, multiplier - 2)
-    );
-  });
-  const ttlSeconds = Math.ceil((nowMs + Math.max(...horizonsMs)) / 1000);
-  const leftMs = ttlSeconds * 1000 - nowMs;
-  // The last digits of a debt beyond the safe range are lost: a capacity is left for them too.
-  const floorsMilli = limits.map(
-    (limit) => ceilingMilli(limit) + 1 - Math.floor((leftMs / limit.period) * limit.amount),
-  );
-  return { ttlSeconds, floorsMilli };
-}
-
 function isGiveBack({ folds, limits }: BucketChange, { bucket }: BucketImage): boolean {
   if (limits !== bucket.limits) return false;
   for (const { needMilli, isCharged } of folds.values())
     if (needMilli !== undefined || isCharged) return false;
   return true;
+}
+
+/**
+ * Whether the stored balance suffices: nothing must be refilled first, and no parameters change.
+ */
+function needsNoRefill(image: BucketImage, change: BucketChange, nowMs: number): boolean {
+  const { bucket } = image;
+  if (change.limits !== bucket.limits) return false;
+  return bucket.limits.every((limit, index) => {
+    const { needMilli, riseMilli, isCharged } = foldOf(change, limit);
+    const stored = storedMilli(bucket, index);
+    if (needMilli !== undefined && stored < needMilli) return false;
+    return (
+      !isCharged ||
+      stored + roundedUp(earned(bucket, index, nowMs)) + riseMilli <= ceilingMilli(limit)
+    );
+  });
 }
 
 function addTokens(builder: ExpressionBuilder, change: BucketChange): void {
@@ -223,10 +192,12 @@ function refillAndTake(
   const rewritten = change.limits !== bucket.limits;
   const floors = renewExpiry(builder, image, change, {
     nowMs: atMs,
-    afterMilli: change.limits.map((limit) => refilledAfter(image, change, limit, nowMs)),
+    afterMilli: change.limits.map((limit, index) =>
+      refilledAfter(image, change, indexOfLimit(bucket.limits, limit, index), limit, nowMs),
+    ),
   });
   bucket.limits.forEach((limit, index) => {
-    const wanted = change.limits.findIndex((other) => other.limit.name === limit.limit.name);
+    const wanted = indexOfLimit(change.limits, limit, index);
     if (wanted < 0) dropLimit(builder, image.bucket, index, { fold: foldOf(change, limit), nowMs });
     else
       refillLimit(builder, image, index, {
@@ -318,10 +289,10 @@ function moveTokens(builder: ExpressionBuilder, name: string, fold: LimitFold): 
 function refilledAfter(
   { bucket }: BucketImage,
   change: BucketChange,
+  index: number,
   limit: BucketLimit,
   nowMs: number,
 ): number {
-  const index = bucket.limits.findIndex((other) => other.limit.name === limit.limit.name);
   const refilled =
     index < 0
       ? ceilingMilli(limit)
@@ -375,6 +346,17 @@ export function markOperation(
   builder.set(slot, mark.id);
 }
 
+/** Where a list has the limit of this name, which is at the same place in most; -1 for nowhere. */
+function indexOfLimit(
+  limits: readonly BucketLimit[],
+  { limit: { name } }: BucketLimit,
+  index: number,
+): number {
+  return limits[index]?.limit.name === name
+    ? index
+    : limits.findIndex(({ limit }) => limit.name === name);
+}
+
 function foldOf({ folds }: BucketChange, { limit }: BucketLimit): LimitFold {
   return folds.get(limit.name) ?? UNTOUCHED;
 }
@@ -384,8 +366,4 @@ const UNTOUCHED = new LimitFold();
 function largest(left: number | undefined, right: number | undefined): number | undefined {
   if (left === undefined || right === undefined) return left ?? right;
   return Math.max(left, right);
-}
-
-function fillMs({ amount, period }: BucketLimit, milli: number): number {
-  return Math.ceil((milli / amount) * period);
 }

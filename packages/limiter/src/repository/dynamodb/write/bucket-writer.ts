@@ -23,7 +23,7 @@
  * s, of 8 processes that asked for more than a bucket of 200 a second gives. One that was overtaken
  * and still needs the next token waits for the next tick, when one refill serves all.
  */
-import { GroupCommit } from "../../group-commit.ts";
+import { GroupCommit, isOpen } from "../../group-commit.ts";
 import { wholeMs } from "../../system-clock.ts";
 import type { BucketImage } from "../items/bucket-item.ts";
 import { siblingKey, type BucketKey } from "../items/bucket-key.ts";
@@ -37,6 +37,7 @@ import {
   givenBack,
   isPending,
   outcomeUnknown,
+  unansweredWrite,
   unavailable,
   type BatchMember,
   writtenPart,
@@ -45,7 +46,7 @@ import {
 import type { OperationIds } from "./operation-ids.ts";
 import { pause } from "../table/retry.ts";
 import { nextTickMs } from "./tick.ts";
-import { OperationHistory, UnansweredWrite, UnansweredWrites } from "./unanswered-writes.ts";
+import { UnansweredWrites } from "./unanswered-writes.ts";
 import type { WriteIntent, WriteOutcome } from "./write-intent.ts";
 import type { WriteCounts, WriteObserver } from "./write-observer.ts";
 import {
@@ -77,7 +78,7 @@ interface Lane {
   failedUnits: number;
 }
 
-/** One batch that is being written. */
+/** A batch that is being written. */
 interface Batch {
   readonly key: BucketKey;
   readonly entry: BucketEntry;
@@ -85,6 +86,21 @@ interface Batch {
   readonly members: readonly BatchMember[];
   /** When the batch began: all its members were there by then. */
   readonly begunMs: number;
+}
+
+/** A plan, the members that it is for, and when the acquires among them had to fit. */
+interface Planned {
+  readonly carried: readonly BatchMember[];
+  readonly plan: Plan;
+  readonly asOfMs: number;
+}
+
+/** An attempt at a write, and whether one before it may have been carried out. */
+interface Sending {
+  readonly write: PlannedWrite;
+  readonly planned: Planned;
+  readonly attempt: number;
+  readonly ambiguous: boolean;
 }
 
 /** Writes buckets. */
@@ -148,23 +164,20 @@ export class BucketWriter {
       const reading = choosePolicies(members, image);
       if (reading !== undefined) await reading;
       if (lane.unanswered !== undefined) await this.#learn(batch, lane.unanswered, image);
-      for (const member of [...lane.owed, ...members])
-        if (member.isOpen && member.work.operation.history !== undefined)
-          concludeIfKnown(key, member, entry.image);
-      lane.owed = lane.owed.filter(isOpen);
-      const open = [...lane.owed, ...members.filter(isOpen)];
+      const open = openMembers(batch);
       // What is owed alone is worth no write: it goes with the next batch.
       if (open.length === lane.owed.length) return;
-      carried = open.slice(0, countCarried(open.map(({ work }) => work)));
-      const plan = this.#plan(batch, carried, image);
-      if (decision > 1 && plan.tickInMs !== undefined) {
-        await this.#connection.clock.sleep(plan.tickInMs);
+      carried =
+        open.length === 1 ? open : open.slice(0, countCarried(open.map((member) => member.work)));
+      const planned = this.#plan(batch, carried, image);
+      if (decision > 1 && planned.plan.tickInMs !== undefined) {
+        await this.#connection.clock.sleep(planned.plan.tickInMs);
         continue;
       }
-      const written = carried.filter((_, index) => plan.verdicts[index] === "written");
-      const write = plan.write ?? this.#fence(batch, carried, image);
-      if (write === undefined || (await this.#send(batch, write, written)))
-        return this.#conclude(batch, carried, plan);
+      const write = planned.plan.write ?? this.#fence(batch, carried, image);
+      const first = write && { write, planned, attempt: 1, ambiguous: false };
+      if (first === undefined || (await this.#send(batch, first)))
+        return this.#conclude(batch, planned);
     }
     // What ends a lease stays open, and goes with the next batch: finished work is never forgotten
     // because other processes were faster.
@@ -204,19 +217,17 @@ export class BucketWriter {
    */
   #plan(
     { key, lane, begunMs }: Batch,
-    members: readonly BatchMember[],
+    carried: readonly BatchMember[],
     image: BucketImage | undefined,
-  ): Plan & { readonly asOfMs: number } {
+  ): Planned {
     const nowMs = wholeMs(this.#connection.clock);
     const refilledAtMs = image?.bucket.refilledAtMs ?? nowMs;
     const asOfMs = refilledAtMs >= begunMs && refilledAtMs <= nowMs ? refilledAtMs : nowMs;
     // What is owed comes first, and decides nothing for others.
-    const decisive = members.find(isTake) ?? members.at(-1)!;
+    const decisive = carried.find(isTake) ?? carried.at(-1)!;
     const plan = planWrite({
       key,
-      intents: members.map(({ work }) =>
-        work.operation.history === undefined ? work.intent : writtenPart(work),
-      ),
+      intents: carried.map(intentOf),
       policy: decisive.work.policy!,
       image,
       nowMs,
@@ -227,7 +238,7 @@ export class BucketWriter {
       writeUnits: lane.failedUnits + 1,
       ttlMultiplier: this.#ttlMultiplier,
     });
-    return { ...plan, asOfMs };
+    return { carried, plan, asOfMs };
   }
 
   /**
@@ -254,63 +265,60 @@ export class BucketWriter {
    * Gives the members of a plan that was carried out their outcome. One without a verdict stays
    * open, and goes with the next batch.
    */
-  #conclude(
-    { key, entry }: Batch,
-    members: readonly BatchMember[],
-    plan: Plan & { readonly asOfMs: number },
-  ): void {
-    if (plan.write !== undefined) {
-      this.#counts.batches += 1;
-      this.#counts.batchedOperations += plan.verdicts.filter(
-        (verdict) => verdict === "written",
-      ).length;
-    }
-    plan.verdicts.forEach((verdict, index) => {
-      const member = members[index]!;
+  #conclude({ key, entry }: Batch, { carried, plan, asOfMs }: Planned): void {
+    const { verdicts, write } = plan;
+    let written = 0;
+    for (const [index, verdict] of verdicts.entries()) {
+      const member = carried[index]!;
       const policy = member.work.policy!;
-      if (verdict === "written")
-        member.resolve(appliedOutcome(plan.write?.incarnation, entry.image, policy));
-      else if (verdict !== "refused") member.resolve({ kind: verdict });
+      if (verdict === "written") {
+        written += 1;
+        member.resolve(appliedOutcome(write?.incarnation, entry.image, policy));
+      } else if (verdict !== "refused") member.resolve({ kind: verdict });
       else if (isPending(member)) member.reject(outcomeUnknown(key));
-      else member.resolve({ kind: "refused", atMs: plan.asOfMs, policy });
-    });
+      else member.resolve({ kind: "refused", atMs: asOfMs, policy });
+    }
+    if (write === undefined) return;
+    this.#counts.batches += 1;
+    this.#counts.batchedOperations += written;
   }
 
   /**
    * Returns whether the write was applied. Otherwise its condition failed, or the outcome is
    * unknown, which the members' histories show.
    */
-  async #send(
-    { key, entry, lane }: Batch,
-    write: PlannedWrite,
-    members: readonly BatchMember[],
-  ): Promise<boolean> {
-    let ambiguous = false;
-    for (let attempt = 1; ; attempt += 1) {
-      const sent = this.#known.stampRequest();
-      try {
-        const reply = await this.#requests.send(write.request, { isRetry: attempt > 1 });
-        const image = imageAfter(reply, write, entry.image);
-        this.#known.remember(key, image, sent);
-        this.#count(lane, write, reply.applied);
-        if (image !== undefined) this.#observer.noteWrite(key, image, sent.ms);
-        if (ambiguous && !reply.applied) leaveUnanswered(lane, write, members);
+  #send(batch: Batch, sending: Sending): Promise<boolean> {
+    const { write, attempt } = sending;
+    const sent = this.#known.stampRequest();
+    return this.#requests.send(write.request, { isRetry: attempt > 1 }).then(
+      (reply) => {
+        const image = imageAfter(reply, write, batch.entry.image);
+        this.#known.remember(batch.key, image, sent);
+        this.#count(batch.lane, write, reply.applied);
+        if (image !== undefined) this.#observer.noteWrite(batch.key, image, sent.ms);
+        if (sending.ambiguous && !reply.applied) leaveUnanswered(batch.lane, sending);
         return reply.applied;
-      } catch (error) {
-        if (!(error instanceof TableUnavailable)) throw error;
-        ambiguous ||= error.ambiguous;
-        if (error.throttled && !error.tableWide)
-          this.#observer.noteThrottled(key, error.keysThrottled);
-        const mayRepeat = !ambiguous || write.mark !== undefined;
-        if (attempt >= this.#connection.maxAttempts || !mayRepeat) {
-          if (ambiguous) leaveUnanswered(lane, write, members);
-          if (mayRepeat) throw error.withAmbiguity(ambiguous);
-          return false;
-        }
-        this.#connection.countRetry();
-        if (!error.timedOut) await pause(attempt, this.#connection.retryOptions());
-      }
+      },
+      (error: unknown) => this.#sendAgain(batch, sending, error),
+    );
+  }
+
+  /** What follows an error: another attempt, or the end of them. */
+  async #sendAgain(batch: Batch, failed: Sending, error: unknown): Promise<boolean> {
+    if (!(error instanceof TableUnavailable)) throw error;
+    const [{ key, lane }, { write, attempt }] = [batch, failed];
+    const ambiguous = failed.ambiguous || error.ambiguous;
+    const sending = { ...failed, ambiguous, attempt: attempt + 1 };
+    if (error.throttled && !error.tableWide) this.#observer.noteThrottled(key, error.keysThrottled);
+    const mayRepeat = !ambiguous || write.mark !== undefined;
+    if (attempt >= this.#connection.maxAttempts || !mayRepeat) {
+      if (ambiguous) leaveUnanswered(lane, sending);
+      if (mayRepeat) throw error.withAmbiguity(ambiguous);
+      return false;
     }
+    this.#connection.countRetry();
+    if (!error.timedOut) await pause(attempt, this.#connection.retryOptions());
+    return this.#send(batch, sending);
   }
 
   #count(lane: Lane, { mark }: PlannedWrite, isApplied: boolean): void {
@@ -325,10 +333,7 @@ export class BucketWriter {
       this.#counts.failedConditions += 1;
       lane.failedUnits += 1;
     }
-    lane.tickMs = nextTickMs(lane.tickMs, {
-      applied: isApplied,
-      largestMs: this.#largestTickMs,
-    });
+    lane.tickMs = nextTickMs(lane.tickMs, { applied: isApplied, largestMs: this.#largestTickMs });
   }
 }
 
@@ -336,28 +341,36 @@ function isTake({ work }: BatchMember): boolean {
   return work.intent.kind === "take";
 }
 
-function isOpen(member: BatchMember): boolean {
-  return member.isOpen;
+function intentOf({ work }: BatchMember): WriteIntent {
+  return work.operation.history === undefined ? work.intent : writtenPart(work);
+}
+
+/** What is owed and the open members, after those were concluded whose fate is known. */
+function openMembers({ key, entry, lane, members }: Batch): readonly BatchMember[] {
+  const all = lane.owed.length === 0 ? members : [...lane.owed, ...members];
+  for (const member of all)
+    if (member.isOpen && member.work.operation.history !== undefined)
+      concludeIfKnown(key, member, entry.image);
+  if (all.every(isOpen)) return all;
+  lane.owed = lane.owed.filter(isOpen);
+  return all.filter(isOpen);
 }
 
 /** Remembers a write whose outcome is open, for its members and for the writes that follow. */
-function leaveUnanswered(
-  lane: Lane,
-  { mark, incarnation, requires }: PlannedWrite,
-  members: readonly BatchMember[],
-): void {
-  const takes = members.filter(isTake);
-  const write = new UnansweredWrite({ mark, incarnation, requires: requires(), takes });
-  for (const { work } of members) (work.operation.history ??= new OperationHistory()).add(write);
-  if (mark !== undefined) (lane.unanswered ??= new UnansweredWrites()).add(write);
+function leaveUnanswered(lane: Lane, { write, planned: { carried, plan } }: Sending): void {
+  const isWritten = (_: unknown, index: number): boolean => plan.verdicts[index] === "written";
+  const left = unansweredWrite(write, carried.filter(isWritten));
+  if (write.mark !== undefined) (lane.unanswered ??= new UnansweredWrites()).add(left);
 }
 
 /**
  * Resumes the writes that members which were sent before, perhaps in another lane, still wait for.
  */
 function resumeUnanswered(lane: Lane, members: readonly BatchMember[]): void {
-  const pending = members.flatMap(({ work }) => work.operation.history?.pending ?? []);
-  if (pending.length > 0) (lane.unanswered ??= new UnansweredWrites()).resume(pending);
+  for (const { work } of members) {
+    const pending = work.operation.history?.pending;
+    if (pending?.length) (lane.unanswered ??= new UnansweredWrites()).resume(pending);
+  }
 }
 
 /**
@@ -368,7 +381,7 @@ function choosePolicies(
   members: readonly BatchMember[],
   image: BucketImage | undefined,
 ): Promise<unknown> | undefined {
-  const readings: Promise<unknown>[] = [];
+  let readings: Promise<unknown>[] | undefined;
   for (const member of members) {
     if (!member.isOpen) continue;
     const { work } = member;
@@ -376,14 +389,12 @@ function choosePolicies(
     const policy = typeof choice === "function" ? choice(image, work.policy) : choice;
     if (!(policy instanceof Promise)) work.policy = policy;
     else
-      readings.push(
+      (readings ??= []).push(
         policy.then(
-          (read) => {
-            work.policy = read;
-          },
+          (read) => void (work.policy = read),
           (error: unknown) => member.reject(error),
         ),
       );
   }
-  return readings.length === 0 ? undefined : Promise.all(readings);
+  return readings && Promise.all(readings);
 }

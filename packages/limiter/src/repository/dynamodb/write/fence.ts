@@ -1,5 +1,5 @@
 import type { BucketImage } from "../items/bucket-item.ts";
-import { ItemUpdate } from "../table/item-write.ts";
+import { ItemUpdate } from "../table/update-expression.ts";
 import { ExpressionBuilder } from "../table/update-expression.ts";
 import { markOperation } from "./bucket-update.ts";
 import { incarnationOf, type PlanRequest, type PlannedWrite } from "./write-plan.ts";
@@ -27,7 +27,7 @@ export function fenceOf(
     changed: undefined,
     mark,
     incarnation: incarnationOf(image),
-    requires: () => ({ version: image.version, refilledAtMs: undefined }),
+    requires: { version: image.version, refilledAtMs: undefined },
   };
 }
 

@@ -16,9 +16,9 @@ import { Member } from "../../group-commit.ts";
 import { onlyCharged, positiveCosts } from "./batch-decision.ts";
 import type { BucketImage } from "../items/bucket-item.ts";
 import type { BucketKey } from "../items/bucket-key.ts";
-import type { UnansweredWrite } from "./unanswered-writes.ts";
+import { OperationHistory, UnansweredWrite } from "./unanswered-writes.ts";
 import type { RepeatableOperation, WriteIntent, WriteOutcome } from "./write-intent.ts";
-import { appliedOutcome } from "./write-plan.ts";
+import { appliedOutcome, type PlannedWrite } from "./write-plan.ts";
 
 /** An intent that is queued or being written. */
 export interface Work {
@@ -47,6 +47,17 @@ export function concludeIfKnown(
   else if (intent.kind !== "overrun" || Object.keys(positiveCosts(intent.costs)).length === 0)
     member.resolve(appliedOutcome(undefined, image, policy!));
   else history.keepOnlyCharges();
+}
+
+/** A write without an answer, in the histories of the members that it carried. */
+export function unansweredWrite(
+  { mark, incarnation, requires }: PlannedWrite,
+  members: readonly BatchMember[],
+): UnansweredWrite {
+  const takes = members.filter(({ work }) => work.intent.kind === "take");
+  const write = new UnansweredWrite({ mark, incarnation, requires, takes });
+  for (const { work } of members) (work.operation.history ??= new OperationHistory()).add(write);
+  return write;
 }
 
 /** Whether a write of the member may still arrive. */

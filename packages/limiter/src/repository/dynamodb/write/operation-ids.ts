@@ -80,6 +80,7 @@ export class OperationIds {
   #names: readonly string[];
   /** The time of the last id; it does not go back with the clock. */
   #timeMs = 0;
+  #timeText = "";
   #count = 0;
   /** When slots were taken over, by their predecessors. */
   readonly #takenAtMs = new Map<string, number>();
@@ -104,7 +105,7 @@ export class OperationIds {
     const suffix = this.#nextSuffix(nowMs);
     const name = this.#names.at(-1)!;
     // Ids of this process only grow: a later one is another process's.
-    if (seenId?.startsWith(`${name}.`) === true && seenId >= `${name}.${suffix}`)
+    if (seenId !== undefined && isOf(name, seenId) && seenId >= `${name}.${suffix}`)
       this.#names = [...this.#names, newName(this.#random)].slice(-MAX_NAMES);
     const writer = this.#names.at(-1)!;
     return { writer, slot, id: `${writer}.${suffix}${this.#taken(seenId, nowMs)}`, seenId };
@@ -126,21 +127,28 @@ export class OperationIds {
     return taken;
   }
 
-  #isOwn(id: string | undefined): boolean {
-    return this.#names.some((name) => id?.startsWith(`${name}.`));
+  #isOwn(id: string): boolean {
+    for (const name of this.#names) if (isOf(name, id)) return true;
+    return false;
   }
 
   #nextSuffix(nowMs: number): string {
     const isLater = nowMs > this.#timeMs;
-    if (isLater) this.#timeMs = nowMs;
-    else if (this.#count === LAST_COUNT) this.#timeMs += 1;
-    this.#count = isLater || this.#count === LAST_COUNT ? 0 : this.#count + 1;
-    return textOf(this.#timeMs, TIME_LENGTH) + textOf(this.#count, COUNT_LENGTH);
+    const isFull = !isLater && this.#count === LAST_COUNT;
+    if (isLater || isFull) {
+      this.#timeMs = isLater ? nowMs : this.#timeMs + 1;
+      this.#timeText = textOf(this.#timeMs, TIME_LENGTH);
+      this.#count = 0;
+    } else this.#count += 1;
+    return this.#timeText + textOf(this.#count, COUNT_LENGTH);
   }
 
   #ownSlot(slots: readonly (string | undefined)[]): number | undefined {
-    const own = slots.findIndex((id) => this.#isOwn(id));
-    return own < 0 ? undefined : own;
+    for (let slot = 0; slot < slots.length; slot += 1) {
+      const id = slots[slot];
+      if (id !== undefined && this.#isOwn(id)) return slot;
+    }
+    return undefined;
   }
 
   /** A free slot, or the one that was written longest ago; any of them when several are alike. */
@@ -185,6 +193,11 @@ function writtenAtMs(id: string | undefined, nowMs: number): number {
   if (id === undefined) return -Infinity;
   if (id.length < ID_LENGTH) return Number.MIN_SAFE_INTEGER;
   return Math.min(nowMs, numberOf(id.slice(TIME_START, TIME_END)));
+}
+
+/** Whether an id is of the writer with this name. */
+function isOf(name: string, id: string): boolean {
+  return id[WRITER_LENGTH] === "." && id.startsWith(name);
 }
 
 function newName(random: Random): string {

@@ -41,18 +41,21 @@ export interface BucketIncarnation extends ShardIncarnation {
   readonly expiredBySeconds: number | undefined;
 }
 
+/** An intent was applied, decided with this policy. */
+export interface AppliedOutcome {
+  readonly kind: "applied";
+  readonly incarnation: BucketIncarnation;
+  readonly policy: Policy;
+  /** The shard as it is remembered now. */
+  readonly image: BucketImage | undefined;
+}
+
 /**
  * Applied, or refused as of a time, each with the policy that it was decided with; `gone` when
  * there is no bucket to write to, `split` when it concerns several shards.
  */
 export type WriteOutcome =
-  | {
-      readonly kind: "applied";
-      readonly incarnation: BucketIncarnation;
-      readonly policy: Policy;
-      /** The shard as it is remembered now. */
-      readonly image: BucketImage | undefined;
-    }
+  | AppliedOutcome
   | { readonly kind: "refused"; readonly atMs: number; readonly policy: Policy }
   | { readonly kind: "gone" }
   | { readonly kind: "split" };

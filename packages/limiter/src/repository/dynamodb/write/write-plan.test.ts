@@ -241,7 +241,7 @@ describe("what a write requires beside its slot", () => {
     ],
     ["no bucket, when it creates one", undefined, [take(1)], undefined],
   ])("is %s", (_, stored, intents, required) =>
-    expect(plan(stored, intents).write!.requires()).toEqual(required),
+    expect(plan(stored, intents).write!.requires).toEqual(required),
   );
 });
 

@@ -6,7 +6,7 @@ import { shardPolicy } from "../../../core/bucket/shares.ts";
 import type { AttributeMap } from "../transport/attribute-values.ts";
 import type { Conditional } from "../table/connection.ts";
 import type { WriteOutput } from "../table/shared-requests.ts";
-import { ItemUpdate, type ItemWrite } from "../table/item-write.ts";
+import { ItemUpdate, type ItemWrite } from "../table/update-expression.ts";
 import { decideBatch, requestsOf } from "./batch-decision.ts";
 import { putOf } from "./bucket-creation.ts";
 import {
@@ -16,7 +16,7 @@ import {
   type BucketImage,
 } from "../items/bucket-item.ts";
 import type { BucketKey } from "../items/bucket-key.ts";
-import { requiresStamp, updateOf, type BucketChange } from "./bucket-update.ts";
+import { updateOf, type BucketChange } from "./bucket-update.ts";
 import type { OperationIds, OperationMark } from "./operation-ids.ts";
 import { boundedTickMs, tickedMs } from "./tick.ts";
 import type { RequiredState, ShardIncarnation } from "./unanswered-writes.ts";
@@ -37,11 +37,8 @@ export interface PlannedWrite {
    * of one of its halves.
    */
   readonly incarnation: ShardIncarnation;
-  /**
-   * What it requires beside its slot: is asked for only when it gets no answer. Undefined when it
-   * requires that there is no item.
-   */
-  readonly requires: () => RequiredState | undefined;
+  /** What it requires beside its slot; undefined when it requires that there is no item. */
+  readonly requires: RequiredState | undefined;
 }
 
 /** The shard as the reply to a write shows it. */
@@ -53,7 +50,7 @@ export function imageAfter(
   const item = reply.applied ? (reply.output.Attributes ?? write.item) : reply.item;
   if (item === undefined) return undefined;
   return reply.applied && write.changed !== undefined
-    ? changedImage(write.changed, item)
+    ? changedImage(write.changed, item, write.mark)
     : imageOf(item, known);
 }
 
@@ -127,11 +124,12 @@ export function planWrite(request: PlanRequest): Plan {
   const { intents, policy, image, nowMs, asOfMs } = request;
   if (image === undefined) return planCreation(request);
   if (intents[0]!.kind === "applyLimits") return planLimitsOnly(request, image);
-  const present = intents.filter(
+  const present = thoseThat(
+    intents,
     (intent) =>
       isFor(image, intent, nowMs) && !isDivided(image, intent) && !overdraws(image, intent, nowMs),
   );
-  const rewrites = present.some(({ kind }) => kind === "take") && !isUnder(image.bucket, policy);
+  const rewrites = !isUnder(image.bucket, policy) && present.some(({ kind }) => kind === "take");
   const bucket = rewrites
     ? underPolicy(image.bucket, policyOn(image, policy), nowMs)
     : image.bucket;
@@ -141,7 +139,7 @@ export function planWrite(request: PlanRequest): Plan {
     accepted,
     otherwise: (intent) => (isFor(image, intent, nowMs) ? "split" : "gone"),
   });
-  const written = present.filter((_, index) => accepted[index]);
+  const written = thoseThat(present, (_, index) => accepted[index] === true);
   if (written.length === 0) return { write: undefined, verdicts };
   const { limits } = bucket;
   if (rewrites)
@@ -225,6 +223,14 @@ function verdictsOf(
   return verdicts;
 }
 
+/** The list itself when all of it is wanted, as is the rule. */
+function thoseThat<Item>(
+  list: readonly Item[],
+  isWanted: (item: Item, index: number) => boolean,
+): readonly Item[] {
+  return list.every(isWanted) ? list : list.filter(isWanted);
+}
+
 /**
  * Whether two buckets have the same limits, the hidden ones included. A refusal that changes none
  * of them would be billed for nothing.
@@ -264,17 +270,17 @@ function planUpdate(
     afterUnanswered: pending !== undefined,
     ttlMultiplier: multiplierOf(request),
   };
-  const { expression, returns } = updateOf(image, change, nowMs);
+  const { expression, returns, requiresStamp } = updateOf(image, change, nowMs);
   return {
     request: new ItemUpdate(key, expression, returns),
     item: undefined,
     changed: returns === "UPDATED_NEW" ? withoutOldMergedIds(image, nowMs) : undefined,
     mark,
     incarnation: incarnationOf(image),
-    requires: () => ({
+    requires: {
       version: image.version,
-      refilledAtMs: requiresStamp(image, change, nowMs) ? image.bucket.refilledAtMs : undefined,
-    }),
+      refilledAtMs: requiresStamp ? image.bucket.refilledAtMs : undefined,
+    },
   };
 }
 
@@ -291,7 +297,7 @@ function planCreation(request: PlanRequest): Plan {
   );
   const { accepted, folds } = decideBatch(bucket, present, nowMs);
   const verdicts = verdictsOf(intents, { present, accepted, otherwise: () => "gone" });
-  const written = present.filter((_, index) => accepted[index]);
+  const written = thoseThat(present, (_, index) => accepted[index] === true);
   if (written.length === 0) return { write: undefined, verdicts };
   const mark = ids.next([], { nowMs, pending });
   const put = putOf(key, bucket, {
@@ -315,7 +321,7 @@ function planCreation(request: PlanRequest): Plan {
       changed: undefined,
       mark,
       incarnation,
-      requires: () => undefined,
+      requires: undefined,
     },
     verdicts,
   };

@@ -1,12 +1,13 @@
 import type { DynamoDB } from "@aws-sdk/client-dynamodb";
 import type { DynamoTransport } from "zae-limiter/dynamodb";
-import { BillMeter } from "./bill.ts";
+import { BillMeter } from "../bill.ts";
 import type { Contestant } from "./contestant.ts";
-import { floor } from "./floor.ts";
+import type { Selection } from "../selection.ts";
+import { bareTable, floor } from "./floor.ts";
 import { original } from "./original.ts";
-import { ours } from "./ours.ts";
+import { ours, type OursOptions } from "./ours.ts";
 import { peers } from "./peer.ts";
-import { openLeanTransport, openSdkClient } from "./transports.ts";
+import { openLeanTransport, openSdkClient } from "../transports.ts";
 
 /** Everybody who could be had, and who could not. */
 export interface Field {
@@ -21,12 +22,12 @@ const LEAN_RAW_TABLE = "bench-raw-lean";
 const PEER_TABLE = "bench-peer";
 
 /**
- * Opens everybody on one engine. All that use the SDK share one client. The original takes part if
- * it is installed already, or may be.
+ * Opens everybody who is wanted on one engine. All that use the SDK share one client. The original
+ * takes part if it is installed already, or may be.
  */
 export async function openField(
   endpointUrl: string,
-  { mayInstall }: { readonly mayInstall: boolean },
+  { against, on, mayInstall }: Pick<Selection, "against" | "on"> & { readonly mayInstall: boolean },
 ): Promise<Field> {
   const contestants: Contestant[] = [];
   const absent: string[] = [];
@@ -39,11 +40,15 @@ export async function openField(
   };
   try {
     await createTables(client);
-    contestants.push(...(await onSdk(client)));
-    contestants.push(...(await onLean(lean)));
-    const python = await original(endpointUrl, { mayInstall });
-    if ("missing" in python) absent.push(`the original: ${python.missing}`);
-    else contestants.push(python);
+    const isWanted = ({ id }: Contestant): boolean =>
+      id.startsWith("ours") || [...against].some((rival) => id.startsWith(rival));
+    if (on.has("sdk")) contestants.push(...(await onSdk(client)).filter(isWanted));
+    if (on.has("lean")) contestants.push(...(await onLean(lean)).filter(isWanted));
+    if (against.has("original")) {
+      const python = await original(endpointUrl, { mayInstall });
+      if ("missing" in python) absent.push(`the original: ${python.missing}`);
+      else contestants.push(python);
+    }
     return { contestants, absent, close };
   } catch (error) {
     await close();
@@ -60,20 +65,10 @@ async function onSdk(client: DynamoDB): Promise<readonly Contestant[]> {
       name: "floor: conditional UpdateItem, SDK",
       tableName: RAW_TABLE,
       meter,
-      put: async ({ key, tokens }) =>
-        client.putItem({
-          TableName: RAW_TABLE,
-          Item: { key: { S: key }, tk: { N: String(tokens) } },
-        }),
+      put: async (input) => client.putItem(input),
       update: async (input) => client.updateItem(input),
     }),
-    await ours({
-      id: "ours-sdk",
-      name: "zae-limiter, SDK",
-      stack: "bench-ours-sdk",
-      meter,
-      connection: { client },
-    }),
+    ...(await bothOfOurs("ours-sdk", { name: "zae-limiter, SDK", meter, connection: { client } })),
     ...peers({ client, tableName: PEER_TABLE, meter }),
   ];
 }
@@ -89,29 +84,35 @@ async function onLean(lean: DynamoTransport): Promise<readonly Contestant[]> {
       name: "floor: conditional UpdateItem, lean",
       tableName: LEAN_RAW_TABLE,
       meter,
-      put: async ({ key, tokens }) =>
-        call("PutItem", {
-          TableName: LEAN_RAW_TABLE,
-          Item: { key: { S: key }, tk: { N: String(tokens) } },
-        }),
+      put: async (input) => call("PutItem", input),
       update: async (input) => call("UpdateItem", input),
     }),
-    await ours({
-      id: "ours-lean",
+    ...(await bothOfOurs("ours-lean", {
       name: "zae-limiter, lean",
-      stack: "bench-ours-lean",
       meter,
       connection: { transport },
+    })),
+  ];
+}
+
+/** Ours as it is by default, and with a request for every write. */
+async function bothOfOurs(
+  id: "ours-sdk" | "ours-lean",
+  options: Pick<OursOptions, "name" | "meter" | "connection">,
+): Promise<readonly Contestant[]> {
+  return [
+    await ours({ ...options, id, stack: `bench-${id}`, shareRequests: true }),
+    await ours({
+      ...options,
+      id: `${id}-unshared`,
+      name: `${options.name}, sharing off`,
+      stack: `bench-${id}-unshared`,
+      shareRequests: false,
     }),
   ];
 }
 
 async function createTables(client: DynamoDB): Promise<void> {
-  for (const TableName of [RAW_TABLE, LEAN_RAW_TABLE, PEER_TABLE])
-    await client.createTable({
-      TableName,
-      AttributeDefinitions: [{ AttributeName: "key", AttributeType: "S" }],
-      KeySchema: [{ AttributeName: "key", KeyType: "HASH" }],
-      BillingMode: "PAY_PER_REQUEST",
-    });
+  for (const tableName of [RAW_TABLE, LEAN_RAW_TABLE, PEER_TABLE])
+    await client.createTable(bareTable(tableName));
 }

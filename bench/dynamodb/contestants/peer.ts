@@ -5,8 +5,8 @@
  */
 import type { DynamoDB } from "@aws-sdk/client-dynamodb";
 import { RateLimiterDynamo, RateLimiterUnion } from "rate-limiter-flexible";
-import type { BillMeter } from "./bill.ts";
-import { NEVER_REACHED, operate, type Case } from "./cases.ts";
+import type { BillMeter } from "../bill.ts";
+import { NEVER_REACHED, operate, type Case } from "../cases.ts";
 import type { Contestant, ContestantId } from "./contestant.ts";
 
 /** What the peer is measured with. */

@@ -1,6 +1,6 @@
-import type { UpdateItemInput } from "@aws-sdk/client-dynamodb";
-import { isConditionFailure, type BillMeter } from "./bill.ts";
-import { NEVER_REACHED, operate, type Case } from "./cases.ts";
+import type { CreateTableInput, PutItemInput, UpdateItemInput } from "@aws-sdk/client-dynamodb";
+import { isConditionFailure, type BillMeter } from "../bill.ts";
+import { NEVER_REACHED, operate, type Case } from "../cases.ts";
 import type { Contestant, ContestantId } from "./contestant.ts";
 
 /** What the floor is measured with. */
@@ -9,7 +9,7 @@ export interface FloorOptions {
   readonly name: string;
   readonly tableName: string;
   readonly meter: BillMeter;
-  readonly put: (item: { readonly key: string; readonly tokens: number }) => Promise<unknown>;
+  readonly put: (input: PutItemInput) => Promise<unknown>;
   readonly update: (input: UpdateItemInput) => Promise<unknown>;
 }
 
@@ -18,14 +18,7 @@ export interface FloorOptions {
  * at the same time.
  */
 export function floor({ id, name, tableName, meter, put, update }: FloorOptions): Contestant {
-  const take = async (key: string): Promise<unknown> =>
-    update({
-      TableName: tableName,
-      Key: { key: { S: key } },
-      UpdateExpression: "ADD tk :taken",
-      ConditionExpression: "tk >= :needed",
-      ExpressionAttributeValues: { ":taken": { N: "-1" }, ":needed": { N: "1" } },
-    });
+  const take = async (key: string): Promise<unknown> => update(takeOne(tableName, key));
   const operationOf = ({ parentId, exhausted }: Case): ((entityId: string) => Promise<void>) => {
     if (exhausted) return async (key) => take(key).then(unexpectedGrant, onlyRefused);
     if (parentId !== undefined)
@@ -40,12 +33,41 @@ export function floor({ id, name, tableName, meter, put, update }: FloorOptions)
         ...race.entityIds,
         ...(race.parentId === undefined ? [] : [race.parentId]),
       ])
-        await put({ key, tokens: race.exhausted ? 0 : NEVER_REACHED });
+        await put(counterOf(tableName, { key, tokens: race.exhausted ? 0 : NEVER_REACHED }));
       const run = operate(race, operationOf(race));
       return { run, bill: async (operations) => meter.measured(async () => run(operations)) };
     },
     close: async () => {},
   };
+}
+
+/** Takes one token where there is one. */
+export function takeOne(tableName: string, key: string): UpdateItemInput {
+  return {
+    TableName: tableName,
+    Key: { key: { S: key } },
+    UpdateExpression: "ADD tk :taken",
+    ConditionExpression: "tk >= :needed",
+    ExpressionAttributeValues: { ":taken": { N: "-1" }, ":needed": { N: "1" } },
+  };
+}
+
+/** A table of bare counters by key. */
+export function bareTable(tableName: string): CreateTableInput {
+  return {
+    TableName: tableName,
+    AttributeDefinitions: [{ AttributeName: "key", AttributeType: "S" }],
+    KeySchema: [{ AttributeName: "key", KeyType: "HASH" }],
+    BillingMode: "PAY_PER_REQUEST",
+  };
+}
+
+/** A counter that holds so many tokens. */
+export function counterOf(
+  tableName: string,
+  { key, tokens }: { readonly key: string; readonly tokens: number },
+): PutItemInput {
+  return { TableName: tableName, Item: { key: { S: key }, tk: { N: String(tokens) } } };
 }
 
 function unexpectedGrant(): never {

@@ -1,11 +1,13 @@
 import { fileURLToPath } from "node:url";
-import type { Bill } from "./bill.ts";
-import { NEVER_REACHED } from "./cases.ts";
+import type { Bill } from "../bill.ts";
+import { NEVER_REACHED } from "../cases.ts";
 import type { Contestant } from "./contestant.ts";
-import { ORIGINAL, pythonEnvironment } from "./python-environment.ts";
-import { PythonProcess } from "./python-process.ts";
+import { ORIGINAL, pythonEnvironment } from "../python-environment.ts";
+import { PythonProcess } from "../python-process.ts";
 
-const driver = fileURLToPath(new URL("../../dynamodb/original_driver.py", import.meta.url));
+const driver = fileURLToPath(
+  new URL("../../../dynamodb/contestants/original_driver.py", import.meta.url),
+);
 
 /** The original, or why it does not take part. */
 export async function original(

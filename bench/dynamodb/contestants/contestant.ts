@@ -1,6 +1,6 @@
-import type { Cost } from "../harness.ts";
-import type { Bill } from "./bill.ts";
-import type { Case } from "./cases.ts";
+import type { Cost } from "../../harness.ts";
+import type { Bill } from "../bill.ts";
+import type { Case } from "../cases.ts";
 
 /** Who is compared. */
 export type ContestantId =
@@ -8,6 +8,8 @@ export type ContestantId =
   | "floor-lean"
   | "ours-sdk"
   | "ours-lean"
+  | "ours-sdk-unshared"
+  | "ours-lean-unshared"
   | "peer-single"
   | "peer-union"
   | "peer-two-calls"

@@ -1,7 +1,7 @@
 import { Limit, RateLimiter, type RepositoryStatistics } from "zae-limiter";
 import { DynamoRepository, type DynamoClient, type DynamoTransport } from "zae-limiter/dynamodb";
-import type { BillMeter } from "./bill.ts";
-import { NEVER_REACHED, operate, type Case } from "./cases.ts";
+import type { BillMeter } from "../bill.ts";
+import { NEVER_REACHED, operate, type Case } from "../cases.ts";
 import type { Contestant, ContestantId } from "./contestant.ts";
 
 /** What ours is measured with. */
@@ -10,11 +10,22 @@ export interface OursOptions {
   readonly name: string;
   readonly stack: string;
   readonly meter: BillMeter;
+  /** Whether writes of different buckets may share a request. */
+  readonly shareRequests: boolean;
   readonly connection: { readonly client: DynamoClient } | { readonly transport: DynamoTransport };
 }
 
 /** As long as the original remembers what refuses, so that both ask the table equally often. */
 const REFUSAL_MEMORY_MS = 1000;
+
+/** Where sharing requests could make a difference: all writes of the others are of one bucket. */
+const SHARING_MATTERS: ReadonlySet<Case["id"]> = new Set([
+  "sequential",
+  "many",
+  "children",
+  "cascade",
+  "alone",
+]);
 
 const RESOURCE = "gpt-4";
 const UNREACHABLE = [Limit.perMinute("rpm", NEVER_REACHED), Limit.perMinute("tpm", NEVER_REACHED)];
@@ -26,6 +37,7 @@ export async function ours({
   name,
   stack,
   meter,
+  shareRequests,
   connection,
 }: OursOptions): Promise<Contestant> {
   const repository = await DynamoRepository.open("bench", {
@@ -34,6 +46,7 @@ export async function ours({
     provisioning: "table",
     stream: false,
     refusalMemoryMs: REFUSAL_MEMORY_MS,
+    shareRequests,
   });
   await repository.setSystemDefaults(UNREACHABLE);
   const limiter = new RateLimiter({ repository });
@@ -67,6 +80,7 @@ export async function ours({
     id,
     name,
     enter: async (race) => {
+      if (!shareRequests && !SHARING_MATTERS.has(race.id)) return undefined;
       await prepare(race);
       await operate(race, call)(race.entityIds.length);
       const run = operate(race, race.exhausted ? beRefused : call);

@@ -1,0 +1,77 @@
+import { beforeAll, expect, it } from "vitest";
+import { Limit } from "zae-limiter";
+import { ManualClock, seededRandom } from "zae-limiter/testing";
+import type { Receipt } from "../../../src/repository/port.ts";
+import {
+  bucketProcess,
+  granted,
+  requestFor,
+  type BucketProcess,
+} from "../../support/bucket-process.ts";
+import { connectToNewTable } from "../../support/connect.ts";
+import { describeWithEngine } from "../../support/engine.ts";
+
+const CALLERS = 64;
+const ENTITIES = 100;
+const ROUNDS = 6;
+const LIMITS = [Limit.perMinute("rpm", 1_000_000), Limit.perMinute("tpm", 1_000_000)];
+
+describeWithEngine("what calls cost that share requests", (engine) => {
+  let table: Awaited<ReturnType<typeof connectToNewTable>>;
+
+  beforeAll(async () => {
+    table = await connectToNewTable(engine().endpointUrl);
+  });
+
+  const open = (parents = {}): BucketProcess =>
+    bucketProcess({
+      ...table,
+      clock: new ManualClock(),
+      seed: 1,
+      config: ({ level }) => ({ limits: level === "system" ? LIMITS : undefined }),
+      parents,
+      requestTimeoutMs: 10_000,
+    });
+
+  it("64 callers on many entities need at most 0.1 requests an acquire, and a unit for each write", async () => {
+    const process = open();
+    const random = seededRandom(7);
+    const take = (entity: number): Promise<Receipt> =>
+      granted(process, requestFor(`e-${entity}`, { rpm: 1, tpm: 10 }));
+    await Promise.all(Array.from({ length: ENTITIES }, (_, entity) => take(entity)));
+    process.transport.reset();
+    const before = process.counts.writes;
+    await Promise.all(
+      Array.from({ length: CALLERS }, async () => {
+        for (let round = 0; round < ROUNDS; round += 1) await take(Math.floor(random() * ENTITIES));
+      }),
+    );
+    const { requests, write, failedConditions } = process.transport.counts();
+    expect(requests).toBeLessThanOrEqual(0.1 * CALLERS * ROUNDS);
+    const writes = process.counts.writes - before;
+    expect([write.table, failedConditions]).toEqual([writes, 0]);
+    expect(Object.values(write.indexes).every((units) => units === 0)).toBe(true);
+    // Most calls have a write of their own: they share requests, not writes.
+    expect(writes).toBeGreaterThan((CALLERS * ROUNDS) / 2);
+    expect(process.counts.batchedOperations).toBe(ENTITIES + CALLERS * ROUNDS);
+  });
+
+  it("a cascade, and the end of its lease, are one request each, with a unit for each bucket", async () => {
+    const process = open({ child: "parent" });
+    await granted(process, requestFor("child", { rpm: 1, tpm: 10 }));
+    const once = { requests: 1, byOperation: { BatchExecuteStatement: 1 }, failedConditions: 0 };
+    const expectOne = async <T>(work: () => Promise<T>): Promise<T> => {
+      process.transport.reset();
+      const result = await work();
+      expect(process.transport.counts()).toMatchObject({ ...once, write: { table: 2 } });
+      return result;
+    };
+    const take = (): Promise<Receipt> => granted(process, requestFor("child", { rpm: 1, tpm: 10 }));
+    const settled = await expectOne(take);
+    await expectOne(async () =>
+      process.buckets.settle(settled, [{ resource: "r", amounts: { tpm: 5 } }]),
+    );
+    const undone = await expectOne(take);
+    await expectOne(async () => process.buckets.giveBack(undone));
+  });
+});
