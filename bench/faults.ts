@@ -29,7 +29,7 @@ interface Goal {
 interface Balance {
   readonly what: string;
   readonly faults: number;
-  readonly ledger: Ledger;
+  readonly ledger: Pick<Ledger, "stored" | "kept">;
 }
 
 type Kinds = FaultPlan["kinds"];

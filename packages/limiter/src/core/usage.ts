@@ -74,7 +74,8 @@ export interface UsageSummary {
   readonly countedUntil?: Date;
 }
 
-const HOUR_MS = 3_600_000;
+/** The shortest window. */
+export const HOUR_MS = 3_600_000;
 /** Retention is counted in days. */
 export const DAY_MS = 86_400_000;
 

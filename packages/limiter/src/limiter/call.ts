@@ -47,7 +47,8 @@ const MAX_RESOURCES = 16;
  * Checks a request and translates it for the repository. Amounts are copied, because the lease
  * outlives the call and the caller may reuse its object.
  */
-export function consumeRequest(request: AcquireRequest): ConsumeRequest {
+export function checkedRequest(request: AcquireRequest): ConsumeRequest {
+  checkCallOptions(request);
   const entityId = checkEntityId(request.entityId);
   const resource = resourceName(request.resource);
   const own = { resource, amounts: copiedAmounts(request.consume, "consume") };
@@ -65,7 +66,7 @@ export function consumeRequest(request: AcquireRequest): ConsumeRequest {
  * Checks that the request is an object of known names, and its options for waiting and for an
  * unavailable store. It allocates nothing.
  */
-export function checkCallOptions(request: AcquireRequest): void {
+function checkCallOptions(request: AcquireRequest): void {
   if (typeof request !== "object" || request === null)
     throw new ValidationError(
       "request",

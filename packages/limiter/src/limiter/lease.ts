@@ -40,10 +40,10 @@ export interface LeaseHost {
   readonly warnings: LeaseWarnings;
 }
 
-/** What a call took; undefined if it was let through without the store. */
+/** What a call took; without a receipt if it was let through without the store. */
 type Taken =
   | { readonly receipt: Receipt; readonly limitNames: readonly ReadonlySet<string>[] }
-  | undefined;
+  | { readonly receipt: undefined; readonly limitNames?: undefined };
 
 type State = "open" | "committed" | "rolled back";
 
@@ -85,7 +85,7 @@ export class Lease implements LeaseOfResource, AsyncDisposable {
   private constructor(host: LeaseHost, request: ConsumeRequest, taken: Taken) {
     this.entityId = request.entityId;
     this.resource = request.resources[0]!.resource;
-    this.degraded = taken === undefined;
+    this.degraded = taken.receipt === undefined;
     this.#host = host;
     this.#request = request;
     this.#taken = taken;
@@ -148,7 +148,8 @@ export class Lease implements LeaseOfResource, AsyncDisposable {
    */
   async statuses(): Promise<readonly LimitStatus[]> {
     this.#assertOpen();
-    return this.#taken === undefined ? [] : this.#host.repository.remembered(this.#taken.receipt);
+    const { receipt } = this.#taken;
+    return receipt === undefined ? [] : this.#host.repository.remembered(receipt);
   }
 
   /**
@@ -170,8 +171,8 @@ export class Lease implements LeaseOfResource, AsyncDisposable {
   async rollback(): Promise<void> {
     this.#end("rolled back");
     if (this.#pendingTakes !== undefined) await Promise.allSettled(this.#pendingTakes);
-    if (this.#taken === undefined) return;
     const { receipt } = this.#taken;
+    if (receipt === undefined) return;
     await attemptEnd(() => this.#host.repository.giveBack(receipt));
     this.#host.onGivenBack(takenPartsOf(receipt));
   }
@@ -228,8 +229,8 @@ export class Lease implements LeaseOfResource, AsyncDisposable {
   async #commitDifferences(): Promise<void> {
     this.#end("committed");
     if (this.#pendingTakes !== undefined) await Promise.allSettled(this.#pendingTakes);
-    if (this.#taken === undefined || this.#parts === undefined) return;
     const { receipt } = this.#taken;
+    if (receipt === undefined || this.#parts === undefined) return;
     const deltas = this.#parts.flatMap((part) => part.differences());
     if (deltas.length === 0) return;
     await attemptEnd(() => this.#host.repository.settle(receipt, deltas));
@@ -254,7 +255,7 @@ export class Lease implements LeaseOfResource, AsyncDisposable {
         this.#host.repository.knowsLimit(this.entityId, resource, name),
     };
     this.#parts = this.#request.resources.map(
-      (amounts, index) => new ResourceLease(owner, amounts, this.#taken?.limitNames[index]),
+      (amounts, index) => new ResourceLease(owner, amounts, this.#taken.limitNames?.[index]),
     );
     return this.#parts;
   }
@@ -296,11 +297,12 @@ export class Lease implements LeaseOfResource, AsyncDisposable {
   }
 
   async #takeMore(amounts: ResourceAmounts): Promise<ReadonlySet<string> | undefined> {
-    if (this.#taken === undefined) return undefined;
+    const { receipt } = this.#taken;
+    if (receipt === undefined) return undefined;
     // Later takes are decided by the call's own limits too, if it brought any.
     const outcome = await this.#host.repository.consume(
       { ...this.#request, resources: [amounts] },
-      this.#taken.receipt,
+      receipt,
     );
     if (!outcome.granted) throw new RateLimitExceeded(outcome, "to be thrown");
     return outcome.limitNames[0];

@@ -8,7 +8,7 @@ import type { ConsumeOutcome, ConsumeRequest, MaybePromise } from "../repository
 import type { Repository } from "../repository/repository.ts";
 import { availabilityOf, type Availability } from "./availability.ts";
 import { emitWarning } from "../repository/warning.ts";
-import { checkCallOptions, consumeRequest, type AcquireRequest } from "./call.ts";
+import { checkedRequest, type AcquireRequest } from "./call.ts";
 import { Lease, type LeaseHost } from "./lease.ts";
 import { LeaseWarnings, type LeaseWatch } from "./lease-warnings.ts";
 import { WaitingRoom, type TakeResult } from "./waiting.ts";
@@ -49,6 +49,11 @@ const LIMITER_NAMES = optionNames<RateLimiterOptions>({
 });
 
 const PING_TIMEOUT_MS = 1000;
+
+/** A call that was granted without the store. */
+const LET_THROUGH = { granted: true, receipt: undefined } as const;
+
+type Granted = Extract<ConsumeOutcome, { readonly granted: true }> | typeof LET_THROUGH;
 
 /**
  * Acquires and ends leases. It keeps no balances: every decision is made by the repository.
@@ -132,12 +137,11 @@ export class RateLimiter implements AsyncDisposable {
    */
   async tryAcquire(request: AcquireRequest): Promise<AcquireResult> {
     const watch = this.#warnings.begin();
-    const taking = this.#takeOrWait(request);
+    const wanted = checkedRequest(request);
+    const taking = this.#takeOrWait(request, wanted);
     const result = taking instanceof Promise ? await taking : taking;
     if (!result.granted) return { granted: false, refusal: new RateLimitExceeded(result) };
-    const lease = result.value;
-    if (watch !== undefined) this.#warnings.watch(lease, watch);
-    return { granted: true, lease };
+    return { granted: true, lease: this.#leaseOf(wanted, result, watch) };
   }
 
   /**
@@ -145,8 +149,7 @@ export class RateLimiter implements AsyncDisposable {
    * @example const { allowed, retryAfterSeconds } = await limiter.check(request);
    */
   async check(request: AcquireRequest): Promise<Availability> {
-    checkCallOptions(request);
-    return availabilityOf(request, await this.#repository.read(consumeRequest(request)));
+    return availabilityOf(request, await this.#repository.read(checkedRequest(request)));
   }
 
   /**
@@ -222,12 +225,10 @@ export class RateLimiter implements AsyncDisposable {
 
   /** With a watch if the caller has to end the lease. */
   async #acquireLease(request: AcquireRequest, watch?: LeaseWatch): Promise<Lease> {
-    const taking = this.#takeOrWait(request);
+    const wanted = checkedRequest(request);
+    const taking = this.#takeOrWait(request, wanted);
     const result = taking instanceof Promise ? await taking : taking;
-    if (result.granted) {
-      if (watch !== undefined) this.#warnings.watch(result.value, watch);
-      return result.value;
-    }
+    if (result.granted) return this.#leaseOf(wanted, result, watch);
     const refusal = new RateLimitExceeded(result, "to be thrown");
     // Wait one turn, so that the caller can attach a handler first: Node tracks unhandled
     // rejections, and the bookkeeping costs as much as the decision.
@@ -251,13 +252,17 @@ export class RateLimiter implements AsyncDisposable {
     return result;
   }
 
+  #leaseOf(wanted: ConsumeRequest, granted: Granted, watch?: LeaseWatch): Lease {
+    const lease = Lease.create(this.#host, wanted, granted);
+    if (watch !== undefined) this.#warnings.watch(lease, watch);
+    return lease;
+  }
+
   /**
    * Returns the result itself if the backend decides synchronously: every further promise would
    * cost as much as the decision.
    */
-  #takeOrWait(request: AcquireRequest): MaybePromise<TakeResult<Lease>> {
-    checkCallOptions(request);
-    const wanted = consumeRequest(request);
+  #takeOrWait(request: AcquireRequest, wanted: ConsumeRequest): MaybePromise<TakeResult<Granted>> {
     if (this.#closed) throw closedError();
     if (request.waitUpToMs !== undefined && request.waitUpToMs > 0)
       return this.#wait(request, wanted, request.waitUpToMs);
@@ -269,7 +274,7 @@ export class RateLimiter implements AsyncDisposable {
     request: AcquireRequest,
     wanted: ConsumeRequest,
     waitUpToMs: number,
-  ): Promise<TakeResult<Lease>> {
+  ): Promise<TakeResult<Granted>> {
     return this.#waiting.wait({
       entityId: wanted.entityId,
       resources: wanted.resources.map(({ resource }) => resource),
@@ -277,61 +282,48 @@ export class RateLimiter implements AsyncDisposable {
       signal: request.signal,
       take: async () => this.#take(request, wanted),
       peek: () => this.#peek(request, wanted),
-      undo: (lease) => lease.finish("rollback"),
+      undo: (granted) => this.#leaseOf(wanted, granted).finish("rollback"),
     });
   }
 
-  #take(request: AcquireRequest, wanted: ConsumeRequest): MaybePromise<TakeResult<Lease>> {
+  #take(request: AcquireRequest, wanted: ConsumeRequest): MaybePromise<TakeResult<Granted>> {
     try {
       const outcome = this.#repository.consume(wanted);
-      return outcome instanceof Promise
-        ? this.#awaitOutcome(request, wanted, outcome)
-        : this.#resultOf(wanted, outcome);
+      return outcome instanceof Promise ? this.#awaitOutcome(request, outcome) : outcome;
     } catch (error) {
-      return this.#degradeOrThrow(request, wanted, error);
+      return this.#degradeOrThrow(request, error);
     }
   }
 
   async #awaitOutcome(
     request: AcquireRequest,
-    wanted: ConsumeRequest,
-    answer: Promise<ConsumeOutcome>,
-  ): Promise<TakeResult<Lease>> {
+    outcome: Promise<ConsumeOutcome>,
+  ): Promise<TakeResult<Granted>> {
     try {
-      return this.#resultOf(wanted, await answer);
+      return await outcome;
     } catch (error) {
-      return this.#degradeOrThrow(request, wanted, error);
+      return this.#degradeOrThrow(request, error);
     }
   }
 
-  async #peek(request: AcquireRequest, wanted: ConsumeRequest): Promise<TakeResult<Lease>> {
+  async #peek(request: AcquireRequest, wanted: ConsumeRequest): Promise<TakeResult<Granted>> {
     try {
       return { granted: false, statuses: await this.#repository.read(wanted) };
     } catch (error) {
-      return this.#degradeOrThrow(request, wanted, error);
+      return this.#degradeOrThrow(request, error);
     }
-  }
-
-  #resultOf(wanted: ConsumeRequest, outcome: ConsumeOutcome): TakeResult<Lease> {
-    return outcome.granted
-      ? { granted: true, value: Lease.create(this.#host, wanted, outcome) }
-      : outcome;
   }
 
   /**
    * Applies `onUnavailable` if the store was unavailable, and rethrows every other error: bugs and
    * denied access never let a call through.
    */
-  #degradeOrThrow(
-    request: AcquireRequest,
-    wanted: ConsumeRequest,
-    error: unknown,
-  ): TakeResult<Lease> {
+  #degradeOrThrow(request: AcquireRequest, error: unknown): Granted {
     if (!(error instanceof RateLimiterUnavailable)) throw error;
     const action =
       request.onUnavailable ?? this.#onUnavailable ?? this.#repository.lastOnUnavailable ?? "block";
     if (action === "block") throw located(error, request);
-    return { granted: true, value: Lease.create(this.#host, wanted, undefined) };
+    return LET_THROUGH;
   }
 }
 

@@ -24,13 +24,17 @@ import { RecentReturns } from "./recent-returns.ts";
 import { listenTo, stopListeningTo, type Endable } from "./shared-signals.ts";
 import { WaitingQueue, type Place } from "./waiting-queue.ts";
 
-/** The result of one attempt to take: granted with a value, or refused. */
-export type TakeResult<T> =
-  | { readonly granted: true; readonly value: T }
+interface Grant {
+  readonly granted: true;
+}
+
+/** The result of one attempt to take: what was granted, or a refusal. */
+export type TakeResult<T extends Grant> =
+  | T
   | { readonly granted: false; readonly statuses: readonly LimitStatus[] };
 
 /** A call that may wait. */
-export interface WaitingCall<T> {
+export interface WaitingCall<T extends Grant> {
   readonly entityId: string;
   readonly resources: readonly string[];
   readonly waitUpToMs: number;
@@ -43,7 +47,7 @@ export interface WaitingCall<T> {
    */
   peek(): Promise<TakeResult<T>>;
   /** Gives back what was granted to a call that was ended meanwhile. */
-  undo(value: T): Promise<void>;
+  undo(granted: T): Promise<void>;
 }
 
 interface Waiter extends Endable {
@@ -85,7 +89,7 @@ export class WaitingRoom {
   }
 
   /** Waits for the call's turn, and until it fits, for as long as the call may wait. */
-  async wait<T>(call: WaitingCall<T>): Promise<TakeResult<T>> {
+  async wait<T extends Grant>(call: WaitingCall<T>): Promise<TakeResult<T>> {
     call.signal?.throwIfAborted();
     const waiter = newWaiter();
     const signals = call.signal === undefined ? [this.#closed] : [this.#closed, call.signal];
@@ -118,7 +122,10 @@ export class WaitingRoom {
     for (const queue of this.#queues.values()) for (const waiter of queue) waiter.end(reason);
   }
 
-  async #waitForGrant<T>(call: WaitingCall<T>, waiter: Waiter): Promise<TakeResult<T>> {
+  async #waitForGrant<T extends Grant>(
+    call: WaitingCall<T>,
+    waiter: Waiter,
+  ): Promise<TakeResult<T>> {
     const deadlineMs = this.#clock.now() + call.waitUpToMs;
     if (!isHead(waiter)) {
       const seen = await call.peek();
@@ -137,7 +144,7 @@ export class WaitingRoom {
       let sleeping: Promise<void>;
       try {
         const result = await call.take();
-        if (result.granted && waiter.ended !== undefined) await call.undo(result.value);
+        if (result.granted && waiter.ended !== undefined) await call.undo(result);
         throwIfEnded(waiter);
         if (result.granted) return result;
         waiter.statuses = result.statuses;
@@ -170,7 +177,7 @@ export class WaitingRoom {
     }
   }
 
-  #join(waiter: Waiter, { entityId, resources }: WaitingCall<unknown>): void {
+  #join(waiter: Waiter, { entityId, resources }: WaitingCall<Grant>): void {
     waiter.places = resources.map((resource) => {
       const key = keyOf({ entityId, resource });
       const queue = this.#queues.get(key) ?? new WaitingQueue<Waiter>(key);
@@ -216,7 +223,7 @@ const NOBODY: readonly never[] = [];
  * The refusal of a call that ran out of time behind another one. If its own limits would have
  * sufficed, it is refused by the limits that the call ahead is waiting for.
  */
-function refusedBehind<T>(waiter: Waiter, seen: TakeResult<T>): TakeResult<T> {
+function refusedBehind<T extends Grant>(waiter: Waiter, seen: TakeResult<T>): TakeResult<T> {
   if (seen.granted || seen.statuses.some((status) => status.exceeded)) return seen;
   const { statuses } = seen;
   const ahead = waiter.places.flatMap(({ queue }) => queue.first?.statuses ?? []);

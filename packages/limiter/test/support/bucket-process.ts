@@ -52,6 +52,8 @@ export function bucketProcess(options: {
   readonly homeNumber?: number | undefined;
   /** @default true */
   readonly shareRequests?: boolean;
+  /** Is told of each write of a bucket when it has been decided, by its partition key. */
+  readonly onDecision?: (item: string) => void;
   readonly maxUnderWay?: number;
 }): BucketProcess {
   const {
@@ -84,7 +86,10 @@ export function bucketProcess(options: {
   const buckets = new DynamoBuckets({
     namespaceId: NAMESPACE_ID,
     connection,
-    requests: new SharedRequests({ connection, reader, isOn: options.shareRequests ?? true }),
+    requests: new WatchedRequests(
+      { connection, reader, isOn: options.shareRequests ?? true },
+      options.onDecision,
+    ),
     reader,
     known,
     ids: new OperationIds(random),
@@ -103,6 +108,26 @@ export function bucketProcess(options: {
     homeNumber: options.homeNumber,
   });
   return { buckets, policies, transport, counts, known };
+}
+
+/** Tells of each write before it may wait for a request. */
+class WatchedRequests extends SharedRequests {
+  readonly #onDecision: ((item: string) => void) | undefined;
+
+  constructor(
+    options: ConstructorParameters<typeof SharedRequests>[0],
+    onDecision: ((item: string) => void) | undefined,
+  ) {
+    super(options);
+    this.#onDecision = onDecision;
+  }
+
+  override send(
+    ...[write, options]: Parameters<SharedRequests["send"]>
+  ): ReturnType<SharedRequests["send"]> {
+    if (!options.isRetry) this.#onDecision?.(write.key.text);
+    return super.send(write, options);
+  }
 }
 
 /** A call on one bucket. */

@@ -7,6 +7,8 @@ import {
   type Course,
   type ProxiedRequest,
 } from "./proxy-server.ts";
+import { carriedOut, isStatementFault, type StatementFault } from "./statement-faults.ts";
+import { statementsOf, writtenKeys, type RequestKey } from "./written-items.ts";
 
 export type { Answer, ProxiedRequest };
 
@@ -24,7 +26,10 @@ export type { Answer, ProxiedRequest };
  * - `conflict`: a transaction is cancelled, or a single write refused, because another transaction
  *   holds an item;
  * - `in-progress`: a transaction with the same token is still running;
- * - `delayMs`: it takes that much longer, then goes its normal course.
+ * - `delayMs`: it takes that much longer, then goes its normal course;
+ * - `partial`: a batch of statements is done, and the reply lacks the first of them;
+ * - `half-done`: only the second half of a batch of statements is done and replied to;
+ * - `statements`: each statement of a batch suffers what is said of its item.
  */
 export type Fault =
   | "lost-request"
@@ -42,7 +47,10 @@ export type Fault =
   | "half-unprocessed"
   | "conflict"
   | "in-progress"
-  | { readonly delayMs: number };
+  | "partial"
+  | "half-done"
+  | { readonly delayMs: number }
+  | { readonly statements: (key: RequestKey) => StatementFault | undefined };
 
 /** A proxy between clients and an engine that lets requests fail as a test decides. */
 export interface FaultProxy {
@@ -97,16 +105,34 @@ export function script(
   return (proxied) => (proxied.operation === operation ? faults[position++] : undefined);
 }
 
+/**
+ * Lets every write of an item fail, alone or in a batch. Of a batch only its own statement fails,
+ * where one statement can; otherwise all of it does.
+ */
+export function onWritesOf(
+  isHit: (key: RequestKey) => boolean,
+  fault: Fault,
+): (request: ProxiedRequest) => Fault | undefined {
+  return ({ operation, input }) => {
+    if (!writtenKeys(operation, input).some(isHit)) return undefined;
+    return operation === "BatchExecuteStatement" && isStatementFault(fault)
+      ? { statements: (key) => (isHit(key) ? fault : undefined) }
+      : fault;
+  };
+}
+
 async function suffer(
   fault: Fault | undefined,
   proxied: ProxiedRequest,
   { reply, drop, forward }: Course,
 ): Promise<void> {
   if (fault === undefined) return reply(await forward());
-  if (typeof fault === "object") {
+  if (typeof fault === "object" && "delayMs" in fault) {
     await sleep(fault.delayMs);
     return reply(await forward());
   }
+  if (typeof fault === "object")
+    return reply(await statementByStatement(proxied.input, fault.statements, forward));
   switch (fault) {
     case "lost-request":
       return drop();
@@ -125,6 +151,9 @@ async function suffer(
       return reply(ok(unprocessed(proxied.input)));
     case "half-unprocessed":
       return reply(await half(proxied.input, forward));
+    case "partial":
+    case "half-done":
+      return reply(await partial(fault, proxied.input, forward));
     default:
       return reply(errorAnswer(fault, proxied));
   }
@@ -162,6 +191,40 @@ async function half(
   if (done.status !== 200) return done;
   const rest = isBatchGet(items) ? "UnprocessedKeys" : "UnprocessedItems";
   return ok({ ...(JSON.parse(done.body) as object), [rest]: part(list.slice(middle)) });
+}
+
+async function statementByStatement(
+  input: ProxiedRequest["input"],
+  faultOf: (key: RequestKey) => StatementFault | undefined,
+  forward: (body: string) => Promise<Answer>,
+): Promise<Answer> {
+  const { statements, replies } = carriedOut(statementsOf(input), faultOf);
+  const done =
+    statements.length === 0
+      ? ok({ Responses: [] })
+      : await forward(JSON.stringify({ ...input, Statements: statements }));
+  if (done.status !== 200) return done;
+  const body = JSON.parse(done.body) as BatchReply;
+  return ok({ ...body, Responses: replies(body.Responses) });
+}
+
+/** Replies to fewer statements than were sent. */
+async function partial(
+  fault: "partial" | "half-done",
+  input: ProxiedRequest["input"],
+  forward: (body: string) => Promise<Answer>,
+): Promise<Answer> {
+  const statements = statementsOf(input);
+  const sent = fault === "partial" ? statements : statements.slice(statements.length / 2);
+  const done = await forward(JSON.stringify({ ...input, Statements: sent }));
+  if (done.status !== 200) return done;
+  const body = JSON.parse(done.body) as BatchReply;
+  const { Responses: replies } = body;
+  return ok({ ...body, Responses: fault === "partial" ? replies.slice(1) : replies });
+}
+
+interface BatchReply {
+  readonly Responses: readonly object[];
 }
 
 function isBatchGet(items: RequestItems): boolean {

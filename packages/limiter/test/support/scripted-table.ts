@@ -14,6 +14,14 @@ import type { DynamoTransport } from "../../src/repository/dynamodb/transport/tr
 import { ManualClock } from "../../src/testing/fakes/manual-clock.ts";
 import { updated, type ExpressionInput } from "./expression-evaluator.ts";
 import { NOW_MS } from "./shard-images.ts";
+import { stated } from "./statement-evaluator.ts";
+import { carriedOut, type StatementFault, type StatementReply } from "./statement-faults.ts";
+import {
+  keyOfStatement,
+  statementsOf,
+  type RequestKey,
+  type RequestStatement,
+} from "./written-items.ts";
 
 /** What becomes of one write: an error that comes instead of it, or instead of its answer. */
 export interface Fault {
@@ -38,6 +46,16 @@ export class ScriptedTable implements DynamoTransport {
   readonly items = new Map<string, AttributeMap>();
   readonly operations: string[] = [];
   readonly faults: Fault[] = [];
+  /** What becomes of single statements of batches. */
+  statementFault: (key: RequestKey) => StatementFault | undefined = () => undefined;
+  /** What becomes of the replies to a batch on their way. */
+  #failingReads = 0;
+  onReplies = (replies: readonly StatementReply[]): readonly StatementReply[] => replies;
+
+  /** Throttles the next reads. */
+  failReads(count: number): void {
+    this.#failingReads = count;
+  }
 
   /** Stores an item. */
   put(item: AttributeMap): void {
@@ -57,7 +75,11 @@ export class ScriptedTable implements DynamoTransport {
 
   async call(operation: string, input: object): Promise<object> {
     this.operations.push(operation);
-    if (operation === "BatchGetItem") return this.#read(input as BatchGetInput);
+    if (operation === "BatchExecuteStatement") return this.#batch(input);
+    if (operation === "BatchGetItem") {
+      if (this.#failingReads-- > 0) throw named("ThrottlingException");
+      return this.#read(input as BatchGetInput);
+    }
     const fault = this.faults.shift();
     await fault?.before?.();
     fault?.late?.(() => this.#arrive(input));
@@ -74,6 +96,22 @@ export class ScriptedTable implements DynamoTransport {
       (item) => item !== undefined,
     );
     return { Responses: { [TABLE_NAME]: found } };
+  }
+
+  #batch(input: object): object {
+    const { statements, replies } = carriedOut(statementsOf(input), this.statementFault);
+    const done = statements.map((statement) => this.#state(statement));
+    return { Responses: this.onReplies(replies(done)) };
+  }
+
+  /** The item comes with the condition that failed. */
+  #state(statement: RequestStatement): StatementReply {
+    const { PK, SK } = keyOfStatement(statement);
+    const held = this.items.get(textOf({ PK, SK }));
+    const next = stated(held ?? {}, statement);
+    if (typeof next === "string") return { Error: { Code: next, ...(held && { Item: held }) } };
+    this.put(next);
+    return { Item: next };
   }
 
   #arrive(input: WriteInput): boolean {
@@ -124,8 +162,10 @@ export function scriptedProcess({
   maxAttempts = 3,
   table = new ScriptedTable(),
   seed = 1,
+  shareRequests = false,
 }: {
   readonly maxAttempts?: number;
+  readonly shareRequests?: boolean;
   /** The table of another process, to share it. */
   readonly table?: ScriptedTable;
   readonly seed?: number;
@@ -145,7 +185,7 @@ export function scriptedProcess({
   const observed: string[] = [];
   const writer = new BucketWriter({
     connection,
-    requests: new SharedRequests({ connection, reader, isOn: false }),
+    requests: new SharedRequests({ connection, reader, isOn: shareRequests }),
     known,
     ids: new OperationIds(seededRandom(seed)),
     ttlMultiplier: 0,

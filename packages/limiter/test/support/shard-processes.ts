@@ -7,6 +7,7 @@ import type { Engine } from "./engine.ts";
 import type { ProxiedRequest } from "./fault-proxy.ts";
 import { call } from "./calls.ts";
 import { bucketOf, useProxiedTable, type ProxiedTable } from "./proxied-table.ts";
+import { writtenKeys } from "./written-items.ts";
 
 /** One of several processes on a table. */
 export interface ShardProcess {
@@ -27,8 +28,8 @@ export interface ShardProcesses {
     options: DynamoOptions & { readonly shards: number; readonly home: number },
   ) => Promise<ShardProcess>;
   /**
-   * What was sent meanwhile: the operation and, of a write to a bucket, its entity and shard, such
-   * as `UpdateItem e#1`.
+   * What was sent meanwhile: the operation and, of a write to buckets, their entities and shards,
+   * such as `UpdateItem e#1`.
    */
   readonly sentBy: (work: () => Promise<unknown>) => Promise<readonly string[]>;
   /** The items of all buckets of an entity, by shard. */
@@ -113,8 +114,9 @@ export function writesShard(
   shard: number,
   entityId = "e",
 ): boolean {
-  const isWrite = /^(?:UpdateItem|PutItem|TransactWriteItems)$/.test(operation);
-  return isWrite && JSON.stringify(input).includes(`BUCKET#${entityId}#r#${shard}"`);
+  return writtenKeys(operation, input).some(({ PK }) =>
+    PK.S.endsWith(`/BUCKET#${entityId}#r#${shard}`),
+  );
 }
 
 /** The sum of what shards have. */
@@ -130,6 +132,7 @@ export function storedMilli(buckets: readonly BucketState[], limitName: string):
 }
 
 function described({ operation, input }: ProxiedRequest): string {
-  const bucket = bucketOf((input["Key"] ?? {}) as AttributeMap);
-  return bucket === undefined ? operation : `${operation} ${bucket.entityId}#${bucket.shard}`;
+  if (operation === "PutItem" || operation === "TransactWriteItems") return operation;
+  const buckets = writtenKeys(operation, input).flatMap((key) => bucketOf({ ...key }) ?? []);
+  return [operation, ...buckets.map(({ entityId, shard }) => `${entityId}#${shard}`)].join(" ");
 }

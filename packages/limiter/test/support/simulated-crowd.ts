@@ -4,6 +4,7 @@ import type { DynamoTransport } from "../../src/repository/dynamodb/transport/tr
 import { LARGEST_TICK_MS } from "../../src/repository/dynamodb/write/tick.ts";
 import { bucketProcess, requestFor, type BucketProcess } from "./bucket-process.ts";
 import { ProcessClock, SimulatedTime } from "./simulated-time.ts";
+import { writtenKeys } from "./written-items.ts";
 
 /** How far the clocks of processes are off. */
 export const LARGEST_SKEW_MS = 2;
@@ -175,12 +176,11 @@ export class SimulatedCrowd {
 
 /** Adds a request as AWS bills it: failed conditions too, and writes of a transaction twice. */
 function addTo(bill: Bill, operation: string, input: object): void {
-  const { TransactItems = [], RequestItems = {} } = input as {
-    readonly TransactItems?: readonly unknown[];
+  const { RequestItems = {} } = input as {
     readonly RequestItems?: Readonly<Record<string, { readonly Keys: readonly unknown[] }>>;
   };
   bill.requests += 1;
-  if (operation === "UpdateItem" || operation === "PutItem") bill.writeUnits += 1;
-  bill.writeUnits += 2 * TransactItems.length;
+  const unitsEach = operation === "TransactWriteItems" ? 2 : 1;
+  bill.writeUnits += unitsEach * writtenKeys(operation, input).length;
   for (const { Keys } of Object.values(RequestItems)) bill.readUnits += Keys.length;
 }

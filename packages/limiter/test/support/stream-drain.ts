@@ -8,6 +8,7 @@ import { Connection } from "../../src/repository/dynamodb/table/connection.ts";
 import type { AttributeMap } from "../../src/repository/dynamodb/transport/attribute-values.ts";
 import { systemRandom, type Clock } from "../../src/repository/system-clock.ts";
 import { StreamReader } from "./stream-reader.ts";
+import { writesOf } from "./written-items.ts";
 
 /** What a drain needs. */
 export interface DrainOptions {
@@ -62,7 +63,7 @@ export class StreamDrain {
         if (operation === "BatchGetItem" && asksForHeartbeat(input)) await this.drain();
         const atMs = this.#options.clock.now();
         const output = await transport.call(operation, input, options);
-        for (const key of writtenBuckets(operation, input)) this.#times.note(key, atMs);
+        for (const key of writtenBuckets(operation, input, output)) this.#times.note(key, atMs);
         return output;
       },
       close: () => {},
@@ -108,7 +109,7 @@ class WriteTimes {
   /** The record with the time of its write. */
   timed(record: StreamRecord, otherwiseMs: number): StreamRecord {
     if (record.after === undefined) return { ...record, atMs: otherwiseMs };
-    const key = bucketTextOf(record.after) ?? "";
+    const key = keyOf(record.after).PK;
     const times = this.#times.get(key);
     const atMs = times?.shift() ?? otherwiseMs;
     if (times?.length === 0) this.#times.delete(key);
@@ -116,29 +117,19 @@ class WriteTimes {
   }
 }
 
-interface WriteInput {
-  readonly Item?: AttributeMap;
-  readonly Key?: AttributeMap;
-}
-
-/** The buckets that a successful request wrote; deletions consume nothing. */
-function writtenBuckets(operation: string, input: object): readonly string[] {
-  const written = writesOf(operation, input).map(({ Item, Key }) => bucketTextOf(Item ?? Key));
-  return written.filter((key) => key !== undefined);
-}
-
-function writesOf(operation: string, input: object): readonly WriteInput[] {
-  if (operation === "PutItem" || operation === "UpdateItem") return [input];
-  if (operation !== "TransactWriteItems") return [];
-  const { TransactItems } = input as {
-    readonly TransactItems: readonly { readonly Put?: WriteInput; readonly Update?: WriteInput }[];
+/**
+ * The buckets that a request wrote, by what was answered: a statement whose condition failed wrote
+ * nothing. Deletions consume nothing.
+ */
+function writtenBuckets(operation: string, input: object, output: object): readonly string[] {
+  const { Responses } = output as {
+    readonly Responses?: readonly { readonly Error?: object }[];
   };
-  return TransactItems.flatMap(({ Put, Update }) => Put ?? Update ?? []);
-}
-
-function bucketTextOf(item: AttributeMap | undefined): string | undefined {
-  const { PK, SK } = keyOf(item ?? {});
-  return SK === "#STATE" ? PK : undefined;
+  return writesOf(operation, input).flatMap(({ kind, key }, index) => {
+    const isStatement = operation === "BatchExecuteStatement";
+    const isWritten = !isStatement || Responses?.[index]?.Error === undefined;
+    return isWritten && kind !== "Delete" && key.SK.S === "#STATE" ? [key.PK.S] : [];
+  });
 }
 
 function asksForHeartbeat(input: object): boolean {

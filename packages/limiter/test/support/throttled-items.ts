@@ -1,12 +1,10 @@
 import type { DynamoTransport } from "../../src/repository/dynamodb/transport/transport.ts";
 import type { Clock } from "../../src/repository/system-clock.ts";
+import { carriedOut, type StatementReply } from "./statement-faults.ts";
+import { statementsOf, writtenKeys } from "./written-items.ts";
 
 /** What one item takes in a second, and saves up for one. */
 const ITEM_UNITS_PER_SECOND = 1000;
-
-interface Key {
-  readonly PK: { readonly S: string };
-}
 
 interface Budget {
   units: number;
@@ -39,12 +37,34 @@ export class ThrottledItems implements DynamoTransport {
     input: object,
     options: { readonly signal: AbortSignal },
   ): Promise<object> {
-    this.#spend(operation, writtenItems(operation, input));
+    if (operation === "BatchExecuteStatement") return this.#callStatements(input, options);
+    this.#spend(
+      operation,
+      writtenKeys(operation, input).map(({ PK }) => PK.S),
+    );
     return this.#inner.call(operation, input, options);
   }
 
   close(): void {
     this.#inner.close();
+  }
+
+  /** Each statement is throttled for itself, and its reply has no reason. */
+  async #callStatements(input: object, options: { readonly signal: AbortSignal }): Promise<object> {
+    const { statements, replies } = carriedOut(statementsOf(input), ({ PK }) => {
+      try {
+        this.#spend("UpdateItem", [PK.S]);
+        return undefined;
+      } catch {
+        return "throughput";
+      }
+    });
+    if (statements.length === 0) return { Responses: replies([]) };
+    const changed = { ...input, Statements: statements };
+    const output = (await this.#inner.call("BatchExecuteStatement", changed, options)) as {
+      readonly Responses: readonly StatementReply[];
+    };
+    return { ...output, Responses: replies(output.Responses) };
   }
 
   #spend(operation: string, items: readonly string[]): void {
@@ -81,19 +101,6 @@ export class ThrottledItems implements DynamoTransport {
     this.#budgets.set(name, budget);
     return budget;
   }
-}
-
-function writtenItems(operation: string, input: object): readonly string[] {
-  const { Key, Item, TransactItems } = input as {
-    Key?: Key;
-    Item?: Key;
-    TransactItems?: readonly Record<string, object>[];
-  };
-  if (operation === "TransactWriteItems")
-    return TransactItems!.flatMap((item) => writtenItems("UpdateItem", Object.values(item)[0]!));
-  const isWrite =
-    operation === "UpdateItem" || operation === "PutItem" || operation === "DeleteItem";
-  return isWrite ? [(Key ?? Item)!.PK.S] : [];
 }
 
 function named(name: string, fields: object): Error {

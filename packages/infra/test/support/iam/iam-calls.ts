@@ -1,3 +1,5 @@
+import { keyOfStatement, statementsOf } from "../../../../limiter/test/support/written-items.ts";
+
 /** One action that IAM decides about, with what it can be decided by. */
 export interface IamCall {
   /** Such as `dynamodb:Query`. */
@@ -37,10 +39,10 @@ export function iamCallsOf(operation: string, input: Input): readonly IamCall[] 
     case "TransactWriteItems":
       return membersOf(input);
     case "BatchExecuteStatement":
-      return (input["Statements"] as readonly Statement[]).map((statement) => ({
+      return statementsOf(input).map((statement) => ({
         action: "dynamodb:PartiQLUpdate",
         path: "",
-        leadingKeys: [keyOfStatement(statement)],
+        leadingKeys: [textOf({ ...keyOfStatement(statement) })],
       }));
     default:
       return [call([], STREAM_OPERATIONS.has(operation) ? "stream/label" : indexOf(input))];
@@ -50,11 +52,6 @@ export function iamCallsOf(operation: string, input: Input): readonly IamCall[] 
 interface BatchedWrite {
   readonly PutRequest?: { readonly Item: Attributes };
   readonly DeleteRequest?: { readonly Key: Attributes };
-}
-
-interface Statement {
-  readonly Statement: string;
-  readonly Parameters?: readonly { readonly S?: string }[];
 }
 
 const STREAM_OPERATIONS: ReadonlySet<string> = new Set([
@@ -78,23 +75,6 @@ function membersOf({ TransactItems }: Input): readonly IamCall[] {
       keys.set(action, (keys.get(action) ?? new Set()).add(keyIn(member)));
     }
   return [...keys].map(([action, of]) => ({ action, path: "", leadingKeys: [...of] }));
-}
-
-/**
- * The partition key of the item that a statement updates. Every value is a parameter, and the key
- * comes first: `UPDATE "table" SET … WHERE "PK"=? AND "SK"=? …`. Throws for any other statement.
- */
-function keyOfStatement({ Statement: text, Parameters = [] }: Statement): string {
-  // Names are quoted, and may hold anything.
-  const withoutNames = text.replaceAll(/"(?:[^"]|"")*"/g, (name) =>
-    name === '"PK"' || name === '"SK"' ? name : '""',
-  );
-  const [, assignments] =
-    /^UPDATE "" SET ([^']*) WHERE "PK" ?= ?\? AND "SK" ?= ?\?(?= |$)[^']*$/.exec(withoutNames) ??
-    [];
-  const key = assignments && Parameters[assignments.split("?").length - 1]?.S;
-  if (key === undefined || key === "") throw new Error(`not an update of one item by key: ${text}`);
-  return key;
 }
 
 /** What a batch holds for each of its tables. */

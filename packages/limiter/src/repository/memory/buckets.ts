@@ -20,11 +20,8 @@ import {
   hasAll,
   knownAmounts,
   knows,
-  limitNamesOf,
-  type Charge,
   type DividedAmounts,
   type Levels,
-  type OwnedCharge,
   type WantedBucket,
 } from "../../core/bucket/decision.ts";
 import type { Entity } from "../../core/entity.ts";
@@ -39,7 +36,14 @@ import type {
   ResourceAmounts,
 } from "../port.ts";
 import type { BucketStore, PolicySource, StoredBucket } from "../store.ts";
-import { Cell, MeteredCell, type Terms } from "./cell.ts";
+import {
+  asDecided,
+  Cell,
+  MemoryReceipt,
+  MeteredCell,
+  type CellCharge,
+  type Terms,
+} from "./cell.ts";
 import type { Counted, MemoryUsage } from "./usage.ts";
 
 /** Up to this many buckets none is dropped: they take about 2 MB. */
@@ -54,23 +58,8 @@ const SWEPT_PER_BUCKET = 2;
  */
 const UNRESOLVED = -1;
 
-/** One bucket of a call. `cell` is undefined until the bucket exists. */
-interface CellCharge extends OwnedCharge {
-  readonly costs: readonly number[];
-  cell: Cell | undefined;
-  /** Whether this is the parent of the entity that makes the call. */
-  readonly isCascaded: boolean;
-  /** 1 if it counts as a request: the acquire does, later takes by `lease.consume` do not. */
-  requests: 0 | 1;
-}
-
 /** What a bucket is charged: whole tokens by name, and the same in millitokens by index. */
 type Cost = Pick<CellCharge, "amounts" | "costs" | "unlimited">;
-
-interface MemoryReceipt extends Receipt {
-  parts: readonly CellCharge[];
-  ended: boolean;
-}
 
 /** What the buckets need from the rest of their namespace. */
 interface Dependencies {
@@ -123,15 +112,12 @@ export class MemoryBuckets implements BucketStore {
       charge.requests = extending === undefined ? 1 : 0;
       this.#write(charge.cell, charge, charge, nowMs);
     }
-    return {
-      granted: true,
-      receipt: receiptFor(charges, extending),
-      limitNames: limitNamesOf(request, charges),
-    };
+    const taken = new MemoryReceipt(charges);
+    return extending === undefined ? taken : (extending as MemoryReceipt).extendedBy(taken);
   }
 
   settle(receipt: Receipt, deltas: readonly ResourceAmounts[]): void {
-    const { parts } = end(receipt as MemoryReceipt);
+    const parts = (receipt as MemoryReceipt).end();
     const nowMs = this.#dependencies.nowMs();
     for (const { resource, amounts } of deltas) {
       const shares = settlementOf(parts, resource, amounts, (parent, name) =>
@@ -142,9 +128,8 @@ export class MemoryBuckets implements BucketStore {
   }
 
   giveBack(receipt: Receipt): void {
-    const { parts } = end(receipt as MemoryReceipt);
     const nowMs = this.#dependencies.nowMs();
-    for (const part of parts) {
+    for (const part of (receipt as MemoryReceipt).end()) {
       const { amounts, unlimited } = part;
       const back = { amounts: negated(amounts), unlimited: unlimited && negated(unlimited) };
       this.#writeEnd(part, back, -part.requests, nowMs);
@@ -369,32 +354,4 @@ function synchronous<T>(value: MaybePromise<T>): T {
   if (value instanceof Promise)
     throw new TypeError("The policy source of the memory backend must be synchronous.");
   return value;
-}
-
-/** A charge as it was decided: without the cell, which later calls change. */
-function asDecided({ entityId, resource, policy, amounts, bucket, cell }: CellCharge): Charge {
-  return {
-    entityId,
-    resource,
-    policy,
-    amounts,
-    bucket: bucket === cell ? cell.snapshot() : bucket,
-  };
-}
-
-/** A new receipt, or the lease's receipt with the new charges added. */
-function receiptFor(charges: readonly CellCharge[], extending: Receipt | undefined): MemoryReceipt {
-  if (extending === undefined) return { parts: charges, ended: false };
-  const receipt = extending as MemoryReceipt;
-  receipt.parts = [...receipt.parts, ...charges];
-  return receipt;
-}
-
-/**
- * Ends a receipt. Ending it again finds no parts, so a retry after an unknown outcome is harmless.
- */
-function end(receipt: MemoryReceipt): { readonly parts: readonly CellCharge[] } {
-  const parts = receipt.ended ? [] : receipt.parts;
-  receipt.ended = true;
-  return { parts };
 }

@@ -1,5 +1,7 @@
 import type { Bucket, BucketLimit, OwnedBucket } from "../../core/bucket/bucket.ts";
+import type { Charge, OwnedCharge } from "../../core/bucket/decision.ts";
 import type { Policy } from "../../core/bucket/policy.ts";
+import type { ConsumeOutcome, Receipt } from "../port.ts";
 import type { Meter } from "./usage.ts";
 
 /** The policy and limits of a bucket. Buckets under one policy share them. */
@@ -69,4 +71,64 @@ export class MeteredCell extends Cell {
 /** The numbers of a cell: `concat` allocates exactly what is needed. */
 function numbersOf({ balances, refilledAtMs }: Bucket): number[] {
   return balances.concat(refilledAtMs);
+}
+
+/** One bucket of a call. `cell` is undefined until the bucket exists. */
+export interface CellCharge extends OwnedCharge {
+  readonly costs: readonly number[];
+  cell: Cell | undefined;
+  /** Whether this is the parent of the entity that makes the call. */
+  readonly isCascaded: boolean;
+  /** 1 if it counts as a request: the acquire does, later takes by `lease.consume` do not. */
+  requests: 0 | 1;
+}
+
+/** A charge as it was decided: without the cell, which later calls change. */
+export function asDecided({
+  entityId,
+  resource,
+  policy,
+  amounts,
+  bucket,
+  cell,
+}: CellCharge): Charge {
+  return {
+    entityId,
+    resource,
+    policy,
+    amounts,
+    bucket: bucket === cell ? cell.snapshot() : bucket,
+  };
+}
+
+/** A receipt, which is also the outcome of its call: that saves 130 bytes for each call. */
+export class MemoryReceipt implements Receipt {
+  readonly granted = true;
+  parts: readonly CellCharge[];
+  #isEnded = false;
+
+  constructor(parts: readonly CellCharge[]) {
+    this.parts = parts;
+  }
+
+  get receipt(): Receipt {
+    return this;
+  }
+
+  get limitNames(): readonly ReadonlySet<string>[] {
+    return this.parts.flatMap(({ isCascaded, policy }) => (isCascaded ? [] : [policy.names]));
+  }
+
+  /** Adds a further take of the same lease, and returns its outcome. */
+  extendedBy({ parts, limitNames }: MemoryReceipt): ConsumeOutcome {
+    this.parts = [...this.parts, ...parts];
+    return { granted: true, receipt: this, limitNames };
+  }
+
+  /** What is to be settled. Nothing the second time, so a retry after a failure is harmless. */
+  end(): readonly CellCharge[] {
+    if (this.#isEnded) return [];
+    this.#isEnded = true;
+    return this.parts;
+  }
 }

@@ -107,10 +107,10 @@ describe("when there are too many counts", () => {
     const windows = new UsageWindows();
     const hourStartMs = windowStartMs("hourly", START_MS);
     const tally = { requests: 1, names: ["rpm"], totals: [1] };
-    const count = { resource: "r", hourStartMs, ...tally, cascaded: undefined };
-    expect(windows.add({ ...count, entityId: "a" })).toBe(true);
+    const count = { resource: "r", ...tally, cascaded: undefined };
+    expect(windows.add({ ...count, entityId: "a" }, hourStartMs)).toBe(true);
     windows.dropOldest(START_MS + HOUR_MS, 2);
-    expect(windows.add({ ...count, entityId: "late" })).toBe(false);
+    expect(windows.add({ ...count, entityId: "late" }, hourStartMs)).toBe(false);
     const shownBy = (window: UsageWindow): readonly (string | number)[] =>
       [...windows.rows({ ...EVERYTHING, window })].map(({ entityId }) => entityId);
     expect(USAGE_WINDOWS.map(shownBy)).toEqual([[], ["a", "late"], ["a", "late"]]);

@@ -21,11 +21,10 @@ interface UsageCount extends Tally {
   cascaded: Tally | undefined;
 }
 
-/** A count of one hour. */
-export interface HourCount extends UsageCount {
+/** A count of one entity and resource. */
+export interface KeyedCount extends UsageCount {
   readonly entityId: string;
   readonly resource: string;
-  readonly hourStartMs: number;
 }
 
 /** The counts of one window. */
@@ -57,11 +56,11 @@ export class UsageWindows {
     return this.#completeSinceMs.get(window);
   }
 
-  /** Adds a count to the windows of its hour. Returns whether one of them is new. */
-  add(count: HourCount): boolean {
+  /** Adds the count of an hour to its windows. Returns whether one of them is new. */
+  add(count: KeyedCount, hourStartMs: number): boolean {
     let isNew = false;
     for (const window of USAGE_WINDOWS) {
-      const startMs = windowStartMs(window, count.hourStartMs);
+      const startMs = windowStartMs(window, hourStartMs);
       const key = keyOf(window, startMs);
       let kept = this.#windows.get(key);
       if (kept === undefined) {
@@ -135,7 +134,7 @@ export class UsageWindows {
     this.#size = 0;
   }
 
-  #addTo(kept: KeptWindow, count: HourCount): void {
+  #addTo(kept: KeptWindow, count: KeyedCount): void {
     const { entityId, resource, cascaded } = count;
     const counts = kept.counts.get(resource) ?? new Map<string, UsageCount>();
     kept.counts.set(resource, counts);

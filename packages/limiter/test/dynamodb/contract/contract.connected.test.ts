@@ -29,6 +29,7 @@ describeWithTransports(
     // One client for all tests: making one costs more than most tests.
     let transport: DynamoTransport;
     let topic: string;
+    let opened = 0;
     const recorder = new CallRecorder();
     const topics = new Set<string>();
     const runner = runnerByTopic(topics, (title) => (topic = title));
@@ -49,6 +50,8 @@ describeWithTransports(
           provisioning: "table",
           stream,
           clock,
+          // Where both transports are seen, each test is with sharing on one of them.
+          shareRequests: (opened++ % 2 === 0) === (name === "lean"),
         });
         expect(repository.capabilities.usageSnapshots).toBe(stream);
         return recorder.watched(repository);

@@ -6,7 +6,8 @@ import type { Backend } from "../../simulation/client.ts";
 /**
  * Each run has a table of its own, whose stream is counted when usage is compared, and each client
  * images and caches of its own, as a process has. Clients of one run take the transports in turn,
- * so that every promise is kept over each of them and between them.
+ * and two of three share requests, so that every promise is kept with each of them and between
+ * them.
  */
 export function dynamoBackend({
   transports,
@@ -39,6 +40,8 @@ export function dynamoBackend({
             stream: true,
             clock: steady,
             random: seededRandom((opened += 1)),
+            // Over either transport.
+            shareRequests: opened % 3 !== 0,
             // The engines delete by the real clock what expired by the simulated one.
             bucketTtlMultiplier: 0,
             configCacheTtlMs: 0,

@@ -4,13 +4,29 @@ import { Limit, RateLimiter, RateLimitExceeded } from "zae-limiter";
 import { seededRandom } from "zae-limiter/testing";
 import { call } from "../../support/calls.ts";
 import { describeWithEngine } from "../../support/engine.ts";
+import { FAST_CLOCK } from "../../support/fast-clock.ts";
 import type { Fault, FaultProxy, ProxiedRequest } from "../../support/fault-proxy.ts";
 import { useProxiedTable } from "../../support/proxied-table.ts";
+import {
+  isStatementFault,
+  STATEMENT_FAULTS,
+  type StatementFault,
+} from "../../support/statement-faults.ts";
 import { SkippingClock } from "../../support/scripted-table.ts";
 import { NOW_MS } from "../../support/shard-images.ts";
 
 /** One of three attempts always gets through. */
 const MOST_HITS = 2;
+
+const CHILDREN = ["a", "b", "c", "d", "e", "f"];
+
+/** Earns next to nothing, also by a fast clock. */
+const ONCE = Limit.custom({
+  name: "rps",
+  capacity: 120,
+  refillAmount: 1,
+  refillPeriodSeconds: 86_400,
+});
 
 /** What became of calls. */
 interface Outcomes {
@@ -47,6 +63,34 @@ describeWithEngine("the outcome of a call", (engine) => {
     60_000,
   );
 
+  it("is known to callers who want more than their parent has, though shared requests fail in every way", async () => {
+    const outcomes = newOutcomes();
+    const repository = await table.open("app", { clock: FAST_CLOCK, refusalMemoryMs: 20 });
+    await repository.setSystemDefaults([Limit.perDay("rps", 1000)]);
+    await repository.createEntity("parent");
+    await repository.setLimits("parent", [ONCE]);
+    for (const child of CHILDREN)
+      await repository.createEntity(child, { parentId: "parent", cascade: true });
+    const hits = hitting(table.proxy, "lost-reply", [
+      "lost-reply",
+      "lost-request",
+      "partial",
+      "half-done",
+      ...STATEMENT_FAULTS.filter((fault) => fault !== "denied"),
+    ]);
+    const limiter = new RateLimiter({ repository });
+    await Promise.all(CHILDREN.map((child) => callAgain(limiter, 24, outcomes, child)));
+    expect({ ...outcomes, everyFault: hits.ofShared >= 11 }).toEqual({
+      granted: 120,
+      refused: 24,
+      failed: [],
+      everyFault: true,
+    });
+    expect(await table.consumed(repository, "parent")).toBe(120);
+    const consumed = await Promise.all(CHILDREN.map((child) => table.consumed(repository, child)));
+    expect(consumed.reduce((sum, each) => sum + each, 0)).toBe(120);
+  }, 60_000);
+
   it("is known to processes that end after five calls, four at a time", async () => {
     const outcomes = newOutcomes();
     const first = await table.open("app", { maxShards: 1, clock: new SkippingClock(NOW_MS) });
@@ -72,16 +116,32 @@ function newOutcomes(): Outcomes {
   return { granted: 0, refused: 0, failed: [] };
 }
 
-/** Hits one write of a bucket in ten, no request more than twice. */
-function hitting(proxy: FaultProxy, fault: Fault): { readonly count: number } {
+/** What a shared request suffers: as a whole, or each of its statements. */
+type BatchFault = "lost-reply" | "lost-request" | "partial" | "half-done" | StatementFault;
+
+/**
+ * Hits one write of a bucket in ten, no write more than twice: a shared request is sent once, and
+ * its writes alone afterwards. Every second shared request is hit, by each fault in turn.
+ */
+function hitting(
+  proxy: FaultProxy,
+  fault: Fault,
+  ofBatches: readonly BatchFault[] = [],
+): { readonly count: number; readonly ofShared: number } {
   const random = seededRandom(11);
-  const hits = { count: 0 };
+  const hits = { count: 0, ofShared: 0 };
+  const mostHits = ofBatches.length > 0 ? MOST_HITS - 1 : MOST_HITS;
   const byInput = new Map<string, number>();
   proxy.decide = ({ operation, input }: ProxiedRequest) => {
+    if (operation === "BatchExecuteStatement") {
+      if (random() < 0.5) return undefined;
+      const next = ofBatches[hits.ofShared++ % ofBatches.length]!;
+      return isStatementFault(next) ? { statements: () => next } : next;
+    }
     if (operation !== "UpdateItem" && operation !== "PutItem") return undefined;
     const text = JSON.stringify(input);
     const before = byInput.get(text) ?? 0;
-    if (before === MOST_HITS || random() >= 0.1) return undefined;
+    if (before === mostHits || random() >= 0.1) return undefined;
     byInput.set(text, before + 1);
     hits.count += 1;
     return fault;
@@ -89,10 +149,15 @@ function hitting(proxy: FaultProxy, fault: Fault): { readonly count: number } {
   return hits;
 }
 
-async function callAgain(limiter: RateLimiter, times: number, outcomes: Outcomes): Promise<void> {
+async function callAgain(
+  limiter: RateLimiter,
+  times: number,
+  outcomes: Outcomes,
+  entityId?: string,
+): Promise<void> {
   for (let time = 0; time < times; time += 1) {
     try {
-      await (await limiter.acquire(call({ rps: 1 }))).commit();
+      await (await limiter.acquire(call({ rps: 1 }, entityId))).commit();
       outcomes.granted += 1;
     } catch (error) {
       if (!(error instanceof RateLimitExceeded)) outcomes.failed.push(String(error));

@@ -88,6 +88,8 @@ export class Client {
       largestTickMs: scenario.largestTickMs,
       requestTimeoutMs: NEVER_MS,
       maxShards: scenario.maxShards,
+      shareRequests: scenario.sharesRequests,
+      onDecision: (item) => this.gate.noteDecision(item),
     });
   }
 

@@ -4,8 +4,11 @@
  *   asked ──▶ applied by the engine ──▶ answered ──▶ delivered
  *     │                                    └───────▶ reply lost
  *     ├──▶ request lost, never sent, or throttled
+ *     ├──▶ statements of a batch fail one by one ──▶ the others are applied
  *     └──▶ caller told of a time-out ──▶ late: applied after all, or never
  */
+import type { StatementFault } from "../../support/statement-faults.ts";
+import { writtenKeys, type RequestKey } from "../../support/written-items.ts";
 import type { Operation } from "./client.ts";
 import type { DynamoTransport } from "../../../src/repository/dynamodb/transport/transport.ts";
 
@@ -14,20 +17,28 @@ export type EngineReply =
   | { readonly ok: true; readonly output: object }
   | { readonly ok: false; readonly error: unknown };
 
-/** A call between its process and the table. */
-export interface HeldCall {
-  readonly operation: string;
-  readonly input: object;
+/** When and among what a process decided on a write. */
+export interface Decision {
   /**
    * What the clock of its process showed when it was decided: a repeated request acts as of its
-   * first attempt.
+   * first attempt, and one that waited for others as of when it began to wait.
    */
   readonly decidedAtMs: number;
   /** When that really was. */
   readonly decidedAtTrueMs: number;
   readonly surroundings: DecisionSurroundings;
+}
+
+/** A call between its process and the table. */
+export interface HeldCall extends Decision {
+  readonly operation: string;
+  readonly input: object;
+  /** The decisions on its writes, in their order; those of a transaction are one. */
+  readonly decisions: readonly Decision[];
+  /** What becomes of single statements of a batch. */
+  faultOf: ((key: RequestKey) => StatementFault | undefined) | undefined;
   reply: EngineReply | undefined;
-  /** What was read so far of a batch, which is not read at one moment. */
+  /** What was done so far of a batch, which is not read or written at one moment. */
   firstHalf: object | undefined;
   /** When it was applied. */
   reshapesAtReply: Reshapes;
@@ -60,27 +71,33 @@ export interface DecisionSurroundings {
 /** Holds every request until the schedule lets it pass. */
 export class Gate implements DynamoTransport {
   held: HeldCall[] = [];
-  readonly #decided = new Map<
-    string,
-    Pick<HeldCall, "decidedAtMs" | "decidedAtTrueMs" | "surroundings">
-  >();
+  /** By the text of requests that are not told of before. */
+  readonly #decided = new Map<string, Decision>();
+  /** The last decision on each item: there is one write of it at a time. */
+  readonly #decidedOn = new Map<string, Decision>();
   #isShut = false;
-  readonly #now: () => Pick<HeldCall, "decidedAtMs" | "decidedAtTrueMs" | "surroundings">;
+  readonly #now: () => Decision;
 
-  constructor(now: () => Pick<HeldCall, "decidedAtMs" | "decidedAtTrueMs" | "surroundings">) {
+  constructor(now: () => Decision) {
     this.#now = now;
+  }
+
+  /** A write of an item was decided, and is sent now or later. */
+  noteDecision(item: string): void {
+    this.#decidedOn.set(item, this.#now());
   }
 
   call(operation: string, input: object): Promise<object> {
     return new Promise((resolve, reject) => {
       if (this.#isShut) return reject(GONE);
-      const text = JSON.stringify(input);
-      const decided = this.#decided.get(text) ?? this.#now();
-      this.#decided.set(text, decided);
+      const decisions = this.#decisions(operation, input);
+      const decided = decisions[0]!;
       this.held.push({
         operation,
         input,
         ...decided,
+        decisions,
+        faultOf: undefined,
         reply: undefined,
         firstHalf: undefined,
         reshapesAtReply: decided.surroundings.reshapes,
@@ -91,6 +108,17 @@ export class Gate implements DynamoTransport {
   }
 
   close(): void {}
+
+  #decisions(operation: string, input: object): readonly Decision[] {
+    if (operation !== "TransactWriteItems") {
+      const noted = writtenKeys(operation, input).map(({ PK }) => this.#decidedOn.get(PK.S));
+      if (noted.length > 0) return noted.map((decision) => decision ?? this.#now());
+    }
+    const text = JSON.stringify(input);
+    const decided = this.#decided.get(text) ?? this.#now();
+    this.#decided.set(text, decided);
+    return [decided];
+  }
 
   /** Ends what its process had under way, so that nothing of it is left in this real one. */
   shut(): void {
@@ -113,6 +141,7 @@ export const WRITES: ReadonlySet<string> = new Set([
   "TransactWriteItems",
   "DeleteItem",
   "BatchWriteItem",
+  "BatchExecuteStatement",
 ]);
 
 /** Errors as they come from the network. */

@@ -15,6 +15,7 @@ import {
 import { fewestMs } from "../../oracle/oracle-bucket.ts";
 import { shareOf } from "../../oracle/terms.ts";
 import { requestText } from "./story.ts";
+import { writtenKeys } from "../../support/written-items.ts";
 import type { World } from "./world.ts";
 
 /**
@@ -153,6 +154,7 @@ export function directly(world: World): DynamoTransport {
         surroundings,
       };
       const unheld = {
+        faultOf: undefined,
         reply: undefined,
         firstHalf: undefined,
         reshapesAtReply: surroundings.reshapes,
@@ -163,6 +165,7 @@ export function directly(world: World): DynamoTransport {
         operation,
         input,
         ...decided,
+        decisions: writtenKeys(operation, input).map(() => decided),
         ...unheld,
       });
       world.tell(

@@ -108,6 +108,8 @@ function scenarioOf({ ofParent, gap, fate }: GapReshape): Scenario {
     refusalMemoryMs: 0,
     cacheTtlMs: 60_000,
     expires: false,
+    // Not every other gap: these take requests and replies in turn.
+    sharesRequests: !Number.isFinite(gap) || Math.floor(gap / 2) % 2 === 0,
     entityIds: [ENTITY],
     parentId: ofParent ? PARENT : undefined,
     limits: new Map([[ENTITY, LIMITS] as const, ...(ofParent ? [[PARENT, LIMITS] as const] : [])]),

@@ -8,6 +8,9 @@ import type { NETWORK_ERRORS } from "./gate.ts";
 /** How a request or its reply gets lost. */
 export type Fault = keyof typeof NETWORK_ERRORS | "reply lost";
 
+/** What else may become of a request that several writes share. */
+export type BatchFault = "statements fail" | "reply in part";
+
 /** Who takes part, and what may happen to them. The order of events is the schedule's. */
 export interface Scenario {
   readonly seed: number;
@@ -42,6 +45,9 @@ export interface Scenario {
   readonly leaseCalls: number;
   /** Whether buckets are merged in the end, while some calls go on. */
   readonly endsMerged: boolean;
+  /** Whether writes of different buckets share requests, and what may become of these. */
+  readonly sharesRequests: boolean;
+  readonly batchFaults: readonly BatchFault[];
 }
 
 const FAULTS: readonly Fault[] = [
@@ -53,10 +59,15 @@ const FAULTS: readonly Fault[] = [
   "reply lost",
 ];
 
+const BATCH_FAULTS: readonly BatchFault[] = ["statements fail", "reply in part"];
+
 /** Makes a scenario from its seed. */
 export function makeScenario(seed: number): Scenario {
   const random = seededRandom(seed);
-  const parentId = random() < 0.4 ? "parent" : undefined;
+  // Not every other seed: these take the transports in turn.
+  const sharesRequests = Math.floor(seed / 2) % 2 === 0;
+  // A lone bucket shares nothing but what goes back to its shards.
+  const parentId = random() < (sharesRequests ? 0.8 : 0.4) ? "parent" : undefined;
   const entityIds = Array.from(
     { length: parentId === undefined ? 1 : between(random, 1, 3) },
     (_, index) => `hot-${index + 1}`,
@@ -102,7 +113,8 @@ export function makeScenario(seed: number): Scenario {
         }
       : { merges: 0, lateMerges: 0 };
   const callsParent = parentId !== undefined && random() < 0.5;
-  return { ...scenario, ...reshapes, callsParent };
+  const batchFaults = BATCH_FAULTS.filter(() => random() < 0.7);
+  return { ...scenario, ...reshapes, callsParent, sharesRequests, batchFaults };
 }
 
 /**
@@ -152,6 +164,10 @@ function simplerThan(scenario: Scenario): readonly Scenario[] {
     skewsMs.some((skewMs) => skewMs !== 0) ? { skewsMs: skewsMs.map(() => 0) } : undefined,
     skewsMs.length > 1 ? { skewsMs: skewsMs.slice(1) } : undefined,
     scenario.callsParent ? { callsParent: false } : undefined,
+    scenario.sharesRequests ? { sharesRequests: false } : undefined,
+    ...scenario.batchFaults.map((fault) => ({
+      batchFaults: scenario.batchFaults.filter((other) => other !== fault),
+    })),
     scenario.parentId === undefined ? undefined : { parentId: undefined, callsParent: false },
     scenario.largestTickMs > 1 ? { largestTickMs: 1 } : undefined,
     scenario.expires ? { expires: false } : undefined,

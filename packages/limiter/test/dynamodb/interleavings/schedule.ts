@@ -4,6 +4,8 @@ import { startSomeMerge, startSomething, startSomeSplit } from "./operations.ts"
 import { between, pick } from "../../support/seeded/random-choice.ts";
 import type { Fault, Scenario } from "./scenario.ts";
 import { requestText } from "./story.ts";
+import { STATEMENT_FAULTS } from "../../support/statement-faults.ts";
+import { writtenKeys } from "../../support/written-items.ts";
 import { isMergeRequest } from "./watched-table.ts";
 import { firstHalf, isTearable, secondHalf } from "./torn-read.ts";
 import type { World } from "./world.ts";
@@ -13,6 +15,9 @@ const MOST_EVENTS = 20_000;
 
 /** How often a reply stays on its way for longer, where merges are late. */
 const HELD_BACK = 0.8;
+
+/** How much more often a batch of statements suffers something of its own: there are few. */
+const OF_BATCHES = 2;
 
 /** Calls that a process has under way at most. */
 const MOST_UNDER_WAY = 6;
@@ -117,8 +122,9 @@ function someMs({ random }: World): number {
 /** Lets a request reach the engine, or not. */
 async function answer(world: World, client: Client, call: HeldCall): Promise<void> {
   const isLate = isMergeRequest(call) && world.random() < world.lateMerges;
-  const fault = isLate ? "time-out" : someFault(world);
+  const fault = isLate ? "time-out" : remaining(call, someFault(world));
   if (fault === undefined || fault === "reply lost") {
+    if (isBatch(call)) suffer(world, call);
     if (call.firstHalf === undefined && (await tear(world, call))) return;
     await apply(world, call, `request of process ${client.number}`);
     if (WRITES.has(call.operation) && call.surroundings.operations.length > 1)
@@ -128,6 +134,32 @@ async function answer(world: World, client: Client, call: HeldCall): Promise<voi
   if (fault === "time-out") world.late.push(call);
   fail(world, client, call, fault);
 }
+
+/** What has been done in part has arrived: all that can happen is that nobody hears of it. */
+function remaining({ firstHalf: done }: HeldCall, fault: Fault | undefined): Fault | undefined {
+  const mayBe = done === undefined || fault === "time-out" || fault === "connection reset";
+  return mayBe ? fault : undefined;
+}
+
+function isBatch({ operation }: HeldCall): boolean {
+  return operation === "BatchExecuteStatement";
+}
+
+/** Lets some statements of a batch fail, sometimes. */
+function suffer(world: World, call: HeldCall): void {
+  const { random, faultRate, scenario, coverage } = world;
+  if (call.firstHalf === undefined) coverage.count("batch of statements");
+  if (call.faultOf !== undefined || random() >= OF_BATCHES * faultRate) return;
+  if (!scenario.batchFaults.includes("statements fail") || call.firstHalf !== undefined) return;
+  const faults = new Map<string, (typeof POSSIBLE_FAULTS)[number]>();
+  for (const { PK } of writtenKeys(call.operation, call.input))
+    if (random() < 0.5) faults.set(PK.S, pick(random, POSSIBLE_FAULTS));
+  for (const fault of faults.values()) coverage.count(`statement: ${fault}`);
+  call.faultOf = ({ PK }) => faults.get(PK.S);
+}
+
+/** One that is denied would end the sharing of its process. */
+const POSSIBLE_FAULTS = STATEMENT_FAULTS.filter((fault) => fault !== "denied");
 
 function deliverOrLose(world: World, client: Client, call: HeldCall): void {
   const { coverage } = world;
@@ -139,9 +171,24 @@ function deliverOrLose(world: World, client: Client, call: HeldCall): void {
     coverage.count("reply lost");
     if (reply.ok && WRITES.has(call.operation)) coverage.count("reply lost of an applied write");
     if (isGone) coverage.count("reply lost of a write to a shard that is gone");
+    if (isBatch(call)) coverage.count("batch of statements whose reply was lost");
     return fail(world, client, call, fault === "time-out" ? fault : "connection reset");
   }
+  if (isBatch(call) && reply.ok) shorten(world, call);
   deliver(world, client, call);
+}
+
+/** Takes a place from the reply to a batch, sometimes. */
+function shorten(world: World, call: HeldCall): void {
+  const { random, faultRate, scenario, coverage } = world;
+  if (random() >= OF_BATCHES * faultRate || !scenario.batchFaults.includes("reply in part")) return;
+  const { output } = call.reply as { readonly output: { readonly Responses: readonly object[] } };
+  const missing = between(random, 0, output.Responses.length - 1);
+  coverage.count("reply in part");
+  call.reply = {
+    ok: true,
+    output: { ...output, Responses: output.Responses.toSpliced(missing, 1) },
+  };
 }
 
 /**
@@ -152,7 +199,7 @@ function isHeldBack(world: World, call: HeldCall): boolean {
   const mayBeGone =
     world.lateMerges > 0 &&
     call.reply?.ok === true &&
-    call.operation === "UpdateItem" &&
+    (call.operation === "UpdateItem" || isBatch(call)) &&
     world.table.isOfFurtherShard(call) &&
     !world.table.isGone(call);
   return mayBeGone && world.random() < HELD_BACK;
@@ -163,9 +210,23 @@ export function deliver(world: World, client: Client, call: HeldCall): void {
   const reply = call.reply!;
   if (WRITES.has(call.operation)) world.countReshapes(call.reshapesAtReply, "write and reply");
   world.tell(`process ${client.number} gets its reply`);
+  if (isBatch(call) && reply.ok) noteTroubles(client, call, reply.output);
   client.gate.remove(call);
   if (reply.ok) call.resolve(reply.output);
   else call.reject(reply.error);
+}
+
+/** What a reply to a batch leaves open is open for all that its process has under way. */
+function noteTroubles(client: Client, call: HeldCall, output: object): void {
+  const keys = writtenKeys(call.operation, call.input);
+  const faults = keys.map((key) => call.faultOf?.(key));
+  const isShort =
+    (output as { readonly Responses: readonly object[] }).Responses.length < keys.length;
+  const isOpen = isShort || faults.some((fault) => fault?.endsWith("internal"));
+  for (const operation of client.underWay) {
+    if (isOpen || faults.some((fault) => fault !== undefined)) operation.faults += 1;
+    if (isOpen) operation.unknowns += 1;
+  }
 }
 
 /** Lets the engine carry a request out. */
@@ -187,7 +248,11 @@ export async function apply(world: World, call: HeldCall, whose: string): Promis
 async function tear(world: World, call: HeldCall): Promise<boolean> {
   const isTorn = isTearable(call) && world.random() < 0.5;
   if (!isTorn) return false;
-  world.coverage.count("batch read at several moments");
+  world.coverage.count(
+    isBatch(call)
+      ? "batch of statements applied at several moments"
+      : "batch read at several moments",
+  );
   call.firstHalf = await firstHalf(world.table, call);
   return true;
 }

@@ -1,4 +1,5 @@
 import type { AttributeMap } from "../../../src/repository/dynamodb/transport/attribute-values.ts";
+import { statementsOf, type RequestStatement } from "../../support/written-items.ts";
 import type { HeldCall } from "./gate.ts";
 
 /** A request as a person reads it: with names and values in their places. */
@@ -6,11 +7,19 @@ export function requestText({ operation, input }: Pick<HeldCall, "operation" | "
   const { TransactItems: parts } = input as {
     readonly TransactItems?: readonly Record<string, object>[];
   };
+  if (operation === "BatchExecuteStatement")
+    return statementsOf(input).map(statementText).join(" | ");
   const writes =
     parts === undefined
       ? [[operation, input] as const]
       : parts.flatMap((part) => Object.entries(part));
   return writes.map(([kind, write]) => `${kind} ${writeText(write)}`).join(" | ");
+}
+
+function statementText({ Statement, Parameters = [] }: RequestStatement): string {
+  const values = Parameters as readonly AttributeMap[string][];
+  let position = 0;
+  return Statement.replaceAll("?", () => valueText(values[position++]));
 }
 
 interface Write {

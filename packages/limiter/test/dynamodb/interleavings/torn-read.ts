@@ -1,7 +1,8 @@
 /*
- * A batch is read item by item, each as it is at some moment of its own: what is read of two shards
- * need never have been true at once.
+ * A batch is read or written item by item, each at some moment of its own: what is read of two
+ * shards need never have been true at once, and others act between two statements.
  */
+import { statementsOf } from "../../support/written-items.ts";
 import type { AttributeMap } from "../../../src/repository/dynamodb/transport/attribute-values.ts";
 import type { EngineReply, HeldCall } from "./gate.ts";
 import type { WatchedTable } from "./watched-table.ts";
@@ -10,31 +11,35 @@ interface BatchRead {
   readonly RequestItems: Readonly<Record<string, { readonly Keys: readonly AttributeMap[] }>>;
 }
 
-interface BatchAnswer {
-  readonly Responses?: Readonly<Record<string, readonly AttributeMap[]>>;
-}
+type BatchAnswer = {
+  readonly Responses?: Readonly<Record<string, readonly AttributeMap[]>> | readonly object[];
+};
 
-/** Whether a call reads several items. */
+/** Whether a call reads or writes several items, each for itself. */
 export function isTearable({ operation, input }: HeldCall): boolean {
+  if (operation === "BatchExecuteStatement") return true;
   return operation === "BatchGetItem" && keysOf(input as BatchRead).length > 1;
 }
 
-/** Reads the first of several items. */
+/** Does the first of them. */
 export async function firstHalf(table: WatchedTable, call: HeldCall): Promise<object> {
-  const keys = keysOf(call.input as BatchRead);
-  const reply = await table.apply(reading(call, keys.slice(0, Math.ceil(keys.length / 2))));
+  const reply = await table.apply(partOf(call, (index, count) => index < count / 2));
   if (!reply.ok) throw reply.error;
   return reply.output;
 }
 
-/** Reads the others, and returns all of them. */
+/** Does the others, and returns all replies. */
 export async function secondHalf(table: WatchedTable, call: HeldCall): Promise<EngineReply> {
-  const keys = keysOf(call.input as BatchRead);
-  const reply = await table.apply(reading(call, keys.slice(Math.ceil(keys.length / 2))));
+  const reply = await table.apply(partOf(call, (index, count) => index >= count / 2));
   if (!reply.ok) return reply;
+  const [first, second] = [call.firstHalf!, reply.output].map(
+    (part) => (part as BatchAnswer).Responses ?? {},
+  );
+  if (Array.isArray(first) && Array.isArray(second))
+    return { ok: true, output: { ...reply.output, Responses: [...first, ...second] } };
   const [tableName] = Object.keys((call.input as BatchRead).RequestItems);
-  const items = [call.firstHalf!, reply.output].flatMap(
-    (part) => (part as BatchAnswer).Responses?.[tableName!] ?? [],
+  const items = [first, second].flatMap(
+    (responses) => (responses as Record<string, readonly AttributeMap[]>)[tableName!] ?? [],
   );
   return { ok: true, output: { ...reply.output, Responses: { [tableName!]: items } } };
 }
@@ -43,12 +48,21 @@ function keysOf({ RequestItems }: BatchRead): readonly AttributeMap[] {
   return Object.values(RequestItems)[0]!.Keys;
 }
 
-function reading(call: HeldCall, keys: readonly AttributeMap[]): HeldCall {
+function partOf(call: HeldCall, isIn: (index: number, count: number) => boolean): HeldCall {
+  const some = <T>(all: readonly T[]): readonly T[] =>
+    all.filter((_, index) => isIn(index, all.length));
+  if (call.operation === "BatchExecuteStatement")
+    return {
+      ...call,
+      input: { ...call.input, Statements: some(statementsOf(call.input)) },
+      decisions: some(call.decisions),
+    };
   const [[tableName, options]] = Object.entries((call.input as BatchRead).RequestItems) as [
     [string, object],
   ];
+  const Keys = some(keysOf(call.input as BatchRead));
   return {
     ...call,
-    input: { ...call.input, RequestItems: { [tableName]: { ...options, Keys: keys } } },
+    input: { ...call.input, RequestItems: { [tableName]: { ...options, Keys } } },
   };
 }

@@ -6,6 +6,13 @@ import { unexplained, unexplainedShards } from "./explanation.ts";
 import { fraction, isLess } from "../../oracle/fraction.ts";
 import { WRITES, type EngineReply, type HeldCall } from "./gate.ts";
 import type { SimulatedTime } from "../../support/simulated-time.ts";
+import { carriedOut, type StatementReply } from "../../support/statement-faults.ts";
+import {
+  keyOfStatement,
+  statementsOf,
+  writtenKeys,
+  type RequestKey,
+} from "../../support/written-items.ts";
 import type { Coverage } from "./coverage.ts";
 import { requestText } from "./story.ts";
 import {
@@ -85,14 +92,14 @@ export class WatchedTable {
   }
 
   /** Whether a write names another shard than the first. */
-  isOfFurtherShard({ input }: HeldCall): boolean {
-    return touchedBy(input).some(({ shard }) => shard > 0);
+  isOfFurtherShard({ operation, input }: HeldCall): boolean {
+    return touchedBy(operation, input).some(({ shard }) => shard > 0);
   }
 
   /** Whether a write names a shard that was merged into another one. A merge does not count. */
   isGone(call: HeldCall): boolean {
     if (isMergeRequest(call)) return false;
-    return touchedBy(call.input).some(({ entityId, shard }) => {
+    return touchedBy(call.operation, call.input).some(({ entityId, shard }) => {
       const { now } = this.history(entityId);
       return now.size > 0 && !now.has(shard);
     });
@@ -100,6 +107,7 @@ export class WatchedTable {
 
   /** Lets the engine carry a call out, and throws when what it did breaks a promise. */
   async apply(call: HeldCall): Promise<EngineReply> {
+    if (call.operation === "BatchExecuteStatement") return this.#applyStatements(call);
     let output: object;
     try {
       output = await this.#call(call.operation, call.input);
@@ -107,8 +115,33 @@ export class WatchedTable {
       if (isFailedCondition(error)) this.#coverage.count("failed condition");
       return { ok: false, error };
     }
-    if (WRITES.has(call.operation)) await this.#look(call);
+    if (WRITES.has(call.operation)) await this.#look(call, touchedBy(call.operation, call.input));
     return { ok: true, output };
+  }
+
+  /** Each statement is a write of its own, and fails for itself. */
+  async #applyStatements(call: HeldCall): Promise<EngineReply> {
+    const asked = statementsOf(call.input);
+    const { statements, replies } = carriedOut(asked, (key) => call.faultOf?.(key));
+    const output =
+      statements.length === 0
+        ? { Responses: [] }
+        : ((await this.#call(call.operation, { ...call.input, Statements: statements })) as {
+            readonly Responses: readonly StatementReply[];
+          });
+    for (const [index, statement] of statements.entries()) {
+      const error = output.Responses[index]!.Error;
+      if (error === undefined)
+        await this.#look(
+          { ...call, ...call.decisions[asked.indexOf(statement)]! },
+          bucketsOf([keyOfStatement(statement)]),
+        );
+      else if (error.Code === "ConditionalCheckFailed") this.#coverage.count("failed condition");
+      // DynamoDB does not add to an attribute that is missing; the write goes alone then.
+      else if (error.Code !== "ValidationError")
+        throw new Error(`The engine failed a statement: ${JSON.stringify(error)}`);
+    }
+    return { ok: true, output: { ...output, Responses: replies(output.Responses) } };
   }
 
   /** Removes everything, so that the next seed finds the table as this one did. */
@@ -117,8 +150,7 @@ export class WatchedTable {
       await this.#call("DeleteItem", { TableName: this.#tableName, Key: key });
   }
 
-  async #look(call: HeldCall): Promise<void> {
-    const touched = touchedBy(call.input);
+  async #look(call: HeldCall, touched: readonly TouchedItem[]): Promise<void> {
     const byEntity = new Map<string, Map<number, StoredShard | undefined>>();
     for (const item of touched) {
       this.#touched.set(JSON.stringify(item.key), item);
@@ -281,19 +313,16 @@ function partsOf(input: object): readonly Record<string, object>[] | undefined {
 }
 
 /** The buckets that a write names. */
-function touchedBy(input: object): readonly TouchedItem[] {
-  const parts = partsOf(input);
-  const writes =
-    parts === undefined
-      ? [input]
-      : parts.flatMap(({ Put, Update, Delete }) => Put ?? Update ?? Delete ?? []);
-  return writes.flatMap((write) => {
-    const { Key, Item } = write as { readonly Key?: AttributeMap; readonly Item?: AttributeMap };
-    const { PK, SK } = (Key ?? Item)!;
-    const match = /\/BUCKET#([^#]+)#[^#]+#(\d+)$/.exec((PK as { readonly S: string }).S);
+function touchedBy(operation: string, input: object): readonly TouchedItem[] {
+  return bucketsOf(writtenKeys(operation, input));
+}
+
+function bucketsOf(keys: readonly RequestKey[]): readonly TouchedItem[] {
+  return keys.flatMap(({ PK, SK }) => {
+    const match = /\/BUCKET#([^#]+)#[^#]+#(\d+)$/.exec(PK.S);
     return match === null
       ? []
-      : [{ key: { PK: PK!, SK: SK! }, entityId: match[1]!, shard: Number(match[2]) }];
+      : [{ key: { PK, SK }, entityId: match[1]!, shard: Number(match[2]) }];
   });
 }
 

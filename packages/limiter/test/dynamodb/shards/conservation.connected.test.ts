@@ -10,6 +10,7 @@ import { bucketValue, readBucket } from "../../oracle/stored-bucket.ts";
 import { granted } from "../../support/bucket-process.ts";
 import { call, take } from "../../support/calls.ts";
 import { describeWithEngine } from "../../support/engine.ts";
+import { onWritesOf } from "../../support/fault-proxy.ts";
 import { HeldTransport } from "../../support/held-transport.ts";
 import { numbersIn } from "../../support/proxied-table.ts";
 import {
@@ -19,13 +20,7 @@ import {
   RESOURCE,
   useShardBuckets,
 } from "../../support/shard-buckets.ts";
-import {
-  slow,
-  splitsOf,
-  storedMilli,
-  useShards,
-  writesShard,
-} from "../../support/shard-processes.ts";
+import { slow, splitsOf, storedMilli, useShards } from "../../support/shard-processes.ts";
 import { openTransport } from "../../support/transports.ts";
 
 describeWithEngine("what the shards of a bucket hold", (engine) => {
@@ -103,7 +98,7 @@ describeWithEngine("what the shards of a bucket hold", (engine) => {
     await repository.createEntity("e", { parentId: "p", cascade: true });
     await take(limiter, { tpm: 1 });
     const before = storedMilli(await repository.getBuckets("e"), "tpm");
-    table.proxy.decide = (sent) => (writesShard(sent, 0, "p") ? "internal" : undefined);
+    table.proxy.decide = onWritesOf(({ PK }) => PK.S.endsWith("/BUCKET#p#r#0"), "internal");
     await expect(take(limiter, { tpm: 5 })).rejects.toThrow(RateLimiterUnavailable);
     expect(storedMilli(await repository.getBuckets("e"), "tpm")).toEqual(before);
   });

@@ -40,18 +40,22 @@ describeWithEngine("processes on one bucket while requests fail", () => {
     );
   });
 
-  describe("10 % lost replies, lost requests and internal errors", () => {
+  describe("10 % lost replies, lost requests and internal errors of children that share requests", () => {
     const kinds: readonly Fault[] = ["lost-reply", "lost-request", "internal", "late-internal"];
+    const ofShared = [...kinds, "throttle", "partial", "half-done"] as const;
     let phase: Phase;
     let ledger: Ledger;
     useFreshEngine(async (engineUrl) => {
-      const plan = planOf(0.1, kinds);
-      ({ phase, ledger } = await faulty({ engineUrl, seed: 2, seconds: 3, plan }));
+      const plan = { ...planOf(0.1, kinds), ofShared };
+      const options = { engineUrl, seed: 2, seconds: 3, forChildren: true };
+      ({ phase, ledger } = await faulty({ ...options, plan }));
     });
 
-    it("nothing is granted for free", () => {
-      expect(phase.faults).toBeGreaterThan(0);
-      expect(mintedIn(ledger)).toBe(0);
+    it("nothing is granted for free, neither by the parent nor by its children", () => {
+      const { faults, sharedFaults } = phase;
+      expect([faults, sharedFaults].every((count) => count > 0)).toBe(true);
+      const { storedOfChildren } = ledger;
+      expect([mintedIn(ledger), mintedIn({ ...ledger, stored: storedOfChildren })]).toEqual([0, 0]);
     });
 
     it("every call learns its outcome", () => {

@@ -1,5 +1,7 @@
 import { seededRandom } from "zae-limiter/testing";
 import type { Answer, Fault, ProxiedRequest } from "../../support/fault-proxy.ts";
+import { isStatementFault, type StatementFault } from "../../support/statement-faults.ts";
+import { writtenKeys } from "../../support/written-items.ts";
 import { MAX_ATTEMPTS } from "./hot-bucket.ts";
 
 /** Which writes are hit, and by what. */
@@ -8,6 +10,10 @@ export interface FaultPlan {
   readonly share: number;
   /** Each is as likely as the others. */
   readonly kinds: readonly Fault[];
+  /**
+   * What shared requests suffer instead, every second one: as a whole, or each of their statements.
+   */
+  readonly ofShared?: readonly (Fault | StatementFault)[];
   /**
    * Whether a write that was hit at every attempt but the last is let through, so that every
    * outcome can be learned.
@@ -21,13 +27,27 @@ export interface ProxyCounts {
   readonly writeUnits: number;
   readonly readUnits: number;
   readonly faults: number;
+  /** Requests that several writes share, and those of them that were hit. */
+  readonly shared: number;
+  readonly sharedFaults: number;
   /** Writes that were hit at every attempt, of which nobody can know the outcome. */
   readonly hopeless: number;
 }
 
-const NONE: ProxyCounts = { requests: 0, writeUnits: 0, readUnits: 0, faults: 0, hopeless: 0 };
+const NONE: ProxyCounts = {
+  requests: 0,
+  writeUnits: 0,
+  readUnits: 0,
+  faults: 0,
+  shared: 0,
+  sharedFaults: 0,
+  hopeless: 0,
+};
 /** DynamoDB bills a write of a transaction twice. */
 const TRANSACTION_WRITE_UNITS = 2;
+
+/** The share of shared requests that are hit: there are few of them. */
+const SHARED_SHARE = 0.5;
 
 /** Hits the writes of one process by a seed, and counts what all its requests cost. */
 export class ProxyFaults {
@@ -42,20 +62,23 @@ export class ProxyFaults {
   }
 
   decide(request: ProxiedRequest): Fault | undefined {
-    this.#add({ requests: 1 });
-    const target = targetOf(request);
-    if (this.plan === undefined || target === undefined) return undefined;
-    const { share, kinds, sparesLastAttempt } = this.plan;
-    const hits = (this.#hits.get(target) ?? 0) + 1;
+    const isShared = request.operation === "BatchExecuteStatement";
+    this.#add({ requests: 1, shared: isShared ? 1 : 0 });
+    const targets = targetsOf(request);
+    if (this.plan === undefined || targets.length === 0) return undefined;
+    const { kinds, ofShared = kinds, sparesLastAttempt } = this.plan;
+    const hits = 1 + Math.max(...targets.map((target) => this.#hits.get(target) ?? 0));
     const isSpared = sparesLastAttempt && hits === MAX_ATTEMPTS;
-    if (this.#random() >= share || isSpared) {
-      this.#hits.delete(target);
+    if (this.#random() >= (isShared ? SHARED_SHARE : this.plan.share) || isSpared) {
+      for (const target of targets) this.#hits.delete(target);
       return undefined;
     }
     const isHopeless = hits === MAX_ATTEMPTS;
-    this.#hits.set(target, isHopeless ? 0 : hits);
-    this.#add({ faults: 1, hopeless: isHopeless ? 1 : 0 });
-    return kinds[Math.floor(this.#random() * kinds.length)];
+    for (const target of targets) this.#hits.set(target, isHopeless ? 0 : hits);
+    this.#add({ faults: 1, sharedFaults: isShared ? 1 : 0, hopeless: isHopeless ? 1 : 0 });
+    const possible = isShared ? ofShared : kinds;
+    const kind = possible[Math.floor(this.#random() * possible.length)]!;
+    return isShared && isStatementFault(kind) ? { statements: () => kind } : (kind as Fault);
   }
 
   observe(request: ProxiedRequest, answer: Answer): void {
@@ -84,17 +107,12 @@ export function sumOf<Counts extends object>(all: readonly Counts[]): Counts {
 }
 
 /**
- * What names a write over its attempts: a process writes to one item one after another, and a
- * transaction has a token. Undefined for what is no write to a bucket.
+ * What names the writes of a request over their attempts: a process writes to one item one after
+ * another, and a transaction has a token. Empty for what is no write to a bucket.
  */
-function targetOf({ operation, input }: ProxiedRequest): string | undefined {
-  const { ClientRequestToken, Key, Item } = input as {
-    readonly ClientRequestToken?: string;
-    readonly Key?: { readonly PK: { readonly S: string } };
-    readonly Item?: { readonly PK: { readonly S: string } };
-  };
-  if (operation === "TransactWriteItems") return ClientRequestToken;
-  return operation === "UpdateItem" || operation === "PutItem" ? (Key ?? Item)?.PK.S : undefined;
+function targetsOf({ operation, input }: ProxiedRequest): readonly string[] {
+  if (operation === "TransactWriteItems") return [String(input["ClientRequestToken"])];
+  return writtenKeys(operation, input).map(({ PK }) => PK.S);
 }
 
 /**
@@ -105,8 +123,13 @@ function billOf(
   { operation, input }: ProxiedRequest,
   { status, body }: Answer,
 ): Partial<ProxyCounts> {
-  const { __type: type = "", ConsumedCapacity } = JSON.parse(body) as {
+  const {
+    __type: type = "",
+    ConsumedCapacity,
+    Responses,
+  } = JSON.parse(body) as {
     readonly __type?: string;
+    readonly Responses?: readonly { readonly Error?: { readonly Code?: string } }[];
     readonly ConsumedCapacity?: Capacity | readonly Capacity[];
   };
   if (status !== 200) {
@@ -118,7 +141,12 @@ function billOf(
   const units = [ConsumedCapacity ?? []]
     .flat()
     .reduce((sum, { CapacityUnits = 0 }) => sum + CapacityUnits, 0);
-  return /Get|Query|Scan/.test(operation) ? { readUnits: units } : { writeUnits: units };
+  if (/Get|Query|Scan/.test(operation)) return { readUnits: units };
+  const failed =
+    operation === "BatchExecuteStatement"
+      ? (Responses ?? []).filter(({ Error: error }) => error?.Code === "ConditionalCheckFailed")
+      : [];
+  return { writeUnits: units + failed.length };
 }
 
 interface Capacity {

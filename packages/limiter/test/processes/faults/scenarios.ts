@@ -6,7 +6,7 @@
  */
 import { DynamoRepository, leanTransport } from "zae-limiter/dynamodb";
 import type { Fault } from "../../support/fault-proxy.ts";
-import { ENTITY, LIMIT } from "./hot-bucket.ts";
+import { CHILDREN, ENTITY, LIMIT } from "./hot-bucket.ts";
 import { LoadProcess } from "./load-process.ts";
 import { sumOf, type FaultPlan, type ProxyCounts } from "./proxy-faults.ts";
 import type { Assignment, CallCounts, WorkerReport } from "./worker.ts";
@@ -21,6 +21,8 @@ export interface Phase extends ProxyCounts, CallCounts {
 /** Tokens that the bucket counts as consumed, and those that callers got and kept. */
 export interface Ledger {
   readonly stored: number;
+  /** The same of the buckets of its children. */
+  readonly storedOfChildren: number;
   readonly kept: number;
 }
 
@@ -33,6 +35,8 @@ export interface RunOptions {
   readonly processes?: number;
   /** @default so long that only what never comes is given up */
   readonly requestTimeoutMs?: number;
+  /** Whether processes call for children of the bucket's entity. @default false */
+  readonly forChildren?: boolean;
 }
 
 /** A slow moment of the machine must not look like a fault. */
@@ -115,6 +119,7 @@ class Crowd implements AsyncDisposable {
   readonly #repository: DynamoRepository;
   readonly #stack: string;
   readonly #requestTimeoutMs: number;
+  readonly #forChildren: boolean;
   #seed: number;
   #processes: readonly LoadProcess[] = [];
   #kept = 0;
@@ -124,6 +129,7 @@ class Crowd implements AsyncDisposable {
     seed,
     processes = PROCESSES,
     requestTimeoutMs = REQUEST_TIMEOUT_MS,
+    forChildren = false,
   }: Omit<RunOptions, "plan">): Promise<Crowd> {
     const stack = `faults-${process.pid}-${Date.now().toString(36)}`;
     const repository = await DynamoRepository.open("faults", {
@@ -132,8 +138,11 @@ class Crowd implements AsyncDisposable {
       provisioning: "table",
       stream: false,
     });
-    const crowd = new Crowd({ engineUrl, stack, seed, repository, requestTimeoutMs });
+    const crowd = new Crowd({ engineUrl, stack, seed, repository, requestTimeoutMs, forChildren });
     await repository.setSystemDefaults([LIMIT]);
+    await repository.createEntity(ENTITY);
+    for (const id of CHILDREN)
+      await repository.createEntity(id, { parentId: ENTITY, cascade: true });
     crowd.#processes = await Promise.all(
       Array.from({ length: processes }, async () => crowd.#start()),
     );
@@ -146,8 +155,10 @@ class Crowd implements AsyncDisposable {
     readonly seed: number;
     readonly repository: DynamoRepository;
     readonly requestTimeoutMs: number;
+    readonly forChildren: boolean;
   }) {
     this.#requestTimeoutMs = options.requestTimeoutMs;
+    this.#forChildren = options.forChildren;
     this.#engineUrl = options.engineUrl;
     this.#stack = options.stack;
     this.#seed = options.seed;
@@ -178,9 +189,15 @@ class Crowd implements AsyncDisposable {
   /** Compares what is stored with what callers have, once nobody works any more. */
   async ledger(): Promise<Ledger> {
     await this.#dismiss();
-    const shards = await this.#repository.getBuckets(ENTITY);
-    const storedMilli = shards.reduce((sum, shard) => sum + shard.totalConsumedMilli, 0);
-    return { stored: storedMilli / 1000, kept: this.#kept };
+    const stored = async (entityIds: readonly string[]): Promise<number> => {
+      const buckets = await Promise.all(entityIds.map((id) => this.#repository.getBuckets(id)));
+      return buckets.flat().reduce((sum, shard) => sum + shard.totalConsumedMilli, 0) / 1000;
+    };
+    return {
+      stored: await stored([ENTITY]),
+      storedOfChildren: await stored(CHILDREN),
+      kept: this.#kept,
+    };
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -201,12 +218,16 @@ class Crowd implements AsyncDisposable {
   async #run(
     process: LoadProcess,
     plan: FaultPlan | undefined,
-    assignment: Omit<Assignment, "seed">,
+    assignment: Omit<Assignment, "seed" | "forChildren">,
   ): Promise<Phase> {
     process.faults.takeCounts();
     process.faults.plan = plan;
     this.#seed += 1;
-    const report: WorkerReport = await process.run({ ...assignment, seed: this.#seed });
+    const report: WorkerReport = await process.run({
+      ...assignment,
+      seed: this.#seed,
+      forChildren: this.#forChildren,
+    });
     process.faults.plan = undefined;
     this.#kept += report.kept;
     return { ...process.faults.takeCounts(), ...report };

@@ -7,7 +7,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { RateLimiter, RateLimiterUnavailable } from "zae-limiter";
 import { DynamoRepository, leanTransport, type DynamoTransport } from "zae-limiter/dynamodb";
 import { seededRandom } from "zae-limiter/testing";
-import { ENTITY, MAX_ATTEMPTS, RESOURCE } from "./hot-bucket.ts";
+import { CHILDREN, ENTITY, MAX_ATTEMPTS, RESOURCE } from "./hot-bucket.ts";
 
 /** What a process is told to do. */
 export interface Assignment {
@@ -18,6 +18,8 @@ export interface Assignment {
   /** The share of grants that are rolled back. */
   readonly rollbackShare: number;
   readonly seed: number;
+  /** Whether they call for children of the bucket's entity, not for itself. */
+  readonly forChildren: boolean;
 }
 
 /** What became of its calls. */
@@ -64,7 +66,8 @@ process.on(
 process.once("disconnect", () => process.exit(0));
 process.send?.("ready");
 
-async function work({ callers, until, rollbackShare, seed }: Assignment): Promise<WorkerReport> {
+async function work(assignment: Assignment): Promise<WorkerReport> {
+  const { callers, until, rollbackShare, seed, forChildren } = assignment;
   const counts = { ...NONE };
   const latenciesMs: number[] = [];
   const random = seededRandom(seed);
@@ -72,10 +75,10 @@ async function work({ callers, until, rollbackShare, seed }: Assignment): Promis
   const startedMs = performance.now();
   const isOver = (calls: number): boolean =>
     "calls" in until ? calls >= until.calls : performance.now() - startedMs >= until.seconds * 1000;
-  const turn = async (): Promise<void> => {
+  const turn = async (entityId: string): Promise<void> => {
     const askedMs = performance.now();
     const verdict = await limiter
-      .tryAcquire({ entityId: ENTITY, resource: RESOURCE, consume: { rps: 1 } })
+      .tryAcquire({ entityId, resource: RESOURCE, consume: { rps: 1 } })
       .catch(whyUngranted);
     if (typeof verdict === "string") {
       counts[verdict] += 1;
@@ -93,10 +96,11 @@ async function work({ callers, until, rollbackShare, seed }: Assignment): Promis
       }
     }
   };
-  const caller = async (): Promise<void> => {
-    for (let calls = 0; !isOver(calls); calls += 1) await turn();
+  const caller = async (number: number): Promise<void> => {
+    const entityId = forChildren ? CHILDREN[number % CHILDREN.length]! : ENTITY;
+    for (let calls = 0; !isOver(calls); calls += 1) await turn(entityId);
   };
-  await Promise.all(Array.from({ length: callers }, caller));
+  await Promise.all(Array.from({ length: callers }, (_, number) => caller(number)));
   const after = events();
   return {
     ...counts,
@@ -138,7 +142,9 @@ function metered(transport: DynamoTransport): DynamoTransport {
     call: async (operation, input, options) =>
       transport.call(
         operation,
-        /Item|Query/.test(operation) ? { ...input, ReturnConsumedCapacity: "TOTAL" } : input,
+        /Item|Query|Statement/.test(operation)
+          ? { ...input, ReturnConsumedCapacity: "TOTAL" }
+          : input,
         options,
       ),
     close: () => transport.close(),

@@ -245,7 +245,7 @@ describe("each statement of a shared request has its own outcome", () => {
   });
 
   it.each([
-    ["ThrottlingException", { throttled: true, ambiguous: false }],
+    ["ThrottlingException", { throttled: true, tableWide: true, ambiguous: false }],
     ["InternalServerError", { throttled: false, ambiguous: true }],
     ["TimeoutError", { timedOut: true, ambiguous: true }],
   ])("all have that of the request when it fails as a whole by %s", async (name, facts) => {

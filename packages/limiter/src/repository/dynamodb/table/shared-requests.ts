@@ -209,7 +209,7 @@ export class SharedRequests {
     if (failure === "not understood") this.#turnOff(why);
     for (const { write, resolve, reject } of writes)
       if (failure === "not allowed") resolve(this.#again(write, { deniedBy: why }));
-      else reject(failure === "not understood" ? this.#ambiguous(error) : error);
+      else reject(failure === "not understood" ? this.#ambiguous(error) : asTableWide(error));
   }
 
   #conclude({ write, resolve, reject }: Stated, reply: StatementReply | null | undefined): void {
@@ -233,7 +233,8 @@ export class SharedRequests {
     return this.#reader.get(write.key.primary).then(
       (read) => ({ applied: false, item: read }),
       (error: unknown) => {
-        throw error instanceof TableUnavailable ? notApplied(error) : error;
+        // What the read suffered says nothing about the write: it was not applied.
+        throw error instanceof TableUnavailable ? error.with(NO_WRITE_FACTS) : error;
       },
     );
   }
@@ -295,12 +296,19 @@ interface BatchOutput {
   readonly Responses?: readonly (StatementReply | null)[] | null;
 }
 
-/**
- * The error of a write whose condition failed, and whose item could not be read. What the read
- * suffered says nothing about the write: it was not applied, and not throttled.
- */
-function notApplied(error: TableUnavailable): TableUnavailable {
-  return new TableUnavailable(error.message, { timedOut: error.timedOut, cause: error });
+/** A write that was not applied, and not throttled. */
+const NO_WRITE_FACTS = {
+  ambiguous: false,
+  throttled: false,
+  tableWide: false,
+  keysThrottled: false,
+} as const;
+
+/** No bucket is hot because a request of 25 was throttled as a whole. */
+function asTableWide(error: unknown): unknown {
+  return error instanceof TableUnavailable && error.throttled
+    ? error.with({ tableWide: true })
+    : error;
 }
 
 /**

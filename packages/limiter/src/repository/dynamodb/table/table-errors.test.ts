@@ -133,7 +133,7 @@ describe("errors of the client", () => {
     [{}, "unknown"],
   ])("distinguishes throttling of the whole table from that of a key: %j", (details, reason) => {
     const error = translate(named("ThrottlingException", details)) as TableUnavailable;
-    for (const each of [error, error.withAmbiguity(true)])
+    for (const each of [error, error.with({ ambiguous: true })])
       expect(each).toMatchObject({
         throttled: true,
         tableWide: reason === "table",

@@ -36,18 +36,11 @@ export class TableUnavailable extends RateLimiterUnavailable implements Unavaila
     this.timedOut = facts.timedOut;
   }
 
-  /** The same error of work whose earlier attempts may have been applied, or not. */
-  withAmbiguity(ambiguous: boolean): TableUnavailable {
-    if (this.ambiguous === ambiguous) return this;
-    const { message, throttled, tableWide, keysThrottled, timedOut } = this;
-    return new TableUnavailable(message, {
-      throttled,
-      tableWide,
-      keysThrottled,
-      timedOut,
-      ambiguous,
-      cause: this,
-    });
+  /** The same error, of which something else is known. */
+  with(facts: Partial<UnavailableFacts>): TableUnavailable {
+    const { message, ambiguous, throttled, tableWide, keysThrottled, timedOut } = this;
+    const own = { ambiguous, throttled, tableWide, keysThrottled, timedOut };
+    return new TableUnavailable(message, { ...own, ...facts, cause: this });
   }
 }
 

@@ -313,7 +313,7 @@ export class BucketWriter {
     const mayRepeat = !ambiguous || write.mark !== undefined;
     if (attempt >= this.#connection.maxAttempts || !mayRepeat) {
       if (ambiguous) leaveUnanswered(lane, sending);
-      if (mayRepeat) throw error.withAmbiguity(ambiguous);
+      if (mayRepeat) throw error.ambiguous === ambiguous ? error : error.with({ ambiguous });
       return false;
     }
     this.#connection.countRetry();

@@ -1,0 +1,27 @@
+import { expect, it, vi } from "vitest";
+import { eachOf, seedsFromEnvironment } from "../../../../test/support/seeded/seeds.ts";
+import { withoutStackTraces } from "../../../../test/support/seeded/without-stack-traces.ts";
+import { newSharingCoverage, simulateSharing } from "../../../../test/support/simulated-sharing.ts";
+
+const SEEDS = seedsFromEnvironment({ usual: 40, thorough: 2000 });
+
+/** From so many on, a run must have met every situation. */
+const ENOUGH_SEEDS = 40;
+
+it(
+  `writes that share requests have one outcome each, over ${SEEDS.count} seeds`,
+  { timeout: 120_000 },
+  async () => {
+    // A statement that is denied is reported once by each sharer.
+    const warning = vi.spyOn(process, "emitWarning").mockImplementation(() => {});
+    const coverage = newSharingCoverage();
+    await withoutStackTraces(async () => {
+      for (const seed of eachOf(SEEDS))
+        await simulateSharing(seed, coverage).catch((error: unknown) => {
+          throw new Error(`Seed ${seed} (again: SEED=${seed} SEEDS=1)`, { cause: error });
+        });
+    });
+    warning.mockRestore();
+    if (SEEDS.count >= ENOUGH_SEEDS) expect(coverage.missing).toEqual([]);
+  },
+);
