@@ -230,8 +230,8 @@ describe("each statement of a shared request has its own outcome", () => {
   });
 
   it.each<[string, object]>([
-    ["fewer places", { Responses: [{}] }],
-    ["more places", { Responses: [{}, {}, {}] }],
+    ["fewer places", { Responses: [{ Item: itemOf("b") }] }],
+    ["more places", { Responses: ["a", "b", "c"].map((entity) => ({ Item: itemOf(entity) })) }],
     ["no places", {}],
     ["nothing for its places", { Responses: null }],
     ["nothing in its places", { Responses: [null, null] }],
