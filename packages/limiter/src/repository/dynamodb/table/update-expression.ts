@@ -36,10 +36,7 @@ export class ExpressionBuilder {
     if (amount !== 0) this.#form = this.#form.with("add", attribute, this.#indexOf(amount));
   }
 
-  /**
-   * Adds to an attribute that few items have yet, so that all have it afterwards, even if it is 0:
-   * no statement can do that, or add to it before.
-   */
+  /** Adds to an attribute that may be missing, even 0: statements can only add to what exists. */
   begin(attribute: string, amount: number): void {
     this.#form = this.#form.with("begin", attribute, this.#indexOf(amount));
   }
