@@ -17,7 +17,7 @@ export type BoundedOptions = DynamoOptions & { readonly configCacheTtlMs: number
 /** Opens a repository that keeps at most this many requests under way while writes wait. */
 export async function openBoundedRepository(
   options: BoundedOptions,
-  maxUnderWay: number,
+  maxRequests: number,
 ): Promise<StoreRepository> {
   const created = await DynamoRepository.open(NAMESPACE, options);
   const { namespaceId } = created;
@@ -28,7 +28,7 @@ export async function openBoundedRepository(
     connection,
     cacheTtlMs: options.configCacheTtlMs,
     largestTickMs: LARGEST_TICK_MS,
-    maxUnderWay,
+    maxRequests,
   });
   return new StoreRepository({
     store,

@@ -31,10 +31,10 @@ export class HeldRequests implements DynamoTransport {
 
   constructor({
     isOn = true,
-    maxUnderWay = 2,
+    maxRequests = 2,
   }: {
     readonly isOn?: boolean;
-    readonly maxUnderWay?: number;
+    readonly maxRequests?: number;
   } = {}) {
     this.connection = new Connection({
       transport: this,
@@ -49,7 +49,7 @@ export class HeldRequests implements DynamoTransport {
       connection: this.connection,
       reader,
       isOn,
-      maxUnderWay,
+      maxRequests,
     });
   }
 

@@ -120,7 +120,7 @@ class Simulation implements DynamoTransport {
       connection,
       reader: new ItemReader(connection),
       isOn: true,
-      maxUnderWay: this.#bound,
+      maxRequests: this.#bound,
     });
   }
 

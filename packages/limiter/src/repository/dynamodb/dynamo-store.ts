@@ -32,7 +32,7 @@ export interface DynamoStoreOptions {
   readonly maxShards: number;
   readonly shareRequests: boolean;
   /** The most requests under way while writes wait; benchmarks vary it. */
-  readonly maxUnderWay?: number;
+  readonly maxRequests?: number;
   readonly stream: boolean;
 }
 
@@ -65,7 +65,7 @@ export class DynamoStore implements Store {
       connection,
       reader: this.#reader,
       isOn: options.shareRequests,
-      maxUnderWay: options.maxUnderWay,
+      maxRequests: options.maxRequests,
     });
     this.#ids = new OperationIds(connection.random);
     this.#active = new Expiring({

@@ -84,9 +84,25 @@ it("at most 1000 items are away: the one that left first comes back", () => {
   expect(["0", "1", "2", "new"].filter((item) => away.has(item))).toEqual(["0", "2", "new"]);
 });
 
-/** A request of these items, alone under way for so long. */
+it("a request that no other can be compared with is slow when the one before was late too", async () => {
+  for (const item of ["a", "b"]) {
+    const request = away.begin();
+    await clock.advance(item === "a" ? 51 : 1000);
+    away.end(request, [item]);
+  }
+  expect(["a", "b"].filter((item) => away.has(item))).toEqual(["b"]);
+});
+
+it("an item comes back when the clock is set back", async () => {
+  away.leave("a");
+  clock.set(clock.now() - 1);
+  expect(away.has("a")).toBe(false);
+});
+
+/** A request of these items that takes so long; one that is sent in the end overtakes it. */
 async function takes(ms: number, items: readonly string[]): Promise<void> {
   const request = away.begin();
   await clock.advance(ms);
+  away.endAlone(away.begin(), "quick");
   away.end(request, items);
 }

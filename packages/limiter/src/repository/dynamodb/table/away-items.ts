@@ -28,7 +28,8 @@ export interface TimedRequest {
  * one that was: all of them leave, and those that are quick alone come back at once.
  *
  * A request that is late together with all others is not slow: the process was busy, or the whole
- * table is slow, and then smaller requests would make it worse.
+ * table is slow, and then smaller requests would make it worse. Where there are no others, two in a
+ * row must be late.
  */
 export class AwayItems {
   readonly #clock: Pick<Clock, "now">;
@@ -36,15 +37,19 @@ export class AwayItems {
   /** In the order in which they were sent. */
   readonly #underWay = new Set<TimedRequest>();
   #usualMs: number | undefined;
+  /** Whether the last request was late that was compared with no other. */
+  #wasLateAlone = false;
 
   constructor(clock: Pick<Clock, "now">) {
     this.#clock = clock;
   }
 
   has(item: string): boolean {
-    const absence = this.#away.get(item);
-    if (absence === undefined) return false;
-    if (this.#clock.now() < absence.untilMs) return true;
+    const sinceMs = this.#away.get(item)?.sinceMs;
+    if (sinceMs === undefined) return false;
+    // The clock may be set back.
+    const awayMs = this.#clock.now() - sinceMs;
+    if (awayMs >= 0 && awayMs < AWAY_MS) return true;
     this.#away.delete(item);
     return false;
   }
@@ -52,7 +57,7 @@ export class AwayItems {
   /** Sends an item away; a suspect comes back as soon as it is quick alone. */
   leave(item: string, { isSuspect = false } = {}): void {
     this.#away.delete(item);
-    this.#away.set(item, { untilMs: this.#clock.now() + AWAY_MS, isSuspect });
+    this.#away.set(item, { sinceMs: this.#clock.now(), isSuspect });
     if (this.#away.size > MAX_AWAY) this.#away.delete(this.#away.keys().next().value!);
   }
 
@@ -88,7 +93,10 @@ export class AwayItems {
     }
     this.#underWay.delete(request);
     const isLate = this.#clock.now() - request.sentMs > this.#slowMs();
-    return isLate && (request.isOvertaken || !request.isCompared);
+    if (request.isCompared) return isLate && request.isOvertaken;
+    const isLateAgain = isLate && this.#wasLateAlone;
+    this.#wasLateAlone = isLate;
+    return isLateAgain;
   }
 
   /** How long a request may take without being late. */
@@ -98,6 +106,6 @@ export class AwayItems {
 }
 
 interface Absence {
-  readonly untilMs: number;
+  readonly sinceMs: number;
   readonly isSuspect: boolean;
 }

@@ -34,7 +34,7 @@ type Reply = Conditional<WriteOutput>;
 const MAX_STATEMENTS = 25;
 
 /** The most requests under way while writes wait; chosen by measuring (ADR 058). */
-const MAX_UNDER_WAY = 4;
+const MAX_REQUESTS = 4;
 
 /**
  * How long a write waits for requests of others before it goes without them: they may be slow, or
@@ -44,6 +44,9 @@ const MAX_WAIT_MS = 50;
 
 /** Invalid statements before the first valid one after which the table is not asked again. */
 const MAX_INVALID = 50;
+
+/** How DynamoDB says that a statement adds to an attribute that does not exist. */
+const MISSING_ATTRIBUTE = "attribute that does not exist";
 
 /** A write that waits for a request. */
 interface Waiting {
@@ -60,7 +63,7 @@ interface Stated extends Waiting {
 export class SharedRequests {
   readonly #connection: Connection;
   readonly #reader: ItemReader;
-  readonly #maxUnderWay: number;
+  readonly #maxRequests: number;
   readonly #away: AwayItems;
   #isOn: boolean;
   /** Whether the table has carried out a statement, or refused one by its condition. */
@@ -78,12 +81,12 @@ export class SharedRequests {
     readonly reader: ItemReader;
     readonly isOn: boolean;
     /** @default 4 */
-    readonly maxUnderWay?: number | undefined;
+    readonly maxRequests?: number | undefined;
   }) {
     this.#connection = options.connection;
     this.#reader = options.reader;
     this.#isOn = options.isOn;
-    this.#maxUnderWay = options.maxUnderWay ?? MAX_UNDER_WAY;
+    this.#maxRequests = options.maxRequests ?? MAX_REQUESTS;
     this.#away = new AwayItems(options.connection.clock);
   }
 
@@ -110,7 +113,7 @@ export class SharedRequests {
 
   #sendWaiting(): void {
     this.#isScheduled = false;
-    while (this.#waiting.length > 0 && this.#underWay < this.#maxUnderWay)
+    while (this.#waiting.length > 0 && this.#underWay < this.#maxRequests)
       this.#request(this.#next());
     if (this.#waiting.length > 0) void this.#watch();
   }
@@ -184,15 +187,13 @@ export class SharedRequests {
     }
     if (stated.length < 2) return stated[0] && this.#settleAlone(stated[0]);
     try {
-      const { Responses: replies } = await this.#connection.call<BatchOutput>(
-        "BatchExecuteStatement",
-        {
-          Statements: stated.map(({ statement }) => ({
-            ...statement,
-            ReturnValuesOnConditionCheckFailure: "ALL_OLD",
-          })),
-        },
-      );
+      const output = await this.#connection.call<BatchOutput>("BatchExecuteStatement", {
+        Statements: stated.map(({ statement }) => ({
+          ...statement,
+          ReturnValuesOnConditionCheckFailure: "ALL_OLD",
+        })),
+      });
+      const replies = output?.Responses;
       // A reply to fewer statements does not show which of them it is about.
       const whole = replies?.length === stated.length ? replies : undefined;
       stated.forEach((waiting, index) => this.#conclude(waiting, whole?.[index]));
@@ -221,6 +222,8 @@ export class SharedRequests {
     this.#away.leave(write.key.text);
     if (outcome.kind === "failed") return reject(outcome.error);
     const { kind, why } = outcome;
+    // Alone, the write makes the attribute that a statement found missing.
+    if (why.includes(MISSING_ATTRIBUTE)) this.#isUnderstood = true;
     if (kind === "invalid" && !this.#isUnderstood && ++this.#invalid === MAX_INVALID)
       this.#turnOff(why);
     resolve(this.#again(write, { deniedBy: kind === "denied" ? why : undefined }));
@@ -266,7 +269,7 @@ export class SharedRequests {
   ): Promise<Reply> {
     this.#connection.countRetry();
     const reply = await this.#alone(write);
-    if (deniedBy !== undefined) this.#turnOff(deniedBy);
+    if (deniedBy !== undefined) this.#turnOff(deniedBy, "Allow dynamodb:PartiQLUpdate, or open");
     return reply;
   }
 
@@ -280,13 +283,13 @@ export class SharedRequests {
     });
   }
 
-  #turnOff(why: string): void {
+  #turnOff(why: string, advice = "Open"): void {
     if (!this.#isOn) return;
     this.#isOn = false;
     emitWarning(
       `Calls on different buckets cannot share requests to table ${this.#connection.tableName} ` +
-        `(${why}). Everything works, with a request for each write. Allow ` +
-        "dynamodb:PartiQLUpdate, or open the repository with shareRequests: false.",
+        `(${why}). Everything works, with a request for each write. ` +
+        `${advice} the repository with shareRequests: false.`,
       { code: "WARN_LIMITER_REQUESTS_NOT_SHARED" },
     );
   }

@@ -102,7 +102,7 @@ it("some invalid statements are not enough, if others were understood", async ()
 });
 
 it("what waits when sharing ends goes alone too", async () => {
-  table = new HeldRequests({ maxUnderWay: 1 });
+  table = new HeldRequests({ maxRequests: 1 });
   await table.sendAll("a", "b");
   await table.sendAll("c", "d", "e");
   table.sent[0]!.reject(named("ValidationException"));

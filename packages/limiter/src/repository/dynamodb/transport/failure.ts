@@ -64,7 +64,12 @@ export function failureOf(error: unknown): Failure {
   // Node's HTTP parser begins its error codes like this.
   if (BROKEN.has(code) || code.startsWith("HPE_")) return unavailable({ ambiguous: true });
   if (TIMED_OUT.has(name)) return unavailable({ ambiguous: true, timedOut: true });
-  if (status >= 500 || name === "InternalServerError" || name === "ServiceUnavailable")
+  if (
+    status >= 500 ||
+    status === 408 ||
+    name === "InternalServerError" ||
+    name === "ServiceUnavailable"
+  )
     return unavailable({ ambiguous: true });
   if (status === 429) return unavailable({ throttled: true });
   // The status reports success, but the body is not what DynamoDB sends.
