@@ -106,10 +106,15 @@ export function updateOf(entity: string): ItemWrite {
   return {
     operation: "UpdateItem",
     key,
-    input: { Key: key.marshalled, UpdateExpression: "ADD gr 1" },
+    input: (tableName) => ({
+      TableName: tableName,
+      Key: key.marshalled,
+      UpdateExpression: "ADD gr 1",
+    }),
     statement: (tableName) => ({
       Statement: `UPDATE "${tableName}" SET "gr"=gr+? WHERE "PK"=? AND "SK"=?`,
       Parameters: [{ N: "1" }, ...Object.values(key.marshalled)],
+      ReturnValuesOnConditionCheckFailure: "ALL_OLD",
     }),
   };
 }

@@ -305,12 +305,17 @@ function itemWrite({ id, item, hasStatement }: SentWrite): ItemWrite {
   return {
     operation: "UpdateItem",
     key: { primary, marshalled, text: item },
-    input: { Key: marshalled, ExpressionAttributeValues: { ":id": { N: String(id) } } },
+    input: (TableName) => ({
+      TableName,
+      Key: marshalled,
+      ExpressionAttributeValues: { ":id": { N: String(id) } },
+    }),
     statement: () =>
       hasStatement
         ? {
             Statement: 'UPDATE "t" SET "id"=? WHERE "PK"=? AND "SK"=? RETURNING ALL NEW *',
             Parameters: [{ N: String(id) }, marshalled.PK, marshalled.SK],
+            ReturnValuesOnConditionCheckFailure: "ALL_OLD",
           }
         : undefined,
   };

@@ -139,7 +139,7 @@ describeWithEngine("a write as a statement", (engine) => {
   ): Promise<Pick<Outcome, "kind" | "shown">> {
     const reply = await table.connection.conditional<{ readonly Attributes?: AttributeMap }>(
       request.operation,
-      request.input,
+      request.input(table.tableName),
     );
     return reply.applied
       ? { kind: "applied", shown: withoutKey(reply.output.Attributes!) }

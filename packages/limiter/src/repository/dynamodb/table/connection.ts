@@ -223,10 +223,10 @@ export class Connection {
 
 /** The fields that say what a request is about; one without any of them is about the table. */
 const ADDRESSES = [
+  "TableName",
   "Statements",
   "TransactItems",
   "RequestItems",
-  "TableName",
   "StreamArn",
   "ShardIterator",
 ];

@@ -22,7 +22,7 @@ describe("writes that are ready at the same time", () => {
     await table.sendAll("b", "c");
     expect(table.texts()).toEqual(["UpdateItem a", `${SHARED} b c`]);
     const [{ input }] = table.sent as [HeldRequest];
-    expect(input).toEqual({ TableName: "limits", ...updateOf("a").input });
+    expect(input).toEqual(updateOf("a").input("limits"));
   });
 
   it("go together when they become ready one after another in one turn", async () => {
@@ -39,11 +39,7 @@ describe("writes that are ready at the same time", () => {
   it("are statements that ask for the item, also where the condition fails", async () => {
     await table.sendAll("a", "b");
     expect(table.sent[0]!.input).toEqual({
-      Statements: ["a", "b"].map((entity) =>
-        Object.assign({}, updateOf(entity).statement("limits"), {
-          ReturnValuesOnConditionCheckFailure: "ALL_OLD",
-        }),
-      ),
+      Statements: ["a", "b"].map((entity) => updateOf(entity).statement("limits")),
     });
   });
 

@@ -55,10 +55,6 @@ interface Waiting {
   readonly reject: (error: unknown) => void;
 }
 
-interface Stated extends Waiting {
-  readonly statement: Statement;
-}
-
 /** Sends the conditional writes of one table. */
 export class SharedRequests {
   readonly #connection: Connection;
@@ -179,19 +175,19 @@ export class SharedRequests {
   }
 
   async #share(writes: readonly Waiting[]): Promise<void> {
-    const stated: Stated[] = [];
+    const [stated, statements]: [Waiting[], Statement[]] = [[], []];
     for (const waiting of writes) {
       const statement = this.#isOn && waiting.write.statement(this.#connection.tableName);
       if (!statement) waiting.resolve(this.#alone(waiting.write));
-      else stated.push({ ...waiting, statement });
+      else {
+        stated.push(waiting);
+        statements.push(statement);
+      }
     }
     if (stated.length < 2) return stated[0] && this.#settleAlone(stated[0]);
     try {
       const output = await this.#connection.call<BatchOutput>("BatchExecuteStatement", {
-        Statements: stated.map(({ statement }) => ({
-          ...statement,
-          ReturnValuesOnConditionCheckFailure: "ALL_OLD",
-        })),
+        Statements: statements,
       });
       const replies = output?.Responses;
       // A reply to fewer statements does not show which of them it is about.
@@ -203,7 +199,7 @@ export class SharedRequests {
   }
 
   /** Concludes the writes of a request that failed as a whole. */
-  #fail(writes: readonly Stated[], error: unknown): void {
+  #fail(writes: readonly Waiting[], error: unknown): void {
     const failure = wholeFailure(error);
     const { name, message } = partsOf((error as Error).cause);
     const why = `${name}: ${message}`;
@@ -213,7 +209,7 @@ export class SharedRequests {
       else reject(failure === "not understood" ? this.#ambiguous(error) : asTableWide(error));
   }
 
-  #conclude({ write, resolve, reject }: Stated, reply: StatementReply | null | undefined): void {
+  #conclude({ write, resolve, reject }: Waiting, reply: StatementReply | null | undefined): void {
     const outcome = statementOutcome(reply, this.#connection.tableName);
     if ("item" in outcome) {
       this.#isUnderstood = true;
@@ -243,7 +239,8 @@ export class SharedRequests {
   }
 
   #alone(write: ItemWrite): Promise<Reply> {
-    return this.#connection.conditional<WriteOutput>(write.operation, write.input);
+    const input = write.input(this.#connection.tableName);
+    return this.#connection.conditional<WriteOutput>(write.operation, input);
   }
 
   async #aloneAway(write: ItemWrite): Promise<Reply> {

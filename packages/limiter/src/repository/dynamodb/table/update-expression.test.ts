@@ -3,11 +3,7 @@ import { describe, expect, it } from "vitest";
 import { marshal, type AttributeValue } from "../transport/attribute-values.ts";
 import { ExpressionBuilder } from "./update-expression.ts";
 
-const TARGET = {
-  tableName: "t",
-  key: { PK: { S: "p" }, SK: { S: "s" } },
-  returning: "ALL NEW",
-} as const;
+const TARGET = ["t", { PK: { S: "p" }, SK: { S: "s" } }, "ALL NEW"] as const;
 
 /** One call of the builder. */
 interface Step {
@@ -76,11 +72,12 @@ describe("an update", () => {
       builder.add("b_rpm_tk", -tokens);
       builder.set("rf", tokens);
       builder.remove("mi");
-      expect(builder.statement(TARGET)).toEqual({
+      expect(builder.statement(...TARGET)).toEqual({
         Statement:
           'UPDATE "t" SET "rf"=?,"b_rpm_tk"=b_rpm_tk+? REMOVE "mi" WHERE "PK"=? AND "SK"=? ' +
           'AND "rf"=? AND begins_with("o1",?) AND "o1"<? AND "o2" IS MISSING RETURNING ALL NEW *',
         Parameters: [tokens, -tokens, "p", "s", stamp, "me.", "me.2"].map((each) => marshal(each)),
+        ReturnValuesOnConditionCheckFailure: "ALL_OLD",
       });
     }
   });
@@ -89,17 +86,17 @@ describe("an update", () => {
     const builder = new ExpressionBuilder();
     builder.set("a", 1);
     builder.remove("b");
-    expect(builder.statement(TARGET)).toBeDefined();
+    expect(builder.statement(...TARGET)).toBeDefined();
     builder.remove("c");
-    expect(builder.statement(TARGET)).toBeUndefined();
+    expect(builder.statement(...TARGET)).toBeUndefined();
     const other = new ExpressionBuilder();
     other.require(`attribute_exists(${other.name("a")})`);
-    expect(other.statement(TARGET)).toBeUndefined();
+    expect(other.statement(...TARGET)).toBeUndefined();
     const sum = new ExpressionBuilder();
     sum.begin("a", 0);
     expect(sum.changes("a")).toBe(true);
     expect(sum.build().UpdateExpression).toBe("ADD #n0 :v0");
-    expect(sum.statement(TARGET)).toBeUndefined();
+    expect(sum.statement(...TARGET)).toBeUndefined();
   });
 });
 

@@ -17,6 +17,7 @@ export interface UpdateExpression extends AliasFields {
 export interface Statement {
   readonly Statement: string;
   readonly Parameters: readonly AttributeValue[];
+  readonly ReturnValuesOnConditionCheckFailure: "ALL_OLD";
 }
 
 /**
@@ -110,7 +111,7 @@ export class ExpressionBuilder {
    * that is added to must exist: PartiQL has no default for one that does not, and the statement is
    * invalid then.
    */
-  statement({ tableName, key, returning }: StatementTarget): Statement | undefined {
+  statement(tableName: string, key: AttributeMap, returning: Returned): Statement | undefined {
     const form = this.#form.statement;
     if (form === undefined) return undefined;
     const { changes, conditions, changing, required } = form;
@@ -120,7 +121,11 @@ export class ExpressionBuilder {
     for (const index of changing) parameters.push(marshal(this.#values[index]!));
     parameters.push(key["PK"]!, key["SK"]!);
     for (const index of required) parameters.push(marshal(this.#values[index]!));
-    return { Statement: text, Parameters: parameters };
+    return {
+      Statement: text,
+      Parameters: parameters,
+      ReturnValuesOnConditionCheckFailure: "ALL_OLD",
+    };
   }
 
   /** The same value has one alias, because a client spends microseconds on each. */
@@ -144,13 +149,14 @@ export interface ItemWrite {
   readonly operation: "UpdateItem" | "PutItem";
   readonly key: WrittenKey;
   /** The input of the operation, for a request of its own. */
-  readonly input: object;
+  input(tableName: string): object;
   /** The write as a statement, for a request that it shares; undefined where it cannot be one. */
   statement(tableName: string): Statement | undefined;
 }
 
 /** How much of the item a reply shows. */
 const RETURNED = { ALL_NEW: "ALL NEW", UPDATED_NEW: "MODIFIED NEW" } as const;
+type Returned = (typeof RETURNED)[keyof typeof RETURNED];
 
 /** A conditional update of one item. */
 export class ItemUpdate implements ItemWrite {
@@ -169,21 +175,22 @@ export class ItemUpdate implements ItemWrite {
     this.returns = returns;
   }
 
-  get input(): object {
+  input(tableName: string): object {
+    const built = this.#expression.build();
     return {
+      TableName: tableName,
       Key: this.key.marshalled,
-      ...this.#expression.build(),
+      UpdateExpression: built.UpdateExpression,
+      ConditionExpression: built.ConditionExpression,
+      ExpressionAttributeNames: built.ExpressionAttributeNames,
+      ExpressionAttributeValues: built.ExpressionAttributeValues,
       ReturnValues: this.returns,
       ReturnValuesOnConditionCheckFailure: "ALL_OLD",
     };
   }
 
   statement(tableName: string): Statement | undefined {
-    return this.#expression.statement({
-      tableName,
-      key: this.key.marshalled,
-      returning: RETURNED[this.returns],
-    });
+    return this.#expression.statement(tableName, this.key.marshalled, RETURNED[this.returns]);
   }
 }
 
@@ -372,13 +379,6 @@ function statementForm(clauses: readonly Clause[]): StatementForm | undefined {
     changing: [...set, ...add].map(({ value }) => value),
     required: compared.map(({ value }) => value),
   };
-}
-
-/** What a statement is about. */
-interface StatementTarget {
-  readonly tableName: string;
-  readonly key: AttributeMap;
-  readonly returning: "ALL NEW" | "MODIFIED NEW";
 }
 
 /** DynamoDB's own limit, in characters. All our names are ASCII. */

@@ -73,10 +73,11 @@ describe("a batch that is one write", { timeout: 60_000 + RUNS * 5 }, () => {
           requestOf({ policy, image: imageOf(itemOf(image)), intents, nowMs }),
         );
         const found = drawn.meanwhile.reduce((bucket, event) => after(bucket, event, nowMs), image);
-        const next = write === undefined ? undefined : updated(itemOf(found), write.request.input);
+        const next =
+          write === undefined ? undefined : updated(itemOf(found), write.request.input("limits"));
         if (next === undefined || write?.changed === undefined) return;
         changesOnly += 1;
-        const changed = changedBy(write.request.input, next);
+        const changed = changedBy(write.request.input("limits"), next);
         expect(changedImage(write.changed, changed, write.mark)).toEqual(imageOf(next));
       }),
       { numRuns: RUNS },
@@ -155,7 +156,7 @@ describe("a batch that is one write", { timeout: 60_000 + RUNS * 5 }, () => {
           ? request.nowMs
           : tick;
         if (atMs < request.nowMs) ticked += 1;
-        const next = updated(itemOf(image), write.request.input)!;
+        const next = updated(itemOf(image), write.request.input("limits"))!;
         expectSame(
           imageOf(next).bucket,
           oneAfterAnother(image, drawn.wanted, verdicts, atMs),
@@ -235,7 +236,9 @@ describe("the expressions of a batch", () => {
       const { write } = planWrite(
         requestOf({ policy, image, intents, nowMs: START_MS + elapsedMs }),
       );
-      const { UpdateExpression, ConditionExpression } = write!.request.input as ExpressionInput;
+      const { UpdateExpression, ConditionExpression } = write!.request.input(
+        "limits",
+      ) as ExpressionInput;
       expect(UpdateExpression!.length).toBeLessThanOrEqual(LONGEST_EXPRESSION);
       expect(ConditionExpression!.length).toBeLessThanOrEqual(LONGEST_EXPRESSION);
     }
@@ -267,7 +270,7 @@ function carryOut(options: {
   const intents = drawn.wanted.map((each) => intentOf(each, policy));
   const plan = planWrite(requestOf({ policy, image: imageOf(itemOf(image)), intents, nowMs }));
   if (plan.write === undefined) return "nothing to write";
-  const input = plan.write.request.input as ExpressionInput;
+  const input = plan.write.request.input("limits") as ExpressionInput;
   // Alone, a write that was decided from what is stored must be applied: otherwise it would be
   // decided the same again, for ever.
   expect(

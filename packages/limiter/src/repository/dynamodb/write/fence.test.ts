@@ -164,11 +164,13 @@ describe("a fence", () => {
       pending: { slot: 0, writer: "me000", id: "me000.000000001", seenId: "other.0001" },
       writeUnits: 1,
     })!;
-    expect(updated(shardItem(seen), fence.request.input)).toMatchObject({
+    expect(updated(shardItem(seen), fence.request.input("limits"))).toMatchObject({
       o0: { S: fence.mark!.id },
     });
-    expect(updated(shardItem({ ...seen, ...changed }), fence.request.input)).toBeUndefined();
-    expect(updated({}, fence.request.input)).toBeUndefined();
+    expect(
+      updated(shardItem({ ...seen, ...changed }), fence.request.input("limits")),
+    ).toBeUndefined();
+    expect(updated({}, fence.request.input("limits"))).toBeUndefined();
   });
 
   it("creates no item", async () => {

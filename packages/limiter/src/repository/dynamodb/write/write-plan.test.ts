@@ -329,7 +329,7 @@ function plan(
 }
 
 function inputOf({ write }: Plan): ExpressionInput {
-  return write!.request.input;
+  return write!.request.input("limits");
 }
 
 /** The shard after the planned write. */

@@ -314,7 +314,7 @@ function planCreation(request: PlanRequest): Plan {
       request: {
         operation: "PutItem",
         key,
-        input: put,
+        input: (tableName) => ({ TableName: tableName, ...put }),
         statement: () => undefined,
       },
       item: put.Item,
