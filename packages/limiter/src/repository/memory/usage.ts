@@ -157,7 +157,8 @@ export class MemoryUsage implements UsageStore {
     for (let count = 0; count < SWEPT_PER_METER; count += 1) {
       const { value, done } = this.#sweep.next();
       if (done) this.#sweep = this.#openMeters();
-      else if (value.hour! < hourOf(nowMs)) this.#close(value);
+      // One that was emptied meanwhile is closed already.
+      else if (value.hour !== undefined && value.hour < hourOf(nowMs)) this.#close(value);
     }
     if (this.size >= this.#maxCounts) this.#makeRoom(nowMs);
     this.#openFor(meter, nowMs);
@@ -230,7 +231,6 @@ export class MemoryUsage implements UsageStore {
     for (const meter of this.#openMeters()) empty(meter);
     this.#open.clear();
     this.#openCount = 0;
-    this.#sweep = [].values();
   }
 }
 
