@@ -226,7 +226,7 @@ export class MemoryUsage implements UsageStore {
     this.#options.onDropped?.(this.#maxCounts);
   }
 
-  /** Closes all meters without adding their counts. The sweep must not meet one of them again. */
+  /** Closes all meters without adding their counts. */
   #emptyAll(): void {
     for (const meter of this.#openMeters()) empty(meter);
     this.#open.clear();
