@@ -1,7 +1,7 @@
 /*
  * Writes of different items that share a request (ADR 058).
  *
- *   send ──▶ waiting ──▶ at the end of this turn of the event loop, or when a request returns:
+ *   send ──▶ waiting ──▶ when all microtasks have run, or when a request returns:
  *                          one alone            UpdateItem
  *                          several, at most 25  BatchExecuteStatement; each of its statements was
  *                            applied, or its condition failed  ──▶ the reply
@@ -142,7 +142,7 @@ export class SharedRequests {
     if (this.#waiting.length > 0) void this.#watch();
   }
 
-  /** No async function, and no promise for a lone write that is not needed: they cost 3 % of it. */
+  /** No async functions here: two took 1500 of the 20,000 bytes that a lone write allocates. */
   #request(writes: readonly Waiting[]): void {
     const request = this.#away.begin();
     this.#underWay += 1;
