@@ -227,6 +227,15 @@ type FindCharge<C extends Owned> = (wanted: WantedBucket, nowMs: number) => C | 
  */
 export function chargesOf<C extends Owned>(
   request: WantedAmounts,
+  find: (wanted: WantedBucket) => C | undefined,
+): readonly C[];
+export function chargesOf<C extends Owned>(
+  request: WantedAmounts,
+  find: FindCharge<C>,
+  nowMs: number,
+): readonly C[];
+export function chargesOf<C extends Owned>(
+  request: WantedAmounts,
   find: FindCharge<C>,
   nowMs = 0,
 ): readonly C[] {

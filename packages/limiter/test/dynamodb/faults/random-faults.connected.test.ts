@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { Limit, RateLimiter, RateLimiterUnavailable, type Lease } from "zae-limiter";
+import { RateLimiter, RateLimiterUnavailable, type Lease } from "zae-limiter";
 import { seededRandom } from "zae-limiter/testing";
 import type { Random } from "../../../src/repository/system-clock.ts";
 import { FAST_CLOCK } from "../../support/fast-clock.ts";
@@ -9,22 +9,8 @@ import { CoverageCounts } from "../../support/seeded/coverage-counts.ts";
 import { between, pick } from "../../support/seeded/random-choice.ts";
 import { STATEMENT_FAULTS } from "../../support/statement-faults.ts";
 import { describeWithTransports } from "../../support/transports.ts";
+import { REQUEST_TIMEOUT_MS, SLOW_LIMIT, WRITE_FAULTS } from "../../support/write-path-faults.ts";
 import { writtenKeys } from "../../support/written-items.ts";
-
-const REQUEST_TIMEOUT_MS = 250;
-/** Late enough that the client has given up and repeated. */
-const LATE: Fault = { delayMs: 2 * REQUEST_TIMEOUT_MS };
-
-const FAULTS: readonly Fault[] = [
-  "lost-request",
-  "lost-reply",
-  "throttle",
-  "throughput",
-  "internal",
-  "unavailable",
-  "conflict",
-  LATE,
-];
 
 /** One that is denied would end the sharing. */
 const OF_STATEMENTS = STATEMENT_FAULTS.filter((fault) => fault !== "denied");
@@ -40,14 +26,6 @@ const PARENT = "parent";
 const CHILDREN = ["a", "b", "c"];
 const ROUNDS = 8;
 
-/** Earns one token a day: what is consumed is all that moves. */
-const SLOW = Limit.custom({
-  name: "tpm",
-  capacity: 100_000,
-  refillAmount: 1,
-  refillPeriodSeconds: 86_400,
-});
-
 describeWithTransports("random faults on the write path", (engine, transport) => {
   const table = useProxiedTable(engine, transport);
   const coverage = new CoverageCounts<Suffered>(SUFFERED);
@@ -58,7 +36,7 @@ describeWithTransports("random faults on the write path", (engine, transport) =>
     { timeout: 60_000 },
     async (seed) => {
       const patient = await table.open();
-      await patient.setSystemDefaults([SLOW]);
+      await patient.setSystemDefaults([SLOW_LIMIT]);
       await patient.createEntity(PARENT);
       for (const id of CHILDREN)
         await patient.createEntity(id, { parentId: PARENT, cascade: true });
@@ -150,7 +128,7 @@ function faultsOf(
 ): (request: ProxiedRequest) => Fault | undefined {
   return ({ operation, input }) => {
     if (operation !== "BatchExecuteStatement")
-      return random() < 0.25 ? pick(random, FAULTS) : undefined;
+      return random() < 0.25 ? pick(random, WRITE_FAULTS) : undefined;
     coverage.count("batch");
     if (random() < 0.5) return undefined;
     // What has been suffered least comes next.

@@ -1,44 +1,19 @@
 import { describe, expect, it } from "vitest";
-import { Limit, RateLimiter, RateLimiterUnavailable, type AcquireRequest } from "zae-limiter";
+import { RateLimiter, RateLimiterUnavailable, type AcquireRequest } from "zae-limiter";
 import type { DynamoRepository } from "zae-limiter/dynamodb";
 import { onWritesOf, script, type Fault } from "../../support/fault-proxy.ts";
 import { useProxiedTable } from "../../support/proxied-table.ts";
 import { describeWithTransports } from "../../support/transports.ts";
+import { REQUEST_TIMEOUT_MS, SLOW_LIMIT, WRITE_FAULTS } from "../../support/write-path-faults.ts";
 
-const REQUEST_TIMEOUT_MS = 250;
-/**
- * Late enough that the client has given up and repeated, and the repeated request has been
- * answered.
- */
-const LATE: Fault = { delayMs: 2 * REQUEST_TIMEOUT_MS };
-
-const FAULTS: readonly Fault[] = [
-  "lost-request",
-  "lost-reply",
-  "silence",
-  "late-silence",
-  "throttle",
-  "throughput",
-  "internal",
-  "unavailable",
-  "conflict",
-  LATE,
-];
-
-/** Earns one token a day: what is consumed is all that moves. */
-const slow = Limit.custom({
-  name: "tpm",
-  capacity: 100_000,
-  refillAmount: 1,
-  refillPeriodSeconds: 86_400,
-});
+const FAULTS: readonly Fault[] = [...WRITE_FAULTS, "silence", "late-silence"];
 
 describeWithTransports("faults on the write path", (engine, transport) => {
   const table = useProxiedTable(engine, transport);
 
   const open = async (): Promise<{ limiter: RateLimiter; repository: DynamoRepository }> => {
     const patient = await table.open();
-    await patient.setSystemDefaults([slow]);
+    await patient.setSystemDefaults([SLOW_LIMIT]);
     const repository = await table.open("app", { requestTimeoutMs: REQUEST_TIMEOUT_MS });
     return { limiter: new RateLimiter({ repository }), repository };
   };
