@@ -25,6 +25,15 @@ const resolve = {
       find: /^zae-limiter\/upgrade$/,
       replacement: source("repository/dynamodb/upgrade/index.ts"),
     },
+    { find: /^zae-limiter\/http$/, replacement: source("http/index.ts") },
+    {
+      find: /^zae-limiter\/(express|fastify|hono)$/,
+      replacement: source("http/$1/index.ts"),
+    },
+    {
+      find: /^zae-limiter\/(stores|diagnostics|otel)$/,
+      replacement: source("$1/index.ts"),
+    },
     { find: /^zae-limiter\/open$/, replacement: source("open/index.ts") },
     { find: /^zae-limiter\/testing$/, replacement: source("testing/index.ts") },
   ],

@@ -9,6 +9,10 @@ import { expectTypeOf } from "vitest";
 import type * as declared from "declared/zae-limiter";
 import type * as declaredAggregator from "declared/zae-limiter/aggregator";
 import type * as declaredDynamo from "declared/zae-limiter/dynamodb";
+import type * as declaredExpress from "declared/zae-limiter/express";
+import type * as declaredFastify from "declared/zae-limiter/fastify";
+import type * as declaredHono from "declared/zae-limiter/hono";
+import type * as declaredHttp from "declared/zae-limiter/http";
 import type * as declaredManifest from "declared/zae-limiter/manifest";
 import type * as declaredMemory from "declared/zae-limiter/memory";
 import type * as declaredOpen from "declared/zae-limiter/open";
@@ -24,6 +28,10 @@ import type * as builtCdk from "@zae-limiter/infra/cdk";
 import type * as built from "zae-limiter";
 import type * as builtAggregator from "zae-limiter/aggregator";
 import type * as builtDynamo from "zae-limiter/dynamodb";
+import type * as builtExpress from "zae-limiter/express";
+import type * as builtFastify from "zae-limiter/fastify";
+import type * as builtHono from "zae-limiter/hono";
+import type * as builtHttp from "zae-limiter/http";
 import type * as builtManifest from "zae-limiter/manifest";
 import type * as builtMemory from "zae-limiter/memory";
 import type * as builtOpen from "zae-limiter/open";
@@ -164,6 +172,11 @@ expectTypeOf<ConstructorParameters<typeof declaredMemory.MemoryRepository>>().to
 expectTypeOf<Parameters<typeof declaredDynamo.DynamoRepository.open>>().toExtend<
   Parameters<typeof builtDynamo.DynamoRepository.open>
 >();
+expectTypeOf<keyof declaredHttp.HttpLimitOptions<Request>>().toEqualTypeOf<
+  keyof builtHttp.HttpLimitOptions<Request>
+>();
+expectTypeOf<declaredHttp.HeaderOptions>().toEqualTypeOf<builtHttp.HeaderOptions>();
+expectTypeOf<builtHttp.RefusalProblem>().toEqualTypeOf<declaredHttp.RefusalProblem>();
 expectTypeOf<builtDynamo.RepositoryBuilder>().toExtend<declaredDynamo.RepositoryBuilder>();
 expectTypeOf<Parameters<typeof declaredSqlite.SqliteRepository.open>>().toExtend<
   Parameters<typeof builtSqlite.SqliteRepository.open>
@@ -188,6 +201,10 @@ export type Surface = [
   None<Broken<typeof declaredOpen, typeof builtOpen>>,
   None<Broken<typeof declaredSqlite, typeof builtSqlite>>,
   None<Exclude<Broken<typeof declaredTesting, typeof builtTesting>, NotYet>>,
+  None<Broken<typeof declaredHttp, typeof builtHttp>>,
+  None<Broken<typeof declaredExpress, typeof builtExpress>>,
+  None<Broken<typeof declaredFastify, typeof builtFastify>>,
+  None<Broken<typeof declaredHono, typeof builtHono>>,
   None<Broken<typeof declaredUpgrade, typeof builtUpgrade>>,
   None<Broken<typeof declaredInfra, typeof builtInfra>>,
   None<Broken<typeof declaredManifest, typeof builtManifest>>,
@@ -196,4 +213,5 @@ export type Surface = [
   // And nothing is exported that was not declared.
   None<Exclude<keyof typeof builtManifest, keyof typeof declaredManifest>>,
   None<Exclude<keyof typeof builtInfra, keyof typeof declaredInfra>>,
+  None<Exclude<keyof typeof builtHttp, keyof typeof declaredHttp>>,
 ];

@@ -43,7 +43,22 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
       (room) => `repository/dynamodb${room}`,
     ),
   ],
-  limiter: SHARED,
+  // What the limiter publishes about its calls; whoever subscribes needs nothing else.
+  diagnostics: ["core", "core/bucket"],
+  otel: ["core", "core/bucket", "repository", "diagnostics"],
+  limiter: [...SHARED, "diagnostics"],
+  // HTTP: what is pure first, then the life of a request, then each framework.
+  "http/headers": ["core", "core/bucket"],
+  "http/identity": ["core", "repository"],
+  http: [...SHARED, "limiter", "http/headers", "http/identity"],
+  ...Object.fromEntries(
+    ["express", "fastify", "hono"].map((framework) => [
+      `http/${framework}`,
+      [...SHARED, "limiter", "http"],
+    ]),
+  ),
+  // This library as the store of other middlewares.
+  stores: [...SHARED, "limiter", "http/identity"],
   // Declared limits: they know repositories by their public surface only.
   manifest: SHARED,
   open: [

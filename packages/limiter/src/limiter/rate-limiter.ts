@@ -6,6 +6,7 @@ import { RateLimitExceeded } from "../core/bucket/refusal.ts";
 import { checkOptions, optionNames } from "../core/options.ts";
 import type { ConsumeOutcome, ConsumeRequest, MaybePromise } from "../repository/port.ts";
 import type { Repository } from "../repository/repository.ts";
+import type { Clock } from "../repository/system-clock.ts";
 import { availabilityOf, type Availability } from "./availability.ts";
 import { emitWarning } from "../repository/warning.ts";
 import { checkedRequest, type AcquireRequest } from "./call.ts";
@@ -96,6 +97,11 @@ export class RateLimiter implements AsyncDisposable {
       onEndFailed: options.onSettlementFailed ?? warn,
       warnings: this.#warnings,
     };
+  }
+
+  /** The clock of all decisions. @internal */
+  get clock(): Clock {
+    return this.#repository.clock;
   }
 
   /**

@@ -1,0 +1,117 @@
+import type { Amounts } from "../core/amounts.ts";
+import { checkOnUnavailable, type OnUnavailable } from "../core/bucket/policy.ts";
+import type { RateLimitExceeded } from "../core/bucket/refusal.ts";
+import { ValidationError } from "../core/errors.ts";
+import { checkOptions, optionNames } from "../core/options.ts";
+import type { Lease } from "../limiter/lease.ts";
+import type { RateLimiter } from "../limiter/rate-limiter.ts";
+import type { MaybePromise } from "../repository/port.ts";
+import { checkHeaderOptions, type HeaderOptions } from "./headers/options.ts";
+
+/** How a request ended. */
+export interface HttpOutcome<Q> {
+  /** The request, as its framework has it. */
+  readonly request: Q;
+  /** The status of the response. */
+  readonly status: number;
+  /** Whether the response was sent to its end; false if the client went away before. */
+  readonly completed: boolean;
+  /** What the handler threw, where the framework tells. */
+  readonly error: unknown;
+}
+
+/** How requests are limited. Every function gets the request as its framework has it. */
+export interface HttpLimitOptions<Q> {
+  /** The limiter that decides. The caller closes it. */
+  readonly limiter: RateLimiter;
+  /**
+   * Who sends the request; undefined if it is not limited. See `clientAddress` and `hashedId`.
+   * @example limitRequests({ ...options, entity: (request) => clientAddress(request) });
+   */
+  readonly entity: (request: Q) => MaybePromise<string | undefined>;
+  /** What is used, such as a route or a model. */
+  readonly resource: string | ((request: Q) => MaybePromise<string>);
+  /** What a request takes, in whole tokens by limit. */
+  readonly consume: Amounts | ((request: Q) => MaybePromise<Amounts>);
+  /**
+   * Further resources to take from: all of them or none.
+   * @example limitRequests({ ...options, also: () => ({ search: { queries: 1 } }) });
+   */
+  readonly also?: (request: Q) => MaybePromise<Readonly<Record<string, Amounts>> | undefined>;
+  /** How long a request may wait for tokens. It stops when its client goes away. @default 0 */
+  readonly waitUpToMs?: number;
+  /** What to do when the store is unavailable. @default the limiter's choice */
+  readonly onUnavailable?: OnUnavailable;
+  /**
+   * The real cost, once the request has ended: totals by limit, or "give-back" for nothing at all.
+   * Nothing keeps what was taken. @default keeps what was taken
+   * @example limitRequests({ ...options, settle: giveBackFailures });
+   */
+  readonly settle?: (
+    outcome: HttpOutcome<Q>,
+    lease: Lease,
+  ) => MaybePromise<Amounts | "give-back" | undefined | void>;
+  /** Which headers say what is left; false for none. @default { style: "ietf" } */
+  readonly headers?: HeaderOptions | false;
+  /**
+   * Called for each refusal, to log it. The answer is the business of `respond`.
+   * @example limitRequests({ ...options, onRefused: (refusal) => log.info(refusal.message) });
+   */
+  readonly onRefused?: (refusal: RateLimitExceeded, request: Q) => void;
+  /**
+   * Given the end of each lease, for platforms that stop a function once it has answered.
+   * @example limitHandler({ ...options, waitUntil: (settled) => after(settled) }, handler);
+   */
+  readonly waitUntil?: (settled: Promise<void>) => void;
+}
+
+const OPTION_NAMES = optionNames<HttpLimitOptions<never>>({
+  limiter: true,
+  entity: true,
+  resource: true,
+  consume: true,
+  also: true,
+  waitUpToMs: true,
+  onUnavailable: true,
+  settle: true,
+  headers: true,
+  onRefused: true,
+  waitUntil: true,
+});
+
+/**
+ * Throws for options that are missing or wrong, so that the mistake shows when the middleware is
+ * made. `further` names the options that only this kind of middleware has.
+ */
+export function checkHttpOptions<Q>(
+  options: HttpLimitOptions<Q>,
+  owner: string,
+  further: readonly string[] = [],
+): void {
+  checkOptions(options, new Set([...OPTION_NAMES, ...further]), owner);
+  if (
+    typeof (options.limiter as unknown as { tryAcquire?: unknown } | undefined)?.tryAcquire !==
+    "function"
+  )
+    throw new ValidationError("limiter", options.limiter, "must be a RateLimiter");
+  mustBeFunction("entity", options.entity);
+  for (const name of [
+    "also",
+    "settle",
+    "onRefused",
+    "waitUntil",
+    ...further.filter((other) => other === "respond"),
+  ])
+    if ((options as unknown as Record<string, unknown>)[name] !== undefined)
+      mustBeFunction(name, (options as unknown as Record<string, unknown>)[name]);
+  const { waitUpToMs, onUnavailable, headers } = options;
+  if (waitUpToMs !== undefined && !(typeof waitUpToMs === "number" && waitUpToMs >= 0))
+    throw new ValidationError("waitUpToMs", waitUpToMs, "must be 0 or more milliseconds");
+  if (onUnavailable !== undefined) checkOnUnavailable(onUnavailable);
+  if (headers !== undefined && headers !== false) checkHeaderOptions(headers);
+  // TODO(C): resource and consume as values are checked here too
+}
+
+function mustBeFunction(name: string, value: unknown): void {
+  if (typeof value !== "function") throw new ValidationError(name, value, "must be a function");
+}

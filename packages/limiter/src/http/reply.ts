@@ -1,0 +1,57 @@
+import type { RateLimitExceeded } from "../core/bucket/refusal.ts";
+import type { HeaderOptions } from "./headers/options.ts";
+import { rateLimitHeaders } from "./headers/rate-limit-headers.ts";
+import { refusalProblem } from "./problem.ts";
+
+/** Header fields by name. */
+export type HeaderFields = Readonly<Record<string, string>>;
+
+/** A response in place of the handler's. */
+export interface Reply {
+  readonly status: 429 | 503;
+  readonly headers: HeaderFields;
+  /** A problem in JSON (RFC 9457). */
+  readonly body: string;
+}
+
+const PROBLEM_FIELDS = {
+  "Content-Type": "application/problem+json",
+  "Cache-Control": "no-store",
+} as const;
+
+/** What a request that does not fit is told. */
+export function refusedReply(
+  refusal: RateLimitExceeded,
+  headers: HeaderOptions | false,
+  nowMs: number,
+): Reply {
+  const {
+    "Retry-After": retryAfter,
+    "x-should-retry": shouldRetry,
+    ...balances
+  } = rateLimitHeaders(refusal.statuses, { ...(headers === false ? {} : headers), nowMs });
+  return {
+    status: 429,
+    headers: {
+      ...PROBLEM_FIELDS,
+      ...(headers === false ? {} : balances),
+      ...(retryAfter !== undefined && { "Retry-After": retryAfter }),
+      ...(shouldRetry !== undefined && { "x-should-retry": shouldRetry }),
+    },
+    body: JSON.stringify(refusalProblem(refusal)),
+  };
+}
+
+/** What a request is told when the store is unavailable. */
+export function unavailableReply(): Reply {
+  return {
+    status: 503,
+    headers: { ...PROBLEM_FIELDS, "Retry-After": "1" },
+    body: JSON.stringify({
+      type: "https://iana.org/assignments/http-problem-types#temporary-reduced-capacity",
+      title: "Temporary reduced capacity",
+      status: 503,
+      detail: "The limits of this request cannot be checked at the moment.",
+    }),
+  };
+}
