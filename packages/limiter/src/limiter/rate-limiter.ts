@@ -4,14 +4,17 @@ import type { AsyncDisposable } from "../repository/platform-types.ts";
 import { checkOnUnavailable, type OnUnavailable } from "../core/bucket/policy.ts";
 import { RateLimitExceeded } from "../core/bucket/refusal.ts";
 import { checkOptions, optionNames } from "../core/options.ts";
+import { ACQUIRE, END } from "../diagnostics/channels.ts";
 import type { ConsumeOutcome, ConsumeRequest, MaybePromise } from "../repository/port.ts";
 import type { Repository } from "../repository/repository.ts";
 import type { Clock } from "../repository/system-clock.ts";
 import { availabilityOf, type Availability } from "./availability.ts";
 import { emitWarning } from "../repository/warning.ts";
 import { checkedRequest, type AcquireRequest } from "./call.ts";
+import { checkRepository } from "./check-repository.ts";
 import { Lease, type LeaseHost } from "./lease.ts";
 import { LeaseWarnings, type LeaseWatch } from "./lease-warnings.ts";
+import { TracedCall } from "./traced-calls.ts";
 import { WaitingRoom, type TakeResult } from "./waiting.ts";
 
 /** What a limiter needs. */
@@ -96,6 +99,7 @@ export class RateLimiter implements AsyncDisposable {
       onGivenBack: (buckets) => this.#waiting.wake(buckets),
       onEndFailed: options.onSettlementFailed ?? warn,
       warnings: this.#warnings,
+      trace: undefined,
     };
   }
 
@@ -144,10 +148,11 @@ export class RateLimiter implements AsyncDisposable {
   async tryAcquire(request: AcquireRequest): Promise<AcquireResult> {
     const watch = this.#warnings.begin();
     const wanted = checkedRequest(request);
-    const taking = this.#takeOrWait(request, wanted);
+    const trace = this.#traceOf(request, wanted);
+    const taking = this.#decide(request, wanted, trace);
     const result = taking instanceof Promise ? await taking : taking;
     if (!result.granted) return { granted: false, refusal: new RateLimitExceeded(result) };
-    return { granted: true, lease: this.#leaseOf(wanted, result, watch) };
+    return { granted: true, lease: this.#leaseOf(wanted, result, trace, watch) };
   }
 
   /**
@@ -232,9 +237,10 @@ export class RateLimiter implements AsyncDisposable {
   /** With a watch if the caller has to end the lease. */
   async #acquireLease(request: AcquireRequest, watch?: LeaseWatch): Promise<Lease> {
     const wanted = checkedRequest(request);
-    const taking = this.#takeOrWait(request, wanted);
+    const trace = this.#traceOf(request, wanted);
+    const taking = this.#decide(request, wanted, trace);
     const result = taking instanceof Promise ? await taking : taking;
-    if (result.granted) return this.#leaseOf(wanted, result, watch);
+    if (result.granted) return this.#leaseOf(wanted, result, trace, watch);
     const refusal = new RateLimitExceeded(result, "to be thrown");
     // Wait one turn, so that the caller can attach a handler first: Node tracks unhandled
     // rejections, and the bookkeeping costs as much as the decision.
@@ -258,20 +264,45 @@ export class RateLimiter implements AsyncDisposable {
     return result;
   }
 
-  #leaseOf(wanted: ConsumeRequest, granted: Granted, watch?: LeaseWatch): Lease {
-    const lease = Lease.create(this.#host, wanted, granted);
+  #leaseOf(
+    wanted: ConsumeRequest,
+    granted: Granted,
+    trace: TracedCall | undefined,
+    watch?: LeaseWatch,
+  ): Lease {
+    const host = trace === undefined ? this.#host : { ...this.#host, trace };
+    const lease = Lease.create(host, wanted, granted);
     if (watch !== undefined) this.#warnings.watch(lease, watch);
     return lease;
+  }
+
+  /** Undefined if nobody listens: then the call makes nothing that would be published. */
+  #traceOf(request: AcquireRequest, wanted: ConsumeRequest): TracedCall | undefined {
+    if (!ACQUIRE.hasSubscribers && !END.hasSubscribers) return undefined;
+    return new TracedCall(this.#repository, wanted, request.waitUpToMs);
   }
 
   /**
    * Returns the result itself if the backend decides synchronously: every further promise would
    * cost as much as the decision.
    */
-  #takeOrWait(request: AcquireRequest, wanted: ConsumeRequest): MaybePromise<TakeResult<Granted>> {
+  #decide(
+    request: AcquireRequest,
+    wanted: ConsumeRequest,
+    trace: TracedCall | undefined,
+  ): MaybePromise<TakeResult<Granted>> {
+    if (trace === undefined) return this.#takeOrWait(request, wanted, trace);
+    return trace.take(() => this.#takeOrWait(request, wanted, trace));
+  }
+
+  #takeOrWait(
+    request: AcquireRequest,
+    wanted: ConsumeRequest,
+    trace: TracedCall | undefined,
+  ): MaybePromise<TakeResult<Granted>> {
     if (this.#closed) throw closedError();
     if (request.waitUpToMs !== undefined && request.waitUpToMs > 0)
-      return this.#wait(request, wanted, request.waitUpToMs);
+      return this.#wait(request, wanted, request.waitUpToMs, trace);
     request.signal?.throwIfAborted();
     return this.#take(request, wanted);
   }
@@ -280,6 +311,7 @@ export class RateLimiter implements AsyncDisposable {
     request: AcquireRequest,
     wanted: ConsumeRequest,
     waitUpToMs: number,
+    trace: TracedCall | undefined,
   ): Promise<TakeResult<Granted>> {
     return this.#waiting.wait({
       entityId: wanted.entityId,
@@ -288,7 +320,7 @@ export class RateLimiter implements AsyncDisposable {
       signal: request.signal,
       take: async () => this.#take(request, wanted),
       peek: () => this.#peek(request, wanted),
-      undo: (granted) => this.#leaseOf(wanted, granted).finish("rollback"),
+      undo: (granted) => this.#leaseOf(wanted, granted, trace).finish("rollback"),
     });
   }
 
@@ -331,22 +363,6 @@ export class RateLimiter implements AsyncDisposable {
     if (action === "block") throw located(error, request);
     return LET_THROUGH;
   }
-}
-
-/** Throws if this is no repository, and says which mistake it looks like. */
-function checkRepository(options: RateLimiterOptions): void {
-  const repository: unknown = options?.repository;
-  if (hasMethod(repository, "consume")) return;
-  let reason = "must be a repository, such as new MemoryRepository()";
-  if (hasMethod(repository, "then"))
-    reason = "is a Promise: await it, as in repository: await SqliteRepository.open(path)";
-  else if (hasMethod(options, "consume") || hasMethod(options, "then"))
-    reason = "must be passed in an object: new RateLimiter({ repository })";
-  throw new ValidationError("repository", repository, reason);
-}
-
-function hasMethod(value: unknown, name: string): boolean {
-  return typeof (value as Readonly<Record<string, unknown>> | undefined)?.[name] === "function";
 }
 
 /** Adds the call to an error of the store, unless the backend has done so. */
