@@ -45,7 +45,7 @@ export class TracedCall implements LeaseTrace {
   async take<T extends Decided>(decide: () => MaybePromise<T>): Promise<T> {
     const message = this.#message;
     const beganMs = this.#sinceMs;
-    let result: T;
+    let result: T | undefined;
     await ACQUIRE.tracePromise(async () => {
       try {
         result = await decide();
@@ -74,7 +74,7 @@ export class TracedCall implements LeaseTrace {
       waitUpToMs: 0,
       extending: this.#message,
     };
-    let result: T;
+    let result: T | undefined;
     await ACQUIRE.tracePromise(async () => {
       message.waitedMs = 0;
       try {
