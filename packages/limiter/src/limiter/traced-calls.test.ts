@@ -332,7 +332,7 @@ describe("a lease publishes exactly one end", () => {
 
 describe("when nobody listens", () => {
   /** Making a message is the only thing that a call needs the namespace's name for. */
-  function watched(): { readonly on: RateLimiter; reads(): number } {
+  function watched(): { readonly on: RateLimiter; readonly reads: () => number } {
     let reads = 0;
     const on = new RateLimiter({
       repository: observed((property) => {
@@ -340,13 +340,6 @@ describe("when nobody listens", () => {
       }),
     });
     return { on, reads: () => reads };
-  }
-
-  async function everything(on: RateLimiter): Promise<void> {
-    await on.acquire(CALL, (lease) => lease.settle({ tpm: 40 }));
-    await on.acquire(CALL, (lease) => lease.consume({ tpm: 1 }));
-    await on.tryAcquire({ ...CALL, consume: { tpm: 1001 } });
-    await (await on.acquire({ ...CALL, waitUpToMs: 10 })).rollback();
   }
 
   it("no message is made", async () => {
@@ -384,3 +377,11 @@ describe("when nobody listens", () => {
     expect(messages).toEqual([]);
   });
 });
+
+/** One of everything that could be published. */
+async function everything(on: RateLimiter): Promise<void> {
+  await on.acquire(CALL, (lease) => lease.settle({ tpm: 40 }));
+  await on.acquire(CALL, (lease) => lease.consume({ tpm: 1 }));
+  await on.tryAcquire({ ...CALL, consume: { tpm: 1001 } });
+  await (await on.acquire({ ...CALL, waitUpToMs: 10 })).rollback();
+}

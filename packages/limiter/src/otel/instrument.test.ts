@@ -283,13 +283,6 @@ describe("statistics of stores", () => {
   it("are counters by namespace, added up over repositories", async () => {
     const other = new MemoryRepository({ namespace: "default" });
     const tenant = new MemoryRepository({ namespace: "tenant" });
-    const counted = (all: Repository, requests: number): Repository =>
-      new Proxy(all, {
-        get: (target, property) =>
-          property === "getStatistics"
-            ? () => ({ ...target.getStatistics(), requests, splits: 2 })
-            : (Reflect.get(target, property, target) as unknown),
-      });
     const first = counted(repository, 3);
     start({ repositories: [first, first, counted(other, 4), counted(tenant, 5)] });
     expect(await points("store.requests")).toEqual([
@@ -375,6 +368,20 @@ describe("instrument", () => {
     expect(() => instrument({ spans: "all" } as unknown as OtelOptions)).toThrow(
       'must be "acquire" or "none"',
     );
+    const repositories = repository as unknown as OtelOptions["repositories"] & object;
+    expect(() => instrument({ repositories })).toThrow("must be an array of repositories");
+    const attributes = {} as unknown as OtelOptions["attributes"] & object;
+    expect(() => instrument({ attributes })).toThrow("must be a function");
     expect(isHeard()).toBe(false);
   });
 });
+
+/** A repository that says how many requests it has sent. */
+function counted(repository: Repository, requests: number): Repository {
+  return new Proxy(repository, {
+    get: (target, property) =>
+      property === "getStatistics"
+        ? () => ({ ...target.getStatistics(), requests, splits: 2 })
+        : (Reflect.get(target, property, target) as unknown),
+  });
+}

@@ -59,6 +59,10 @@ export function instrument(options: OtelOptions = {}): Disposable {
   const { spans = "acquire", entityOnSpans = false, attributes, repositories = [] } = options;
   if (spans !== "acquire" && spans !== "none")
     throw new ValidationError("spans", spans, 'must be "acquire" or "none"');
+  if (attributes !== undefined && typeof attributes !== "function")
+    throw new ValidationError("attributes", attributes, "must be a function");
+  if (!Array.isArray(repositories))
+    throw new ValidationError("repositories", repositories, "must be an array of repositories");
   const tracer = (options.tracerProvider ?? api.trace).getTracer(SCOPE, VERSION);
   const meter = (options.meterProvider ?? api.metrics).getMeter(SCOPE, VERSION);
   const metrics = new Metrics(meter);
