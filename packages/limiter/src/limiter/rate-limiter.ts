@@ -10,11 +10,17 @@ import type { Repository } from "../repository/repository.ts";
 import type { Clock } from "../repository/system-clock.ts";
 import { availabilityOf, type Availability } from "./availability.ts";
 import { emitWarning } from "../repository/warning.ts";
-import { checkedRequest, type AcquireRequest } from "./call.ts";
-import { checkRepository } from "./check-repository.ts";
+import {
+  checkedCharge,
+  checkedRequest,
+  checkRepository,
+  type AcquireRequest,
+  type ChargeRequest,
+} from "./call.ts";
 import { Lease, type LeaseHost } from "./lease.ts";
 import { LeaseWarnings, type LeaseWatch } from "./lease-warnings.ts";
-import { TracedCall } from "./traced-calls.ts";
+import { publishCharge, TracedCall } from "./traced-calls.ts";
+import { closedError, located } from "./unavailable.ts";
 import { WaitingRoom, type TakeResult } from "./waiting.ts";
 
 /** What a limiter needs. */
@@ -153,6 +159,24 @@ export class RateLimiter implements AsyncDisposable {
     const result = taking instanceof Promise ? await taking : taking;
     if (!result.granted) return { granted: false, refusal: new RateLimitExceeded(result) };
     return { granted: true, lease: this.#leaseOf(wanted, result, trace, watch) };
+  }
+
+  /**
+   * Records consumption that has already happened. It is never refused and may cause debt; it
+   * cascades, and counts as usage but not as a request. Rejects with `RateLimiterUnavailable` if it
+   * could not be recorded, whatever `onUnavailable` says.
+   * @example
+   * await limiter.charge({ entityId: "key-1", resource: "gpt-4", amounts: { tpm: 1_250 } });
+   */
+  async charge(request: ChargeRequest): Promise<void> {
+    const wanted = checkedCharge(request);
+    if (this.#closed) throw closedError();
+    try {
+      await this.#repository.charge(wanted);
+    } catch (error) {
+      throw error instanceof RateLimiterUnavailable ? located(error, request) : error;
+    }
+    publishCharge(this.#repository, wanted);
   }
 
   /**
@@ -363,24 +387,6 @@ export class RateLimiter implements AsyncDisposable {
     if (action === "block") throw located(error, request);
     return LET_THROUGH;
   }
-}
-
-/** Adds the call to an error of the store, unless the backend has done so. */
-function located(
-  error: RateLimiterUnavailable,
-  { entityId, resource }: AcquireRequest,
-): RateLimiterUnavailable {
-  if (error.entityId !== undefined) return error;
-  return new RateLimiterUnavailable(error.message, {
-    entityId,
-    resource,
-    ...(error.stackName !== undefined && { stackName: error.stackName }),
-    cause: error,
-  });
-}
-
-function closedError(): RateLimiterUnavailable {
-  return new RateLimiterUnavailable("This limiter was closed. Make a new one.");
 }
 
 function warn(error: RateLimiterUnavailable, lease: Lease): void {

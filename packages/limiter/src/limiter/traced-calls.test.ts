@@ -6,7 +6,12 @@ import {
   type Lease,
   type Repository,
 } from "zae-limiter";
-import { CHANNELS, type AcquireMessage, type EndMessage } from "zae-limiter/diagnostics";
+import {
+  CHANNELS,
+  type AcquireMessage,
+  type ChargeMessage,
+  type EndMessage,
+} from "zae-limiter/diagnostics";
 import { MemoryRepository } from "zae-limiter/memory";
 import { faultyRepository, ManualClock } from "zae-limiter/testing";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
@@ -330,24 +335,24 @@ describe("a lease publishes exactly one end", () => {
   });
 });
 
-describe("when nobody listens", () => {
-  /** Making a message is the only thing that a call needs the namespace's name for. */
-  function watched(): { readonly on: RateLimiter; readonly reads: () => number } {
-    let reads = 0;
-    const on = new RateLimiter({
-      repository: observed((property) => {
-        if (property === "namespaceName") reads += 1;
-      }),
-    });
-    return { on, reads: () => reads };
-  }
+it("a charge is published when it was recorded", async () => {
+  const charges = heard<ChargeMessage>(CHANNELS.charge);
+  const charge = { entityId: "key-1", resource: "gpt-4", amounts: { tpm: 5_000 } };
+  const away = new RateLimiter({ repository: faultyRepository(repository, () => "error-before") });
+  await expect(away.charge(charge)).rejects.toThrow(RateLimiterUnavailable);
+  expect(charges).toEqual([]);
+  await limiter.charge({ ...charge, also: { search: { rpm: 2 } } });
+  expect(charges).toEqual([{ namespace: "tenant", ...charge, also: { search: { rpm: 2 } } }]);
+});
 
+describe("when nobody listens", () => {
   it("no message is made", async () => {
     const { on, reads } = watched();
     await everything(on);
     expect(reads()).toBe(0);
     ends();
     await everything(on);
+    // Four acquires; nobody listens to charges.
     expect(reads()).toBe(4);
     for (const unsubscribed of stop.splice(0)) unsubscribed();
     await everything(on);
@@ -384,4 +389,16 @@ async function everything(on: RateLimiter): Promise<void> {
   await on.acquire(CALL, (lease) => lease.consume({ tpm: 1 }));
   await on.tryAcquire({ ...CALL, consume: { tpm: 1001 } });
   await (await on.acquire({ ...CALL, waitUpToMs: 10 })).rollback();
+  await on.charge({ entityId: "key-1", resource: "gpt-4", amounts: { tpm: 1 } });
+}
+
+/** Making a message is the only thing that a call needs the namespace's name for. */
+function watched(): { readonly on: RateLimiter; readonly reads: () => number } {
+  let reads = 0;
+  const on = new RateLimiter({
+    repository: observed((property) => {
+      if (property === "namespaceName") reads += 1;
+    }),
+  });
+  return { on, reads: () => reads };
 }

@@ -377,8 +377,8 @@ describe("instrument", () => {
 });
 
 /** A repository that says how many requests it has sent. */
-function counted(repository: Repository, requests: number): Repository {
-  return new Proxy(repository, {
+function counted(inner: Repository, requests: number): Repository {
+  return new Proxy(inner, {
     get: (target, property) =>
       property === "getStatistics"
         ? () => ({ ...target.getStatistics(), requests, splits: 2 })

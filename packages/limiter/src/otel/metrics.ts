@@ -113,8 +113,11 @@ export class Metrics {
     const { resource, how, also, error, acquire } = message;
     const attributes = this.#of(resource);
     // Nobody got the lease of a call that was aborted after the take, and nobody counted it.
-    if (acquire.outcome === undefined) this.#took(acquire);
-    else {
+    if (acquire.outcome === undefined) {
+      this.#add(this.#taken, resource, message.taken);
+      for (const [further, { taken }] of Object.entries(also))
+        this.#add(this.#taken, further, taken);
+    } else {
       this.#addOpen(resource, -1);
       this.#leases.record(message.heldMs / 1000, { ...attributes, [KEYS.how]: how });
     }

@@ -31,6 +31,7 @@ import { TableUnavailable } from "../table/table-errors.ts";
 import type { Connection } from "../table/connection.ts";
 import type { SharedRequests } from "../table/shared-requests.ts";
 import type { BucketEntry, KnownBuckets } from "../cache/known-buckets.ts";
+import { UNDER_POLICY } from "./batch-decision.ts";
 import { fenceOf } from "./fence.ts";
 import {
   concludeIfKnown,
@@ -224,11 +225,11 @@ export class BucketWriter {
     const refilledAtMs = image?.bucket.refilledAtMs ?? nowMs;
     const asOfMs = refilledAtMs >= begunMs && refilledAtMs <= nowMs ? refilledAtMs : nowMs;
     // What is owed comes first, and decides nothing for others.
-    const decisive = carried.find(isTake) ?? carried.at(-1)!;
+    const decisive = carried.find(({ work }) => UNDER_POLICY.has(work.intent.kind));
     const plan = planWrite({
       key,
       intents: carried.map(intentOf),
-      policy: decisive.work.policy!,
+      policy: (decisive ?? carried.at(-1)!).work.policy!,
       image,
       nowMs,
       asOfMs,
@@ -363,9 +364,7 @@ function leaveUnanswered(lane: Lane, { write, planned: { carried, plan } }: Send
   if (write.mark !== undefined) (lane.unanswered ??= new UnansweredWrites()).add(left);
 }
 
-/**
- * Resumes the writes that members which were sent before, perhaps in another lane, still wait for.
- */
+/** Resumes the writes that members still wait for, which may have been sent in another lane. */
 function resumeUnanswered(lane: Lane, members: readonly BatchMember[]): void {
   for (const { work } of members) {
     const pending = work.operation.history?.pending;
