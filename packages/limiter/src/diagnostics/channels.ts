@@ -4,7 +4,7 @@ import type { AcquireMessage, ChargeMessage, EndMessage } from "./messages.ts";
  * The names of the channels of `node:diagnostics_channel` on which every limiter of the process
  * publishes. `acquire` is a tracing channel.
  * @example
- * import { subscribe } from "node:diagnostics_channel";
+ * // subscribe is from node:diagnostics_channel
  * subscribe(CHANNELS.end, (message) => console.log((message as EndMessage).heldMs));
  */
 export const CHANNELS = {

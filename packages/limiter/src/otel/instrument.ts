@@ -51,8 +51,7 @@ const OPTION_NAMES = optionNames<OtelOptions>({
 /**
  * Makes metrics and spans of all calls of every limiter in the process, until it is disposed of.
  * Call it once, after the SDK of OpenTelemetry was started: each call counts everything again.
- * @example
- * using telemetry = instrument({ repositories: [repository] });
+ * @example const telemetry = instrument({ repositories: [repository] });
  */
 export function instrument(options: OtelOptions = {}): Disposable {
   checkOptions(options, OPTION_NAMES, "instrument");
