@@ -1,20 +1,10 @@
-import { channel, subscribe, tracingChannel, unsubscribe } from "node:diagnostics_channel";
-import {
-  Limit,
-  RateLimiter,
-  RateLimiterUnavailable,
-  type Lease,
-  type Repository,
-} from "zae-limiter";
-import {
-  CHANNELS,
-  type AcquireMessage,
-  type ChargeMessage,
-  type EndMessage,
-} from "zae-limiter/diagnostics";
+import { channel, tracingChannel } from "node:diagnostics_channel";
+import { Limit, RateLimiter, RateLimiterUnavailable, type Lease } from "zae-limiter";
+import { CHANNELS, type AcquireMessage } from "zae-limiter/diagnostics";
 import { MemoryRepository } from "zae-limiter/memory";
 import { faultyRepository, ManualClock } from "zae-limiter/testing";
-import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { HeardMessages, observedRepository } from "../../test/support/heard-messages.ts";
 
 const CALL = { entityId: "key-1", resource: "gpt-4", consume: { rpm: 1, tpm: 100 } };
 const EVENTS = ["start", "end", "asyncStart", "asyncEnd", "error"] as const;
@@ -22,59 +12,31 @@ const EVENTS = ["start", "end", "asyncStart", "asyncEnd", "error"] as const;
 let clock: ManualClock;
 let repository: MemoryRepository;
 let limiter: RateLimiter;
-let stop: (() => void)[];
+let heard: HeardMessages;
 
 beforeEach(async () => {
   clock = new ManualClock();
   repository = new MemoryRepository({ clock, namespace: "tenant" });
   await repository.setSystemDefaults([Limit.perMinute("rpm", 10), Limit.perMinute("tpm", 1000)]);
   limiter = new RateLimiter({ repository });
-  stop = [];
+  heard = new HeardMessages();
 });
 
 afterEach(() => {
-  for (const unsubscribed of stop) unsubscribed();
+  heard.stop();
   expect(tracingChannel(CHANNELS.acquire).hasSubscribers).toBe(false);
   expect(channel(CHANNELS.end).hasSubscribers).toBe(false);
 });
-
-/** Everything that is published on a channel. */
-function heard<Message>(name: string): Message[] {
-  const messages: Message[] = [];
-  const listener = (message: unknown): void => {
-    messages.push(message as Message);
-  };
-  subscribe(name, listener);
-  stop.push(() => unsubscribe(name, listener));
-  return messages;
-}
-
-/** The repository, with a look at what is read of it. */
-function observed(onRead: (property: PropertyKey) => void): Repository {
-  return new Proxy(repository, {
-    get(target, property) {
-      onRead(property);
-      const member: unknown = Reflect.get(target, property, target);
-      return typeof member === "function" ? member.bind(target) : member;
-    },
-  });
-}
-
-const acquires = (event = "asyncEnd"): AcquireMessage[] =>
-  heard<AcquireMessage>(`tracing:${CHANNELS.acquire}:${event}`);
-const ends = (): EndMessage[] => heard<EndMessage>(CHANNELS.end);
 
 describe("an acquire", () => {
   it("is one message through all events of the tracing channel", async () => {
     const events: [string, AcquireMessage, string | undefined][] = [];
     for (const event of EVENTS) {
       const name = `tracing:${CHANNELS.acquire}:${event}`;
-      const listener = (message: unknown): void => {
+      heard.each(name, (message) => {
         const acquire = message as AcquireMessage;
         events.push([event, acquire, acquire.outcome]);
-      };
-      subscribe(name, listener);
-      stop.push(() => unsubscribe(name, listener));
+      });
     }
     await limiter.acquire(CALL, () => {});
     expect(events.map(([event, , outcome]) => [event, outcome])).toEqual([
@@ -97,7 +59,7 @@ describe("an acquire", () => {
   });
 
   it("that is refused has the refusal, and no error", async () => {
-    const [messages, errors] = [acquires(), acquires("error")];
+    const [messages, errors] = [heard.acquires(), heard.acquires("error")];
     const tooMuch = { ...CALL, consume: { tpm: 1001 } };
     await expect(limiter.acquire(tooMuch)).rejects.toThrow("can never fit");
     const verdict = await limiter.tryAcquire(tooMuch);
@@ -112,7 +74,7 @@ describe("an acquire", () => {
   });
 
   it("that throws has the error and no outcome; bad input is not published", async () => {
-    const messages = acquires();
+    const messages = heard.acquires();
     await expect(limiter.acquire({ ...CALL, consume: { unknown: 1 } })).rejects.toThrow("unknown");
     await expect(limiter.acquire({ ...CALL, entityId: "" })).rejects.toThrow("entityId");
     expect(messages).toMatchObject([{ error: { code: "ERR_LIMITER_VALIDATION" } }]);
@@ -120,7 +82,7 @@ describe("an acquire", () => {
   });
 
   it("that is let through without the store has taken nothing", async () => {
-    const [messages, ended] = [acquires(), ends()];
+    const [messages, ended] = [heard.acquires(), heard.ends()];
     const away = faultyRepository(repository, () => "error-before");
     const degrading = new RateLimiter({ repository: away, onUnavailable: "allow" });
     await degrading.acquire(CALL, async (lease) => {
@@ -133,7 +95,7 @@ describe("an acquire", () => {
   });
 
   it("says how long it waited, by the repository's clock", async () => {
-    const messages = acquires();
+    const messages = heard.acquires();
     await limiter.acquire({ ...CALL, consume: { rpm: 10 } }, () => {});
     const waiting = limiter.acquire({ ...CALL, waitUpToMs: 60_000 }, () => {});
     await clock.advance(6_000);
@@ -142,7 +104,7 @@ describe("an acquire", () => {
   });
 
   it("keeps waiting calls in order of arrival", async () => {
-    acquires();
+    heard.acquires();
     const order: number[] = [];
     const calls = [1, 2, 3].map((call) =>
       limiter.acquire({ ...CALL, consume: { rpm: 10 }, waitUpToMs: 300_000 }, () => {
@@ -155,7 +117,7 @@ describe("an acquire", () => {
   });
 
   it("tells of further resources, and of what `consume` takes for an open lease", async () => {
-    const [messages, ended] = [acquires(), ends()];
+    const [messages, ended] = [heard.acquires(), heard.ends()];
     await limiter.acquire({ ...CALL, also: { search: { rpm: 2 } } }, async (lease) => {
       await lease.consume({ tpm: 50 });
       await lease.resourceLease("search").consume({ rpm: 1 });
@@ -189,14 +151,12 @@ describe("an acquire", () => {
     const throwing = (): void => {
       throw bug;
     };
-    subscribe(`tracing:${CHANNELS.acquire}:start`, throwing);
-    subscribe(CHANNELS.end, throwing);
+    heard.each(`tracing:${CHANNELS.acquire}:start`, throwing);
+    heard.each(CHANNELS.end, throwing);
     try {
       expect(await limiter.acquire(CALL, () => "done")).toBe("done");
       await new Promise(setImmediate);
     } finally {
-      unsubscribe(`tracing:${CHANNELS.acquire}:start`, throwing);
-      unsubscribe(CHANNELS.end, throwing);
       process.removeAllListeners("uncaughtException");
       for (const other of others) process.on("uncaughtException", other);
     }
@@ -204,7 +164,7 @@ describe("an acquire", () => {
   });
 
   it("of `check`, `available` and `timeUntilAvailable` is none", async () => {
-    const messages = EVENTS.map((event) => acquires(event));
+    const messages = EVENTS.map((event) => heard.acquires(event));
     await limiter.check(CALL);
     await limiter.available("key-1", "gpt-4");
     await limiter.timeUntilAvailable("key-1", "gpt-4", { rpm: 1 });
@@ -265,7 +225,7 @@ describe("a lease publishes exactly one end", () => {
       { how: "commit", ...kept },
     ],
   ])("after %s", async (_, use, expected) => {
-    const ended = ends();
+    const ended = heard.ends();
     await use(limiter);
     expect(ended).toHaveLength(1);
     expect(ended[0]).toEqual({
@@ -284,7 +244,7 @@ describe("a lease publishes exactly one end", () => {
     ["commit", (lease) => lease.commit()],
     ["rollback", (lease) => lease.rollback()],
   ])("after a %s that could not be written: nothing went back", async (how, end) => {
-    const ended = ends();
+    const ended = heard.ends();
     const flaky = faultyRepository(repository, (operation) =>
       operation === "settle" || operation === "giveBack" ? "error-before" : undefined,
     );
@@ -295,9 +255,9 @@ describe("a lease publishes exactly one end", () => {
   });
 
   it("after a wait that was aborted when it had already been granted", async () => {
-    const [messages, ended] = [acquires(), ends()];
+    const [messages, ended] = [heard.acquires(), heard.ends()];
     const abort = new AbortController();
-    const slow = observed((property) => {
+    const slow = observedRepository(repository, (property) => {
       if (property === "giveBack") expect(abort.signal.aborted).toBe(true);
       if (property === "consume") queueMicrotask(() => abort.abort(new Error("gone")));
     });
@@ -315,7 +275,7 @@ describe("a lease publishes exactly one end", () => {
 
   it("with the time that it was open, and with names that are only counted", async () => {
     await repository.setLimits("key-1", [Limit.perMinute("rpm", 10)], { resource: "gpt-4" });
-    const ended = ends();
+    const ended = heard.ends();
     const lease = await limiter.acquire(CALL);
     expect(lease.unlimited).toEqual(["tpm"]);
     await clock.advance(2_500);
@@ -328,77 +288,9 @@ describe("a lease publishes exactly one end", () => {
 
   it("unless it was acquired before anybody listened", async () => {
     const lease = await limiter.acquire(CALL);
-    const [messages, ended] = [acquires(), ends()];
+    const [messages, ended] = [heard.acquires(), heard.ends()];
     await lease.consume({ tpm: 10 });
     await lease.commit();
     expect([...messages, ...ended]).toEqual([]);
   });
 });
-
-it("a charge is published when it was recorded", async () => {
-  const charges = heard<ChargeMessage>(CHANNELS.charge);
-  const charge = { entityId: "key-1", resource: "gpt-4", amounts: { tpm: 5_000 } };
-  const away = new RateLimiter({ repository: faultyRepository(repository, () => "error-before") });
-  await expect(away.charge(charge)).rejects.toThrow(RateLimiterUnavailable);
-  expect(charges).toEqual([]);
-  await limiter.charge({ ...charge, also: { search: { rpm: 2 } } });
-  expect(charges).toEqual([{ namespace: "tenant", ...charge, also: { search: { rpm: 2 } } }]);
-});
-
-describe("when nobody listens", () => {
-  it("no message is made", async () => {
-    const { on, reads } = watched();
-    await everything(on);
-    expect(reads()).toBe(0);
-    ends();
-    await everything(on);
-    // Four acquires; nobody listens to charges.
-    expect(reads()).toBe(4);
-    for (const unsubscribed of stop.splice(0)) unsubscribed();
-    await everything(on);
-    expect(reads()).toBe(4);
-  });
-
-  it("any event of the tracing channel is a reason to publish", async () => {
-    for (const event of ["start", "end", "asyncStart", "asyncEnd"]) {
-      const messages = acquires(event);
-      await limiter.acquire(CALL, () => {});
-      expect(messages).toHaveLength(1);
-      for (const unsubscribed of stop.splice(0)) unsubscribed();
-    }
-  });
-
-  it("nothing is published where there is no diagnostics_channel", async () => {
-    const messages = acquires();
-    vi.resetModules();
-    vi.spyOn(process, "getBuiltinModule").mockReturnValue(undefined);
-    try {
-      const fresh = await import("./rate-limiter.ts");
-      await new fresh.RateLimiter({ repository }).acquire(CALL, () => {});
-    } finally {
-      vi.restoreAllMocks();
-      vi.resetModules();
-    }
-    expect(messages).toEqual([]);
-  });
-});
-
-/** One of everything that could be published. */
-async function everything(on: RateLimiter): Promise<void> {
-  await on.acquire(CALL, (lease) => lease.settle({ tpm: 40 }));
-  await on.acquire(CALL, (lease) => lease.consume({ tpm: 1 }));
-  await on.tryAcquire({ ...CALL, consume: { tpm: 1001 } });
-  await (await on.acquire({ ...CALL, waitUpToMs: 10 })).rollback();
-  await on.charge({ entityId: "key-1", resource: "gpt-4", amounts: { tpm: 1 } });
-}
-
-/** Making a message is the only thing that a call needs the namespace's name for. */
-function watched(): { readonly on: RateLimiter; readonly reads: () => number } {
-  let reads = 0;
-  const on = new RateLimiter({
-    repository: observed((property) => {
-      if (property === "namespaceName") reads += 1;
-    }),
-  });
-  return { on, reads: () => reads };
-}

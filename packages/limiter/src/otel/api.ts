@@ -4,7 +4,7 @@ import { InfrastructureError } from "../core/errors.ts";
 
 /**
  * The API of OpenTelemetry, an optional peer. It is required and not imported, so that the error of
- * a project without it can say what to do. All copies of the API in a process share their providers.
+ * a project without it can say what to do. All copies of the API in a process share the providers.
  */
 export const api: typeof Api = loaded();
 

@@ -10,7 +10,7 @@ export interface SpanOptions {
   readonly attributes: ((message: AcquireMessage) => Attributes) | undefined;
 }
 
-/** What is told of an acquire at its end: by a span of its own, or by an event on the active one. */
+/** What is told of an acquire at its end, by a span of its own or by an event on the active one. */
 export type AcquireSpan = (message: AcquireMessage) => void;
 
 /** Begins to tell of an acquire. */
