@@ -69,5 +69,20 @@ const anyStatus: fc.Arbitrary<LimitStatus> = fc
 
 /** The statuses of any call: in debt, full, with and without a wait that ends. */
 export const anyStatuses: fc.Arbitrary<readonly [LimitStatus, ...LimitStatus[]]> = fc
-  .tuple(anyStatus, fc.array(anyStatus, { maxLength: 4 }))
-  .map(([first, rest]) => [{ ...first, entityId: "key-1", resource: "chat" }, ...rest]);
+  .tuple(
+    anyStatus.map((first) => ({ ...first, entityId: "key-1", resource: "chat" })),
+    fc.array(anyStatus, { maxLength: 4 }),
+  )
+  .map(([first, rest]) => withFirst(first, rest));
+
+function withFirst(
+  first: LimitStatus,
+  rest: readonly LimitStatus[],
+): readonly [LimitStatus, ...LimitStatus[]] {
+  return [first, ...rest];
+}
+
+/** A text as UTF-8 keeps it: halves of surrogate pairs are replaced. */
+export function wellFormed(text: string): string {
+  return new TextDecoder("utf-8", { ignoreBOM: true }).decode(new TextEncoder().encode(text));
+}

@@ -22,7 +22,7 @@ export function warnOnce(code: MisuseCode, message: string): void {
   emitWarning(`${message} This process does not warn again.`, { code });
 }
 
-/** Forgets what was warned of, for tests. @internal */
+/** Forgets what was warned of, for tests. */
 export function forgetWarnings(): void {
   WARNED_MEMO.clear();
 }
