@@ -81,7 +81,7 @@ describe("reading addresses", () => {
           const { hostname } = new URL(`http://[${text}]/`);
           expect(bitsOf(hostname)).toBe(prefixOf(address!, 128));
           expect(bitsOf(text.toUpperCase())).toBe(prefixOf(address!, 128));
-        } else if (!/^[\d.]+:\d{1,5}$/.test(text)) expect(address).toBeUndefined();
+        } else if (!/^(?:::ffff:)?[\d.]+:\d{1,5}$/.test(text)) expect(address).toBeUndefined();
       }),
       { numRuns: 500 },
     );

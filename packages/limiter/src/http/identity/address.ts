@@ -16,8 +16,9 @@ export interface Network {
 /** Bits in front of those of an IPv4 address. */
 const IPV4_OFFSET = 96;
 
+/** With a port or without, and as sockets that serve IPv4 and IPv6 write it. */
 const IPV4 =
-  /^(0|[1-9]\d{0,2})\.(0|[1-9]\d{0,2})\.(0|[1-9]\d{0,2})\.(0|[1-9]\d{0,2})(?::\d{1,5})?$/;
+  /^(?:::ffff:)?(0|[1-9]\d{0,2})\.(0|[1-9]\d{0,2})\.(0|[1-9]\d{0,2})\.(0|[1-9]\d{0,2})(?::\d{1,5})?$/;
 const BRACKETED = /^\[([^\]]*)\](?::\d{1,5})?$/;
 const GROUP = /^[0-9a-f]{1,4}$/i;
 const ZONE = /%[\w.-]+$/;
@@ -46,7 +47,12 @@ export function parseNetwork(text: string): Network | undefined {
 /** Whether an address lies in a network. A network of IPv6 holds no IPv4 addresses. */
 export function isWithin(address: Address, network: Network): boolean {
   if (isIpv4(address) && network.prefix < IPV4_OFFSET) return false;
-  return prefixOf(address, network.prefix) === prefixOf(network.address, network.prefix);
+  const { address: start, prefix } = network;
+  for (let index = 0; index * 16 < prefix; index += 1) {
+    const bits = Math.min(16, prefix - index * 16);
+    if ((address[index]! ^ start[index]!) >> (16 - bits) !== 0) return false;
+  }
+  return true;
 }
 
 /** Whether it is an address of IPv4. */
