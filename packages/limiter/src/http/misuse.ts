@@ -1,2 +1,2 @@
-// It lies where everybody who warns may import it: `identity/` and `stores/` know nothing of `http/`.
+// Everybody who warns can import it from there: `stores/` and `identity/` may not import `http/`.
 export { forgetWarnings, warnOnce, type MisuseCode } from "./identity/misuse.ts";
