@@ -1,5 +1,9 @@
 import { describe, expect, it } from "vitest";
-import { bucketProcess, requestFor } from "../../../test/support/bucket-process.ts";
+import {
+  bucketProcess,
+  requestFor,
+  type BucketProcess,
+} from "../../../test/support/bucket-process.ts";
 import { bucketOf } from "../../../test/support/proxied-table.ts";
 import { fullBucket } from "../../core/bucket/bucket.ts";
 import { RateLimiterUnavailable } from "../../core/errors.ts";
@@ -12,6 +16,7 @@ import { bucketAttributes } from "./items/bucket-item.ts";
 import { bucketKey, keyAttributes } from "./items/bucket-key.ts";
 import { marshalItem, type AttributeMap } from "./transport/attribute-values.ts";
 import type { DynamoTransport } from "./transport/transport.ts";
+import type { ConsumeRequest } from "../port.ts";
 
 const NOW_MS = 1_800_000_000_000;
 const MAX_ATTEMPTS = 3;
@@ -37,6 +42,16 @@ describe("the bound of one acquire", () => {
     expect(requests).toBeLessThanOrEqual(mostRequests(adversary.shards) * MAX_ATTEMPTS);
     expect(requests).toBeLessThanOrEqual(expected);
     expect(requests).toBeGreaterThan(1);
+  });
+
+  it.each<[string, Adversary, number]>([
+    ["whose every write is overtaken", { shards: 1, write: overtaken }, MAX_OVERTAKEN],
+    ["that is throttled for ever", { shards: 1, write: throttled }, MAX_ATTEMPTS],
+    ["that never gets an answer", { shards: 1, write: reset }, MAX_ATTEMPTS],
+  ])("holds three times over for a charge %s", async (_, adversary, once) => {
+    const charge = (process: BucketProcess, request: ConsumeRequest): unknown =>
+      process.buckets.charge(request);
+    expect(await requestsOf(adversary, ["e"], charge)).toBe(1 + 3 * once);
   });
 
   // One read of both buckets. Then each write is a shared request, and a read of both items; or one
@@ -68,6 +83,8 @@ describe("the bound of one acquire", () => {
 async function requestsOf(
   { shards, write, statement }: Adversary,
   entities: readonly string[],
+  ask: (process: BucketProcess, request: ConsumeRequest) => unknown = ({ buckets }, request) =>
+    buckets.consume(request),
 ): Promise<number> {
   const transport: DynamoTransport = {
     call: async (operation, input) => {
@@ -89,7 +106,7 @@ async function requestsOf(
   });
   await Promise.all(
     entities.map((entityId) =>
-      expect(process.buckets.consume(requestFor(entityId, { tpm: 1 }))).rejects.toThrow(
+      expect(ask(process, requestFor(entityId, { tpm: 1 }))).rejects.toThrow(
         RateLimiterUnavailable,
       ),
     ),
