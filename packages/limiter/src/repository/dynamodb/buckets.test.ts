@@ -1,9 +1,5 @@
 import { describe, expect, it } from "vitest";
-import {
-  bucketProcess,
-  requestFor,
-  type BucketProcess,
-} from "../../../test/support/bucket-process.ts";
+import { bucketProcess, requestFor } from "../../../test/support/bucket-process.ts";
 import { bucketOf } from "../../../test/support/proxied-table.ts";
 import { fullBucket } from "../../core/bucket/bucket.ts";
 import { RateLimiterUnavailable } from "../../core/errors.ts";
@@ -16,7 +12,6 @@ import { bucketAttributes } from "./items/bucket-item.ts";
 import { bucketKey, keyAttributes } from "./items/bucket-key.ts";
 import { marshalItem, type AttributeMap } from "./transport/attribute-values.ts";
 import type { DynamoTransport } from "./transport/transport.ts";
-import type { ConsumeRequest } from "../port.ts";
 
 const NOW_MS = 1_800_000_000_000;
 const MAX_ATTEMPTS = 3;
@@ -49,9 +44,7 @@ describe("the bound of one acquire", () => {
     ["that is throttled for ever", { shards: 1, write: throttled }, MAX_ATTEMPTS],
     ["that never gets an answer", { shards: 1, write: reset }, MAX_ATTEMPTS],
   ])("holds three times over for a charge %s", async (_, adversary, once) => {
-    const charge = (process: BucketProcess, request: ConsumeRequest): unknown =>
-      process.buckets.charge(request);
-    expect(await requestsOf(adversary, ["e"], charge)).toBe(1 + 3 * once);
+    expect(await requestsOf(adversary, ["e"], "charge")).toBe(1 + 3 * once);
   });
 
   // One read of both buckets. Then each write is a shared request, and a read of both items; or one
@@ -83,8 +76,7 @@ describe("the bound of one acquire", () => {
 async function requestsOf(
   { shards, write, statement }: Adversary,
   entities: readonly string[],
-  ask: (process: BucketProcess, request: ConsumeRequest) => unknown = ({ buckets }, request) =>
-    buckets.consume(request),
+  method: "consume" | "charge" = "consume",
 ): Promise<number> {
   const transport: DynamoTransport = {
     call: async (operation, input) => {
@@ -106,7 +98,7 @@ async function requestsOf(
   });
   await Promise.all(
     entities.map((entityId) =>
-      expect(ask(process, requestFor(entityId, { tpm: 1 }))).rejects.toThrow(
+      expect(process.buckets[method](requestFor(entityId, { tpm: 1 }))).rejects.toThrow(
         RateLimiterUnavailable,
       ),
     ),

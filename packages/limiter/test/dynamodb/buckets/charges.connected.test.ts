@@ -25,14 +25,6 @@ describeWithEngine("a charge for what already happened", (engine) => {
   const shards = useShards(engine);
   const { open, openSplit, sentBy, items, table } = shards;
 
-  const total = async ({ repository }: ShardProcess): Promise<number> =>
-    sum(storedMilli(await repository.getBuckets("e"), "tpm"));
-
-  const family = async ({ repository }: ShardProcess): Promise<void> => {
-    await repository.createEntity("p");
-    await repository.createEntity("e", { parentId: "p", cascade: true });
-  };
-
   describe("costs", () => {
     it("one request that writes the bucket, also into debt and in debt, and also the first time", async () => {
       const process = await open();
@@ -195,6 +187,17 @@ describeWithEngine("a charge for what already happened", (engine) => {
     expect(await table.consumed(process.repository, "p")).toBe(101);
   });
 });
+
+/** What all shards hold. */
+async function total({ repository }: ShardProcess): Promise<number> {
+  return sum(storedMilli(await repository.getBuckets("e"), "tpm"));
+}
+
+/** An entity that cascades to a parent. */
+async function family({ repository }: ShardProcess): Promise<void> {
+  await repository.createEntity("p");
+  await repository.createEntity("e", { parentId: "p", cascade: true });
+}
 
 function charge(tpm: number, entityId = "e"): ChargeRequest {
   return { entityId, resource: "r", amounts: { tpm } };

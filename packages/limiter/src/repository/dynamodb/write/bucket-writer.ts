@@ -251,9 +251,9 @@ export class BucketWriter {
     members: readonly BatchMember[],
     image: BucketImage | undefined,
   ): PlannedWrite | undefined {
-    const isOpenTake = (member: BatchMember): boolean =>
-      member.work.intent.kind === "take" && isPending(member);
-    if (image === undefined || !members.some(isOpenTake)) return undefined;
+    if (image === undefined) return undefined;
+    if (!members.some((each) => each.work.intent.kind === "take" && isPending(each)))
+      return undefined;
     return fenceOf(image, {
       key,
       ids: this.#ids,
