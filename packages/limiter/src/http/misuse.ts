@@ -29,7 +29,7 @@ function warnAt(times: number, code: MisuseCode, message: string): void {
   if (seen === times) emitWarning(`${message} This process does not warn again.`, { code });
 }
 
-/** Forgets what was warned of, for tests. @internal */
+/** Forgets what was warned of, for tests. */
 export function forgetWarnings(): void {
   SEEN_MEMO.clear();
 }
