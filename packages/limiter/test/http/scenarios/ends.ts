@@ -6,7 +6,7 @@ import { giveBackFailures, type HttpOutcome } from "zae-limiter/http";
 import { open, send, until } from "../client.ts";
 import type { Call, ServerAdapter } from "../servers/server-adapter.ts";
 import { byKey, HeldBody, Setting } from "./setting.ts";
-import { collectWarnings } from "./warnings.ts";
+import { collectUnhandled, collectWarnings } from "./warnings.ts";
 
 type Ended = Pick<HttpOutcome<Call>, "status" | "completed">;
 
@@ -227,15 +227,6 @@ export function endScenarios(adapter: ServerAdapter): void {
       await expect.poll(() => setting.left()).toBe(3);
     });
   });
-}
-
-/** Rejections that nobody handles until the end of the test. */
-function collectUnhandled(): unknown[] {
-  const unhandled: unknown[] = [];
-  const onUnhandled = (reason: unknown): unknown => unhandled.push(reason);
-  process.on("unhandledRejection", onUnhandled);
-  onTestFinished(() => void process.off("unhandledRejection", onUnhandled));
-  return unhandled;
 }
 
 /** Long enough for what would go wrong to do so: some turns of the event loop. */

@@ -49,15 +49,18 @@ export function severalScenarios(adapter: ServerAdapter): void {
             },
           },
         ],
-        () => ({ body: String((runs += 1)) }),
+        (call) => {
+          if (call.lease() !== undefined) runs += 1;
+          return {};
+        },
       );
       const client = open(byKey(server)).on("error", () => {});
       await until(() => asked === 1);
       const gone = new Promise((resolve) => client.on("close", resolve));
       client.destroy();
       await gone;
-      // The server has seen it once it has answered another connection.
-      await send({ port: server.port });
+      // The server sees it before a connection that was opened later.
+      for (let sent = 0; sent < 3; sent += 1) await send({ port: server.port });
       release();
       await expect.poll(() => setting.left()).toBe(3);
       expect(runs).toBe(0);
@@ -122,11 +125,13 @@ export function severalScenarios(adapter: ServerAdapter): void {
     );
   });
 
-  describe.skipIf(adapter.startAnsweringRefusals === undefined)("answerRefusals", () => {
+  const { startAnsweringRefusals } = adapter;
+  if (startAnsweringRefusals === undefined) return;
+  describe("answerRefusals", () => {
     it("answers what handlers throw: 429, 503, and nothing else", async () => {
       const setting = await Setting.of(adapter);
       const request = { entityId: "key-1", resource: "chat", consume: { rpm: 3 } };
-      const server = await adapter.startAnsweringRefusals!(async ({ path }) => {
+      const server = await startAnsweringRefusals(async ({ path }) => {
         if (path === "/bug") throw new TypeError("a bug");
         await setting.limiter.acquire(request, () => {});
         return { body: "hello" };
