@@ -74,9 +74,12 @@ function prepareReply(response: ServerResponse, { status, headers }: Reply): voi
   addHeaders(response, others);
 }
 
-/** Whether the response was finished or its client has gone away: no handler should begin. */
+/**
+ * Whether the response was answered or its client has gone away: no handler should begin. Of
+ * node:http2, only `writableFinished` says that the client has gone.
+ */
 function isOver(response: ServerResponse): boolean {
-  return response.destroyed || response.writableEnded;
+  return response.destroyed || response.writableEnded || response.writableFinished;
 }
 
 /** The fields that are lists (RFC 9651): what a request meets on its way adds up. */
@@ -99,7 +102,8 @@ function endWhenClosed<Q>(response: ServerResponse, held: HeldLease<Q>): void {
   response.once("close", () =>
     held.end({
       status: response.statusCode,
-      completed: response.writableFinished,
+      // A response of node:http2 counts as finished when its client has gone away.
+      completed: response.writableFinished && response.writableEnded,
       error: undefined,
     }),
   );

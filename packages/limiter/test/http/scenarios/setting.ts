@@ -87,6 +87,14 @@ export function byKey({ port }: { readonly port: number }, more: Omit<Sent, "por
   return { ...more, port, headers: { "x-key": "key-1", ...more.headers } };
 }
 
+/** What one side waits for and the other one opens. */
+export class Gate {
+  open!: () => void;
+  readonly opened = new Promise<void>((resolve) => {
+    this.open = resolve;
+  });
+}
+
 /** A body whose pieces a test sends, and ends, when it likes. */
 export class HeldBody {
   readonly #pieces: string[] = [];
