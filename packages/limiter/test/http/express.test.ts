@@ -17,21 +17,21 @@ const versions = {
   "Express 4": createRequire(import.meta.url)("express-4") as typeof express,
 };
 
+type Options = HttpLimitOptions<Request> & ExpressOptions;
+
+async function optionsOf(more: Partial<Options> = {}): Promise<Options> {
+  const setting = await Setting.of(express5Server);
+  return { ...optionsFor<Request>(setting.options(), nodeCall), ...more };
+}
+
+async function serve(app: Express, errors: unknown[] = []): Promise<RunningServer> {
+  app.set("env", "test");
+  const server = await listen(createServer(app), errors);
+  onTestFinished(() => server.close());
+  return server;
+}
+
 describe.each(Object.entries(versions))("limitRequests of %s", (_, create) => {
-  type Options = HttpLimitOptions<Request> & ExpressOptions;
-
-  async function optionsOf(more: Partial<Options> = {}): Promise<Options> {
-    const setting = await Setting.of(express5Server);
-    return { ...optionsFor<Request>(setting.options(), nodeCall), ...more };
-  }
-
-  async function serve(app: Express, errors: unknown[] = []): Promise<RunningServer> {
-    app.set("env", "test");
-    const server = await listen(createServer(app), errors);
-    onTestFinished(() => server.close());
-    return server;
-  }
-
   it("shares its lease with routers and applications below it", async () => {
     const app = create();
     const [inner, router] = [create(), create.Router()];

@@ -6,7 +6,7 @@ import { describe, expect, it, onTestFinished } from "vitest";
 import { ValidationError } from "zae-limiter";
 import { limitListener, type HttpLimitOptions, type ListenerOptions } from "zae-limiter/http";
 import { open, send, until } from "./client.ts";
-import { byKey, Setting } from "./scenarios/setting.ts";
+import { byKey, nextTurns, Setting } from "./scenarios/setting.ts";
 import { collectWarnings } from "./scenarios/warnings.ts";
 import { nodeListener } from "./servers/listener.ts";
 import { nodeCall } from "./servers/node-answer.ts";
@@ -15,20 +15,20 @@ import { listen, optionsFor, type RunningServer } from "./servers/server-adapter
 type Listener = (request: IncomingMessage, response: ServerResponse) => void;
 type Options = HttpLimitOptions<IncomingMessage> & ListenerOptions<IncomingMessage>;
 
+const hello: Listener = (_request, response) => response.end("hello");
+
+async function optionsOf(more: Partial<Options> = {}): Promise<Options> {
+  const setting = await Setting.of(nodeListener);
+  return { ...optionsFor(setting.options(), nodeCall), ...more };
+}
+
+async function serve(listener: Listener): Promise<RunningServer> {
+  const server = await listen(createServer(listener), []);
+  onTestFinished(() => server.close());
+  return server;
+}
+
 describe("limitListener", () => {
-  const hello: Listener = (_request, response) => response.end("hello");
-
-  async function optionsOf(more: Partial<Options> = {}): Promise<Options> {
-    const setting = await Setting.of(nodeListener);
-    return { ...optionsFor(setting.options(), nodeCall), ...more };
-  }
-
-  async function serve(listener: Listener): Promise<RunningServer> {
-    const server = await listen(createServer(listener), []);
-    onTestFinished(() => server.close());
-    return server;
-  }
-
   it("answers 500 without details when an option fails, and warns once", async () => {
     const warnings = collectWarnings();
     const options = await optionsOf({ entity: () => "#secret" });
@@ -155,24 +155,25 @@ describe("limitListener", () => {
 
   it("does not run the listener for a client that has gone", async () => {
     let asked = false;
-    let isOver = (): boolean => false;
+    let response: ServerResponse | undefined;
     let runs = 0;
     const options = await optionsOf({
       entity: async () => {
         asked = true;
-        await until(() => isOver());
+        await until(() => response?.destroyed === true);
         return "key-1";
       },
     });
     const limited = limitListener(options, () => (runs += 1));
-    const server = await serve((request, response) => {
-      isOver = () => response.destroyed;
-      limited(request, response);
+    const server = await serve((request, its) => {
+      response = its;
+      limited(request, its);
     });
     const client = open(byKey(server)).on("error", () => {});
     await until(() => asked);
     client.destroy();
-    await until(() => isOver());
+    await until(() => response?.destroyed === true);
+    await nextTurns();
     expect((await options.limiter.available("key-1", "chat"))["rpm"]).toBe(3);
     expect(runs).toBe(0);
   });

@@ -87,6 +87,11 @@ export function byKey({ port }: { readonly port: number }, more: Omit<Sent, "por
   return { ...more, port, headers: { "x-key": "key-1", ...more.headers } };
 }
 
+/** Long enough for what would go wrong to do so: some turns of the event loop. */
+export async function nextTurns(): Promise<void> {
+  for (let turn = 0; turn < 10; turn += 1) await new Promise((resolve) => setImmediate(resolve));
+}
+
 /** What one side waits for and the other one opens. */
 export class Gate {
   open!: () => void;
