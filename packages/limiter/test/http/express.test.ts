@@ -102,6 +102,23 @@ describe.each(Object.entries(versions))("limitRequests of %s", (_, create) => {
     expect(server.errors).toMatchObject([{ code: "ERR_LIMITER_RATE_LIMIT_EXCEEDED" }]);
   });
 
+  it("answers a refusal in place of a body that the handler has announced", async () => {
+    const { limiter } = await optionsOf();
+    const app = create();
+    app.use((_request, response, next) => {
+      response.setHeader("Content-Length", "3").setHeader("Content-Encoding", "gzip");
+      limiter
+        .acquire({ entityId: "key-1", resource: "chat", consume: { rpm: 4 } })
+        .then(() => next(), next);
+    });
+    app.use(answerRefusals);
+    const server = await serve(app);
+    const reply = await send(byKey(server));
+    expect(JSON.parse(reply.body)).toMatchObject({ status: 429 });
+    expect(reply.headers["content-length"]).toBe(String(reply.body.length));
+    expect(reply.headers).not.toHaveProperty("content-encoding");
+  });
+
   it("warns of middlewares that are made for each request", async () => {
     const warnings = collectWarnings();
     const options = await optionsOf({ consume: {} });

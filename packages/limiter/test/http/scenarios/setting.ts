@@ -16,13 +16,18 @@ export class Setting {
   readonly limiter: RateLimiter;
   /** What goes wrong with the operations of the store, by name. */
   readonly faults = new Map<string, Fault>();
+  /** The operations of the store so far. */
+  readonly operations: string[] = [];
   readonly repository: MemoryRepository;
   readonly #adapter: ServerAdapter;
 
   private constructor(adapter: ServerAdapter, further: Partial<RateLimiterOptions>) {
     this.#adapter = adapter;
     this.repository = new MemoryRepository({ clock: this.clock });
-    const repository = faultyRepository(this.repository, (operation) => this.faults.get(operation));
+    const repository = faultyRepository(this.repository, (operation) => {
+      this.operations.push(operation);
+      return this.faults.get(operation);
+    });
     this.limiter = new RateLimiter({ repository, ...further });
   }
 
