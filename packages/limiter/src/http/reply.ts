@@ -1,12 +1,9 @@
 import { RateLimitExceeded } from "../core/bucket/refusal.ts";
 import { RateLimiterUnavailable } from "../core/errors.ts";
 import { systemClock } from "../repository/system-clock.ts";
-import type { HeaderOptions } from "./headers/options.ts";
+import type { HeaderFields, HeaderOptions } from "./headers/options.ts";
 import { rateLimitHeaders } from "./headers/rate-limit-headers.ts";
 import { refusalProblem } from "./problem.ts";
-
-/** Header fields by name. */
-export type HeaderFields = Readonly<Record<string, string>>;
 
 /** A response in place of the handler's. */
 export interface Reply {
