@@ -155,13 +155,9 @@ export function verdictScenarios(adapter: ServerAdapter): void {
       const { repository } = setting;
       const remembered = repository.remembered.bind(repository);
       // Another call brought the limit into debt between the grant and the look at it.
+      const debt = { available: -1, exceeded: true, retryAfterSeconds: 5 };
       repository.remembered = async (receipt) =>
-        (await remembered(receipt)).map((status) => ({
-          ...status,
-          available: -1,
-          exceeded: true,
-          retryAfterSeconds: 5,
-        }));
+        (await remembered(receipt)).map((status) => Object.assign({}, status, debt));
       const server = await setting.serve([{}]);
       const reply = await send(byKey(server));
       expect(reply.headers["ratelimit"]).toContain('"rpm";r=0');
