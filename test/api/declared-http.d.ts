@@ -77,8 +77,16 @@ declare module "declared/zae-limiter/http" {
     handler: (request: Request, ...rest: A) => MaybePromise<Response>,
   ): (request: Request, ...rest: A) => Promise<Response>;
   /** Plain node:http. */
+  export interface ListenerOptions<Q> {
+    readonly respond?: (
+      refusal: RateLimitExceeded,
+      request: Q,
+      response: ServerResponse,
+    ) => MaybePromise<unknown>;
+    readonly onError?: (error: unknown, request: Q) => void; // to log; the answer is 500
+  }
   export function limitListener<Q extends IncomingMessage = IncomingMessage>(
-    options: HttpLimitOptions<Q>,
+    options: HttpLimitOptions<Q> & ListenerOptions<Q>,
     listener: (request: Q, response: ServerResponse) => void,
   ): (request: Q, response: ServerResponse) => void;
   /** The lease that a middleware took for this request; with several, the innermost. */
@@ -116,15 +124,16 @@ declare module "declared/zae-limiter/express" {
   } from "express";
   import type { RateLimitExceeded } from "zae-limiter";
   import type { HttpLimitOptions } from "declared/zae-limiter/http";
+  export interface ExpressOptions {
+    readonly respond?: (
+      refusal: RateLimitExceeded,
+      request: Request,
+      response: Response,
+      next: NextFunction,
+    ) => void;
+  }
   export function limitRequests(
-    options: HttpLimitOptions<Request> & {
-      readonly respond?: (
-        refusal: RateLimitExceeded,
-        request: Request,
-        response: Response,
-        next: NextFunction,
-      ) => void;
-    },
+    options: HttpLimitOptions<Request> & ExpressOptions,
   ): RequestHandler;
   export const answerRefusals: ErrorRequestHandler; // 429 and 503 for refusals thrown by handlers
 }
