@@ -264,7 +264,7 @@ it("lets the application answer refusals, and adds the headers that it leaves ou
     "x-should-retry": "false",
   });
   expect(await response.json()).toEqual({ ok: false });
-  const [[refusal]] = onRefused.mock.calls;
+  const refusal: unknown = onRefused.mock.calls[0]?.[0];
   expect(respond).toHaveBeenCalledWith(refusal, request);
   const failure = new Error("broken");
   const broken = limitHandler({ ...options, respond: () => Promise.reject(failure) }, respond);

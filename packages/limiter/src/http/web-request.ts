@@ -14,7 +14,7 @@
  */
 import type { HeldLease } from "./held-lease.ts";
 import type { HeaderFields } from "./reply.ts";
-import { isRemakeable, remade } from "./web-response.ts";
+import { isRemakeable, isSpent, remade } from "./web-response.ts";
 
 /** A request that was granted. Its lease is ended once. */
 export class WebRequest<Q> {
@@ -47,15 +47,10 @@ export class WebRequest<Q> {
     // A network error, which platforms answer with 500.
     this.#status = status === 0 ? 500 : status;
     if (!isRemakeable(response)) {
-      this.#end(true, error);
+      this.#end(!isSpent(response), error);
       return response;
     }
     const { body } = response;
-    if (body !== null && (body.locked || response.bodyUsed)) {
-      // It was sent before. The platform cannot send it again, and says so.
-      this.#end(false, error);
-      return response;
-    }
     // The body of an answer to HEAD is not sent, and not every platform cancels it.
     if (body === null || this.#request.method === "HEAD") {
       this.#end(true, error);

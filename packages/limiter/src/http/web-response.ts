@@ -1,4 +1,4 @@
-import type { HeaderFields, Reply } from "./reply.ts";
+import { LIST_FIELDS, type HeaderFields, type Reply } from "./reply.ts";
 
 /** Other statuses belong to upgrades and network errors; `new Response` does not take them. */
 const FIRST_STATUS = 200;
@@ -8,13 +8,20 @@ const LAST_STATUS = 599;
 const CLIENT_GONE_STATUS = 499;
 
 /** Whether a response like this one can be made. */
-export function isRemakeable({ status }: Response): boolean {
-  return status >= FIRST_STATUS && status <= LAST_STATUS;
+export function isRemakeable(response: Response): boolean {
+  const { status } = response;
+  return status >= FIRST_STATUS && status <= LAST_STATUS && !isSpent(response);
+}
+
+/** Whether its body was sent before. Platforms cannot send it again, and say so. */
+export function isSpent({ body, bodyUsed }: Response): boolean {
+  return bodyUsed || body?.locked === true;
 }
 
 /**
- * A response like this one, with another body and further header fields. The handler's own is not
- * changed: it may be a constant, and the headers of one that came from `fetch` are read-only.
+ * A response like this one, with another body and further header fields; what it says itself stays.
+ * The handler's own is not changed: it may be a constant, and the headers of one that came from
+ * `fetch` are read-only.
  */
 export function remade(
   response: Response,
@@ -23,7 +30,8 @@ export function remade(
 ): Response {
   const { status, statusText } = response;
   const headers = new Headers(response.headers);
-  for (const name in fields) headers.append(name, fields[name]!);
+  for (const name in fields)
+    if (LIST_FIELDS.has(name) || !headers.has(name)) headers.append(name, fields[name]!);
   return new Response(body, { status, statusText, headers });
 }
 

@@ -1,7 +1,7 @@
 import type { FastifyPluginAsync, FastifyReply, FastifyRequest } from "fastify";
 import type { RateLimitExceeded } from "../../core/bucket/refusal.ts";
 import { ValidationError } from "../../core/errors.ts";
-import { addHeaders, admitTo } from "../node-response.ts";
+import { admitTo, prepareReply } from "../node-response.ts";
 import { checkHttpOptions, type HttpLimitOptions } from "../options.ts";
 import { replyToError, type Reply } from "../reply.ts";
 import { RequestLimit } from "../request-limit.ts";
@@ -121,7 +121,7 @@ function hookOf(
       case "refused":
         if (reply.raw.headersSent) throw admission.refusal;
         if (respond === undefined) return send(reply, admission.reply);
-        prepare(reply, admission.reply);
+        prepareReply(reply.raw, admission.reply);
         return answerWith(reply, await respond(admission.refusal, request, reply));
     }
   };
@@ -129,14 +129,8 @@ function hookOf(
 
 /** As bytes: Fastify would add a charset to the type of a text, and serialize it once more. */
 function send(reply: FastifyReply, answer: Reply): FastifyReply {
-  prepare(reply, answer);
-  return reply.header("Content-Type", answer.headers["Content-Type"]).send(Buffer.from(answer.body));
-}
-
-function prepare(reply: FastifyReply, { status, headers }: Reply): void {
-  const { "Content-Type": _, ...others } = headers;
-  addHeaders(reply.raw, others);
-  reply.code(status);
+  prepareReply(reply.raw, answer);
+  return reply.type(answer.headers["Content-Type"]!).send(Buffer.from(answer.body));
 }
 
 /** Sends what `respond` returned, unless it has sent something itself, or will. */

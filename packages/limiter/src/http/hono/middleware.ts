@@ -3,12 +3,12 @@ import type { Context, Env, ErrorHandler, MiddlewareHandler } from "hono";
 import type { RateLimitExceeded } from "../../core/bucket/refusal.ts";
 import type { MaybePromise } from "../../repository/port.ts";
 import type { HeldLease } from "../held-lease.ts";
-import { endWhenClosed } from "../node-response.ts";
+import { endWhenClosed, isOver } from "../node-response.ts";
 import { checkHttpOptions, type HttpLimitOptions } from "../options.ts";
-import { isList, replyToError, type HeaderFields, type Reply } from "../reply.ts";
+import { LIST_FIELDS, replyToError, type HeaderFields, type Reply } from "../reply.ts";
 import { RequestLimit } from "../request-limit.ts";
 import { WebRequest } from "../web-request.ts";
-import { goneResponse, remade, withMissingFields } from "../web-response.ts";
+import { goneResponse, isRemakeable, remade, withMissingFields } from "../web-response.ts";
 
 /** What only middlewares of Hono have. */
 export interface HonoOptions<E extends Env = Env> {
@@ -54,16 +54,23 @@ export function limitRequests<E extends Env = Env>(
         return answer(context, admission.reply);
       case "refused":
         if (respond === undefined) return answer(context, admission.reply);
+        addLists(context, admission.reply.headers);
         return withMissingFields(await respond(admission.refusal, context), admission.reply);
       case "granted":
     }
     const { held, headers } = admission;
-    if (raw.signal.aborted) {
+    const outgoing = outgoingOf(context);
+    if (outgoing === undefined ? raw.signal.aborted : isOver(outgoing)) {
       held.giveBack();
       return goneResponse();
     }
+    held.alsoFor(raw);
     addHeaders(context, headers);
-    return untilItEnds(context, held, headers, next);
+    if (outgoing === undefined) return watchBody(context, held, headers, next);
+    endWhenClosed(outgoing, held, () => context.error);
+    await next();
+    const { res } = context;
+    if (lacks(res, headers) && isRemakeable(res)) replace(context, remade(res, res.body, headers));
   };
 }
 
@@ -83,26 +90,21 @@ export const answerRefusals: ErrorHandler = (error, context) => {
   return context.text("Internal Server Error", 500);
 };
 
-/** What @hono/node-server puts into the environment. */
-interface NodeEnvironment {
-  readonly outgoing?: ServerResponse;
+/**
+ * The response of Node, if this is Node's server. It knows more than a body does, such as whether
+ * the client has got everything; and a body that is a text can be sent as one, which is faster.
+ */
+function outgoingOf(context: Context): ServerResponse | undefined {
+  const { outgoing } = (context.env ?? {}) as { readonly outgoing?: ServerResponse };
+  return typeof outgoing?.writableFinished === "boolean" ? outgoing : undefined;
 }
 
-async function untilItEnds<E extends Env>(
+async function watchBody<E extends Env>(
   context: Context<E>,
   held: HeldLease<Context<E>>,
   fields: HeaderFields,
   next: () => Promise<void>,
 ): Promise<void> {
-  const { outgoing } = (context.env ?? {}) as NodeEnvironment;
-  if (outgoing?.writableFinished === false) {
-    // It knows more than the body does: whether the client has got everything. And a body that is
-    // a text can be sent as one.
-    endWhenClosed(outgoing, held, () => context.error);
-    await next();
-    if (isMissing(context.res, fields)) replace(context, remade(context.res, context.res.body, fields));
-    return;
-  }
   const limited = new WebRequest(held, context.req.raw);
   try {
     await next();
@@ -110,6 +112,34 @@ async function untilItEnds<E extends Env>(
     limited.threw(error);
     throw error;
   }
-  const missing = isMissing(context.res, fields) ? fields : {};
-  replace(context, limited.responded(context.res, missing, context.error));
+  const { res, error } = context;
+  replace(context, limited.responded(res, lacks(res, fields) ? fields : {}, error));
+}
+
+function answer(context: Context, { status, headers, body }: Reply): Response {
+  addHeaders(context, headers);
+  return context.body(body, status);
+}
+
+function addHeaders(context: Context, fields: HeaderFields): void {
+  for (const name in fields) context.header(name, fields[name], { append: LIST_FIELDS.has(name) });
+}
+
+function addLists(context: Context, fields: HeaderFields): void {
+  const lists = Object.entries(fields).filter(([name]) => LIST_FIELDS.has(name));
+  addHeaders(context, Object.fromEntries(lists));
+}
+
+/** Whether the handler has made its response without the context, which knows the fields. */
+function lacks({ headers }: Response, fields: HeaderFields): boolean {
+  for (const name in fields)
+    if (LIST_FIELDS.has(name)) return headers.get(name)?.includes(fields[name]!) !== true;
+    else return !headers.has(name);
+  return false;
+}
+
+/** Hono would put the headers of a response that is there into the new one. */
+function replace(context: Context, response: Response): void {
+  context.res = undefined;
+  context.res = response;
 }
