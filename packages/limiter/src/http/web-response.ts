@@ -30,8 +30,12 @@ export function remade(
 ): Response {
   const { status, statusText } = response;
   const headers = new Headers(response.headers);
-  for (const name in fields)
-    if (LIST_FIELDS.has(name) || !headers.has(name)) headers.append(name, fields[name]!);
+  for (const name in fields) {
+    const there = headers.get(name);
+    if (there === null) headers.set(name, fields[name]!);
+    // What is there is an inner middleware's: lists begin with the outermost.
+    else if (LIST_FIELDS.has(name)) headers.set(name, `${fields[name]!}, ${there}`);
+  }
   return new Response(body, { status, statusText, headers });
 }
 

@@ -132,9 +132,11 @@ function addLists(context: Context, fields: HeaderFields): void {
 
 /** Whether the handler has made its response without the context, which knows the fields. */
 function lacks({ headers }: Response, fields: HeaderFields): boolean {
-  for (const name in fields)
-    if (LIST_FIELDS.has(name)) return headers.get(name)?.includes(fields[name]!) !== true;
-    else return !headers.has(name);
+  for (const name in fields) {
+    const there = headers.get(name);
+    if (there === null) return true;
+    if (LIST_FIELDS.has(name) && !there.includes(fields[name]!)) return true;
+  }
   return false;
 }
 
