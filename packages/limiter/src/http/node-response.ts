@@ -76,9 +76,12 @@ export function prepareReply(response: ServerResponse, { status, headers }: Repl
   addHeaders(response, others);
 }
 
-/** Whether the response was finished or its client has gone away: no handler should begin. */
+/**
+ * Whether the response was answered or its client has gone away: no handler should begin. Of
+ * node:http2, only `writableFinished` says that the client has gone.
+ */
 export function isOver(response: ServerResponse): boolean {
-  return response.destroyed || response.writableEnded;
+  return response.destroyed || response.writableEnded || response.writableFinished;
 }
 
 /**
@@ -103,7 +106,8 @@ export function endWhenClosed<Q>(
   response.once("close", () =>
     held.end({
       status: response.statusCode,
-      completed: response.writableFinished,
+      // A response of node:http2 counts as finished when its client has gone away.
+      completed: response.writableFinished && response.writableEnded,
       error: errorOf?.(),
     }),
   );

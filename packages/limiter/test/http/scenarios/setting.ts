@@ -87,9 +87,18 @@ export function byKey({ port }: { readonly port: number }, more: Omit<Sent, "por
   return { ...more, port, headers: { "x-key": "key-1", ...more.headers } };
 }
 
+/** What one side waits for and the other one opens. */
+export class Gate {
+  open!: () => void;
+  readonly opened = new Promise<void>((resolve) => {
+    this.open = resolve;
+  });
+}
+
 /** A body whose pieces a test sends, and ends, when it likes. */
 export class HeldBody {
-  readonly #pieces: (string | undefined)[] = [];
+  readonly #pieces: string[] = [];
+  #isEnded = false;
   #wake: () => void = () => {};
 
   send(piece: string): void {
@@ -98,7 +107,7 @@ export class HeldBody {
   }
 
   end(): void {
-    this.#pieces.push(undefined);
+    this.#isEnded = true;
     this.#wake();
   }
 
@@ -106,9 +115,8 @@ export class HeldBody {
     for (;;) {
       const piece = this.#pieces.shift();
       if (piece !== undefined) yield piece;
-      else if (this.#pieces.length === 0)
-        await new Promise<void>((resolve) => (this.#wake = resolve));
-      else return;
+      else if (this.#isEnded) return;
+      else await new Promise<void>((resolve) => (this.#wake = resolve));
     }
   }
 }
