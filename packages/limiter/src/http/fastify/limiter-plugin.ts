@@ -31,7 +31,7 @@ type LimitHook = (request: FastifyRequest, reply: FastifyReply) => Promise<unkno
  * @example
  * await app.register(limiterPlugin, {
  *   limiter,
- *   entity: (request: FastifyRequest) => clientAddress(request),
+ *   entity: (request) => clientAddress(request),
  *   resource: "web",
  *   consume: { rpm: 1 },
  * });
