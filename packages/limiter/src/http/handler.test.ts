@@ -17,7 +17,7 @@ async function setUp(changes: Partial<HttpLimitOptions<Request>> = {}) {
     entity: () => "key-1",
     resource: "chat",
     consume: { rpm: 1 },
-    settle: ({ request: _, ...outcome }) => void ends.push(outcome),
+    settle: ({ status, completed, error }) => void ends.push({ status, completed, error }),
     ...changes,
   };
   const left = async (): Promise<number> => (await limiter.available("key-1", "chat"))["rpm"]!;
@@ -267,7 +267,7 @@ it("lets the application answer refusals, and adds the headers that it leaves ou
 
 it("checks its options when the handler is made", async () => {
   const { options } = await setUp();
-  const handler = (): Response => new Response();
+  const handler = vi.fn(() => new Response());
   expect(() => limitHandler({ ...options, limiter: undefined as never }, handler)).toThrow(
     ValidationError,
   );

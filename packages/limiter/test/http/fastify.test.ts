@@ -27,7 +27,7 @@ async function setUp(changes: Partial<Options> = {}) {
     entity: () => "key-1",
     resource: "web",
     consume: { rpm: 1 },
-    settle: ({ request: _, ...outcome }) => void ends.push(outcome),
+    settle: ({ status, completed, error }) => void ends.push({ status, completed, error }),
     ...changes,
   };
   const left = async (): Promise<number | undefined> =>
@@ -92,9 +92,9 @@ it("limits one route, by its body if it is asked after that was read", async () 
     consume: ({ body }) => ({ rpm: (body as { cost: number }).cost }),
   });
   const app = Fastify();
-  app.post("/", { preHandler: limitRequests(options) }, async (request) => {
+  app.post("/", { preHandler: limitRequests(options) }, (request, reply) => {
     leaseOf(request)?.settle({ rpm: 5 });
-    return "ok";
+    reply.send("ok");
   });
   app.get("/free", async () => "free");
   const port = await listen(app);

@@ -24,7 +24,7 @@ async function setUp(changes: Partial<Options> = {}) {
     entity: () => "key-1",
     resource: "web",
     consume: { rpm: 1 },
-    settle: ({ request: _, ...outcome }) => void ends.push(outcome),
+    settle: ({ status, completed, error }) => void ends.push({ status, completed, error }),
     ...changes,
   };
   return { limiter, options, ends };
@@ -36,7 +36,7 @@ const platforms = {
   "where only the body tells": (app: Hono) => (request: Request) => app.fetch(request),
 };
 
-describe.each(Object.entries(platforms))("%s", (_, fetchOf) => {
+describe.each(Object.entries(platforms))("%s", (_name, fetchOf) => {
   async function listen(app: Hono): Promise<number> {
     const server = await serve(fetchOf(app), []);
     onTestFinished(() => server.close());
@@ -126,14 +126,12 @@ describe.each(Object.entries(platforms))("%s", (_, fetchOf) => {
     let made = 0;
     const app = new Hono();
     app.use(limitRequests(options));
-    app.get("/", () => {
-      const pull = (controller: ReadableStreamDefaultController): void => {
-        if (made === PIECES) controller.close();
-        else controller.enqueue(PIECE);
-        made += 1;
-      };
-      return new Response(new ReadableStream({ pull }, { highWaterMark: 0 }));
-    });
+    const pull = (controller: ReadableStreamDefaultController): void => {
+      if (made === PIECES) controller.close();
+      else controller.enqueue(PIECE);
+      made += 1;
+    };
+    app.get("/", () => new Response(new ReadableStream({ pull }, { highWaterMark: 0 })));
     const port = await listen(app);
     const client = open({ port }).on("error", () => {});
     const [response] = await once(client, "response");
@@ -200,8 +198,10 @@ describe.each(Object.entries(platforms))("%s", (_, fetchOf) => {
     const app = new Hono();
     app.use(limitRequests(options));
     const refused: Options = { ...options, resource: "other", consume: { rpm: 11 } };
-    const byContext: HonoOptions["respond"] = (_, context) => context.text("mine", 418);
-    app.use("/context", limitRequests({ ...refused, respond: byContext }));
+    app.use(
+      "/context",
+      limitRequests({ ...refused, respond: (_refusal, context) => context.text("mine", 418) }),
+    );
     app.use(
       "/raw",
       limitRequests({ ...refused, respond: async () => new Response("mine", { status: 418 }) }),

@@ -42,9 +42,9 @@ app.post<Chat>("/chat/:id", { onRequest: limit }, async ({ body, params }) => {
 app.post<Chat>(
   "/chats/:id",
   { preParsing: [limit], preValidation: [limit], preHandler: [limit] },
-  async (request) => {
+  (request, reply) => {
     leaseOf(request)?.settle({ rpm: request.body.prompt.length });
-    return "ok";
+    reply.send("ok");
   },
 );
 app.addHook("onRequest", limit);
