@@ -115,13 +115,7 @@ declare module "declared/zae-limiter/http" {
 
 declare module "declared/zae-limiter/express" {
   // Express 4 and 5
-  import type {
-    ErrorRequestHandler,
-    NextFunction,
-    Request,
-    RequestHandler,
-    Response,
-  } from "express";
+  import type { ErrorRequestHandler, NextFunction, Request, Response } from "express";
   import type { RateLimitExceeded } from "zae-limiter";
   import type { HttpLimitOptions } from "declared/zae-limiter/http";
   export interface ExpressOptions {
@@ -132,9 +126,17 @@ declare module "declared/zae-limiter/express" {
       next: NextFunction,
     ) => void;
   }
+  export interface LimitingHandler {
+    // a RequestHandler that leaves the types of the handlers behind it alone
+    <P, ResBody, ReqBody, ReqQuery, Locals extends Record<string, unknown>>(
+      request: Request<P, ResBody, ReqBody, ReqQuery, Locals>,
+      response: Response<ResBody, Locals>,
+      next: NextFunction,
+    ): void;
+  }
   export function limitRequests(
     options: HttpLimitOptions<Request> & ExpressOptions,
-  ): RequestHandler;
+  ): LimitingHandler;
   export const answerRefusals: ErrorRequestHandler; // 429 and 503 for refusals thrown by handlers
 }
 

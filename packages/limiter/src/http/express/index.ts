@@ -1,1 +1,6 @@
-export { answerRefusals, limitRequests, type ExpressOptions } from "./middleware.ts";
+export {
+  answerRefusals,
+  limitRequests,
+  type ExpressOptions,
+  type LimitingHandler,
+} from "./middleware.ts";

@@ -1,4 +1,4 @@
-import type { ErrorRequestHandler, NextFunction, Request, RequestHandler, Response } from "express";
+import type { ErrorRequestHandler, NextFunction, Request, Response } from "express";
 import type { RateLimitExceeded } from "../../core/bucket/refusal.ts";
 import { letThrough, sendReply } from "../node-response.ts";
 import { checkHttpOptions, type HttpLimitOptions } from "../options.ts";
@@ -25,6 +25,19 @@ export interface ExpressOptions {
 }
 
 /**
+ * A handler for any request. Its type parameters are what lets the handlers behind it keep theirs:
+ * behind a plain `RequestHandler`, `request.params.id` of a route "/items/:id" is no longer known.
+ */
+export interface LimitingHandler {
+  /** Called by Express. */
+  <P, ResBody, ReqBody, ReqQuery, Locals extends Record<string, unknown>>(
+    request: Request<P, ResBody, ReqBody, ReqQuery, Locals>,
+    response: Response<ResBody, Locals>,
+    next: NextFunction,
+  ): void;
+}
+
+/**
  * Limits the requests of an Express application, a router or a route, in Express 4 and 5. The lease
  * ends when the response closes. Mistakes of the application go to `next`.
  * @example
@@ -37,12 +50,15 @@ export interface ExpressOptions {
  *   }),
  * );
  */
-export function limitRequests(options: HttpLimitOptions<Request> & ExpressOptions): RequestHandler {
+export function limitRequests(
+  options: HttpLimitOptions<Request> & ExpressOptions,
+): LimitingHandler {
   checkHttpOptions(options, "limitRequests", ["respond"]);
   const limit = new RequestLimit(options);
   const { respond } = options;
   return (request, response, next) => {
-    void limitRequest(limit, respond, request, response, next);
+    // What the options see of the request does not depend on its parameters.
+    void limitRequest(limit, respond, request as unknown as Request, response, next);
   };
 }
 

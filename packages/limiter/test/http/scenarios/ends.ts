@@ -5,7 +5,7 @@ import type { Lease } from "zae-limiter";
 import { giveBackFailures, type HttpOutcome } from "zae-limiter/http";
 import { open, send, until } from "../client.ts";
 import type { Call, ServerAdapter } from "../servers/server-adapter.ts";
-import { byKey, Gate, HeldBody, Setting } from "./setting.ts";
+import { byKey, Gate, HeldBody, nextTurns, Setting } from "./setting.ts";
 import { collectUnhandled, collectWarnings } from "./warnings.ts";
 
 type Ended = Pick<HttpOutcome<Call>, "status" | "completed">;
@@ -225,9 +225,4 @@ export function endScenarios(adapter: ServerAdapter): void {
       await expect.poll(() => setting.left()).toBe(3);
     });
   });
-}
-
-/** Long enough for what would go wrong to do so: some turns of the event loop. */
-async function nextTurns(): Promise<void> {
-  for (let turn = 0; turn < 10; turn += 1) await new Promise((resolve) => setImmediate(resolve));
 }

@@ -16,13 +16,18 @@ export class Setting {
   readonly limiter: RateLimiter;
   /** What goes wrong with the operations of the store, by name. */
   readonly faults = new Map<string, Fault>();
+  /** The operations of the store so far. */
+  readonly operations: string[] = [];
   readonly repository: MemoryRepository;
   readonly #adapter: ServerAdapter;
 
   private constructor(adapter: ServerAdapter, further: Partial<RateLimiterOptions>) {
     this.#adapter = adapter;
     this.repository = new MemoryRepository({ clock: this.clock });
-    const repository = faultyRepository(this.repository, (operation) => this.faults.get(operation));
+    const repository = faultyRepository(this.repository, (operation) => {
+      this.operations.push(operation);
+      return this.faults.get(operation);
+    });
     this.limiter = new RateLimiter({ repository, ...further });
   }
 
@@ -85,6 +90,11 @@ class WatchedClock extends ManualClock {
 /** A request of `key-1`. */
 export function byKey({ port }: { readonly port: number }, more: Omit<Sent, "port"> = {}): Sent {
   return { ...more, port, headers: { "x-key": "key-1", ...more.headers } };
+}
+
+/** Long enough for what would go wrong to do so: some turns of the event loop. */
+export async function nextTurns(): Promise<void> {
+  for (let turn = 0; turn < 10; turn += 1) await new Promise((resolve) => setImmediate(resolve));
 }
 
 /** What one side waits for and the other one opens. */
