@@ -101,6 +101,7 @@ interface Models extends Record<string, readonly [unknown, unknown]> {
   BackendCapabilities: [declared.BackendCapabilities, built.BackendCapabilities];
   RepositoryStatistics: [declared.RepositoryStatistics, built.RepositoryStatistics];
   AcquireRequest: [declared.AcquireRequest, built.AcquireRequest];
+  ChargeRequest: [declared.ChargeRequest, built.ChargeRequest];
   LeaseOfResource: [declared.LeaseOfResource, built.LeaseOfResource];
   Availability: [declared.Availability, built.Availability];
   RateLimitExceededJson: [declared.RateLimitExceededJson, built.RateLimitExceededJson];
@@ -184,6 +185,10 @@ expectTypeOf<Parameters<typeof declaredDynamo.DynamoRepository.open>>().toExtend
 expectTypeOf<keyof declaredHttp.HttpLimitOptions<Request>>().toEqualTypeOf<
   keyof builtHttp.HttpLimitOptions<Request>
 >();
+expectTypeOf<keyof declaredFastify.FastifyOptions>().toEqualTypeOf<
+  keyof builtFastify.FastifyOptions
+>();
+expectTypeOf<keyof declaredHono.HonoOptions>().toEqualTypeOf<keyof builtHono.HonoOptions>();
 expectTypeOf<declaredHttp.HeaderOptions>().toEqualTypeOf<builtHttp.HeaderOptions>();
 expectTypeOf<builtHttp.RefusalProblem>().toEqualTypeOf<declaredHttp.RefusalProblem>();
 expectTypeOf<builtDynamo.RepositoryBuilder>().toExtend<declaredDynamo.RepositoryBuilder>();
@@ -227,4 +232,6 @@ export type Surface = [
   None<Exclude<keyof typeof builtHttp, keyof typeof declaredHttp>>,
   None<Exclude<keyof typeof builtDiagnostics, keyof typeof declaredDiagnostics>>,
   None<Exclude<keyof typeof builtOtel, keyof typeof declaredOtel>>,
+  None<Exclude<keyof typeof builtFastify, keyof typeof declaredFastify>>,
+  None<Exclude<keyof typeof builtHono, keyof typeof declaredHono>>,
 ];

@@ -153,10 +153,10 @@ export class DynamoBuckets implements BucketStore {
     );
   }
 
-  async charge(request: ConsumeRequest): Promise<void> {
+  charge(request: ConsumeRequest): MaybePromise<void> {
     this.#admission.check();
-    const charges = await this.#preparation.of(request);
-    await this.#admission.count(this.#leaseEnds.charge(charges));
+    const charges = Promise.resolve(this.#preparation.of(request));
+    return this.#admission.count(charges.then((read) => this.#leaseEnds.charge(read)));
   }
 
   settle(receipt: Receipt, deltas: readonly ResourceAmounts[]): Promise<void> {

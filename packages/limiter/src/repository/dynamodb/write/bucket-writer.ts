@@ -59,7 +59,7 @@ import {
   type PlannedWrite,
 } from "./write-plan.ts";
 
-/** Failed conditions after which an acquire ends as contended; the end of a lease goes on. */
+/** Failed conditions after which a call ends as contended; the end of a lease goes on. */
 export const MAX_OVERTAKEN = 12;
 
 /** The most give-backs that wait for the next write of one shard; the rest stays charged. */
@@ -183,7 +183,7 @@ export class BucketWriter {
     // What ends a lease stays open, and goes with the next batch: finished work is never forgotten
     // because other processes were faster.
     for (const member of carried)
-      if (member.isOpen && (isTake(member) || member.work.intent.kind === "applyLimits"))
+      if (member.isOpen && !isEnd(member))
         member.reject(
           unavailable(key, `too much contention, ${MAX_OVERTAKEN} writes were overtaken by others`),
         );
@@ -251,7 +251,8 @@ export class BucketWriter {
     members: readonly BatchMember[],
     image: BucketImage | undefined,
   ): PlannedWrite | undefined {
-    if (image === undefined || !members.some((member) => isTake(member) && isPending(member)))
+    if (image === undefined) return undefined;
+    if (!members.some((each) => each.work.intent.kind === "take" && isPending(each)))
       return undefined;
     return fenceOf(image, {
       key,
@@ -338,8 +339,8 @@ export class BucketWriter {
   }
 }
 
-function isTake({ work }: BatchMember): boolean {
-  return work.intent.kind === "take";
+function isEnd({ work: { intent } }: BatchMember): boolean {
+  return intent.kind === "overrun" || intent.kind === "giveBack";
 }
 
 function intentOf({ work }: BatchMember): WriteIntent {
