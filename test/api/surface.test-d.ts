@@ -17,6 +17,7 @@ import type * as declaredManifest from "declared/zae-limiter/manifest";
 import type * as declaredMemory from "declared/zae-limiter/memory";
 import type * as declaredOpen from "declared/zae-limiter/open";
 import type * as declaredSqlite from "declared/zae-limiter/sqlite";
+import type * as declaredStores from "declared/zae-limiter/stores";
 import type * as declaredTesting from "declared/zae-limiter/testing";
 import type * as declaredUpgrade from "declared/zae-limiter/upgrade";
 import type * as declaredInfra from "declared/@zae-limiter/infra";
@@ -36,6 +37,7 @@ import type * as builtManifest from "zae-limiter/manifest";
 import type * as builtMemory from "zae-limiter/memory";
 import type * as builtOpen from "zae-limiter/open";
 import type * as builtSqlite from "zae-limiter/sqlite";
+import type * as builtStores from "zae-limiter/stores";
 import type * as builtTesting from "zae-limiter/testing";
 import type * as builtUpgrade from "zae-limiter/upgrade";
 
@@ -128,6 +130,13 @@ interface Models extends Record<string, readonly [unknown, unknown]> {
   RecordFailure: [declaredAggregator.RecordFailure, builtAggregator.RecordFailure];
   BatchReport: [declaredAggregator.BatchReport, builtAggregator.BatchReport];
   Fault: [declaredTesting.Fault, builtTesting.Fault];
+  StoreOptions: [declaredStores.StoreOptions, builtStores.StoreOptions];
+  HitInfo: [declaredStores.HitInfo, builtStores.HitInfo];
+  HitStoreInit: [declaredStores.HitStoreInit, builtStores.HitStoreInit];
+  HitStore: [declaredStores.HitStore, builtStores.HitStore];
+  FastifyHitStore: [declaredStores.FastifyHitStore, builtStores.FastifyHitStore];
+  ThrottlerHit: [declaredStores.ThrottlerHit, builtStores.ThrottlerHit];
+  ThrottlerHitStorage: [declaredStores.ThrottlerHitStorage, builtStores.ThrottlerHitStorage];
   TableCheck: [declaredUpgrade.TableCheck, builtUpgrade.TableCheck];
   UpgradeOptions: [declaredUpgrade.UpgradeOptions, builtUpgrade.UpgradeOptions];
   UpgradeReport: [declaredUpgrade.UpgradeReport, builtUpgrade.UpgradeReport];
@@ -205,6 +214,7 @@ export type Surface = [
   None<Broken<typeof declaredExpress, typeof builtExpress>>,
   None<Broken<typeof declaredFastify, typeof builtFastify>>,
   None<Broken<typeof declaredHono, typeof builtHono>>,
+  None<Broken<typeof declaredStores, typeof builtStores>>,
   None<Broken<typeof declaredUpgrade, typeof builtUpgrade>>,
   None<Broken<typeof declaredInfra, typeof builtInfra>>,
   None<Broken<typeof declaredManifest, typeof builtManifest>>,
@@ -214,4 +224,5 @@ export type Surface = [
   None<Exclude<keyof typeof builtManifest, keyof typeof declaredManifest>>,
   None<Exclude<keyof typeof builtInfra, keyof typeof declaredInfra>>,
   None<Exclude<keyof typeof builtHttp, keyof typeof declaredHttp>>,
+  None<Exclude<keyof typeof builtStores, keyof typeof declaredStores>>,
 ];

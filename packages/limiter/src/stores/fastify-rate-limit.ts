@@ -61,7 +61,7 @@ interface LimitedOptions {
   readonly continueExceeding?: unknown;
   readonly exponentialBackoff?: unknown;
   readonly groupId?: unknown;
-  readonly routeInfo?: { readonly method?: unknown; readonly url?: unknown };
+  readonly routeInfo?: { readonly method?: string | readonly string[]; readonly url?: string };
 }
 
 /** Counts what belongs to one scope: the plugin's own, a route or a group. */
@@ -99,7 +99,7 @@ class ScopedStore implements FastifyHitStore {
   }
 }
 
-/** A bucket takes nothing for what it refuses, so what the plugin does with refusals would not be. */
+/** Nothing is taken for what is refused, so what the plugin counts beyond its maximum is lost. */
 function checkExpressible({ ban, continueExceeding, exponentialBackoff }: LimitedOptions): void {
   if (typeof ban === "number" && ban > 0)
     throw new ValidationError(
@@ -122,7 +122,7 @@ const WITHOUT_ROUTE = "by-hand";
 function scopeOf({ groupId, routeInfo }: LimitedOptions): string {
   if (typeof groupId === "string" && groupId !== "") return `group:${groupId}`;
   if (routeInfo?.url === undefined) return WITHOUT_ROUTE;
-  return `${[routeInfo.method].flat().join(".")}${String(routeInfo.url)}`;
+  return `${[routeInfo.method].flat().join(".")}${routeInfo.url}`;
 }
 
 function answer(callback: HitCallback, hits: () => Promise<Omit<Hit, "lease">>): void {

@@ -62,7 +62,7 @@ export function nestThrottlerStorage(options: StoreOptions): ThrottlerHitStorage
   };
 }
 
-/** The guard passes the ttl if nobody set a duration. A shorter one refuses no longer than we do. */
+/** The guard passes the ttl if nobody set a duration. A bucket refuses longer than shorter ones. */
 function checkBlock(blockDuration: number, ttl: number): void {
   if (blockDuration > ttl)
     throw new ValidationError(

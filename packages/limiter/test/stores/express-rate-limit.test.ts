@@ -1,4 +1,4 @@
-import express, { type RequestHandler } from "express";
+import express, { type ErrorRequestHandler, type RequestHandler } from "express";
 import { rateLimit, type Options } from "express-rate-limit";
 import { RateLimiter } from "zae-limiter";
 import { MemoryRepository } from "zae-limiter/memory";
@@ -8,6 +8,7 @@ import { faultyRepository, ManualClock } from "zae-limiter/testing";
 import { describe, expect, it } from "vitest";
 import { listening, type Listening } from "../support/listening.ts";
 import { temporaryFile } from "../support/temporary-file.ts";
+import { remainingIn, requestsAtOnce, statusesAtOnce } from "../support/requests-at-once.ts";
 
 /** What the middleware logs is a mistake in a test that does not look at it. */
 const SILENT = { error: () => undefined, warn: () => undefined };
@@ -22,22 +23,18 @@ function limited(limiter: RateLimiter, options: Partial<Options> = {}): RequestH
   });
 }
 
+const showError: ErrorRequestHandler = (error: Error, _request, response, _next) => {
+  response.status(500).send(error.message);
+};
+
 async function served(...handlers: readonly RequestHandler[]): Promise<Listening> {
   const app = express();
   for (const handler of handlers) app.use(handler);
   app.get("/", (request, response) => {
     response.status(Number(request.query["status"] ?? 200)).send("handled");
   });
-  const failed: express.ErrorRequestHandler = (error: Error, _request, response, _next) => {
-    response.status(500).send(error.message);
-  };
-  app.use(failed);
+  app.use(showError);
   return listening(app);
-}
-
-async function statuses(url: string, count: number): Promise<readonly number[]> {
-  const responses = await Promise.all(Array.from({ length: count }, () => fetch(url)));
-  return responses.map(({ status }) => status).sort((left, right) => left - right);
 }
 
 describe("express-rate-limit", () => {
@@ -65,11 +62,8 @@ describe("express-rate-limit", () => {
   it("50 at once see 50 different counts, and the 51st is refused", async () => {
     const limiter = new RateLimiter({ repository: new MemoryRepository() });
     await using server = await served(limited(limiter, { limit: 50, windowMs: 86_400_000 }));
-    const responses = await Promise.all(Array.from({ length: 51 }, () => fetch(server.url)));
-    const remaining = responses
-      .filter(({ status }) => status === 200)
-      .map(({ headers }) => Number(headers.get("x-ratelimit-remaining")));
-    expect(remaining.sort((left, right) => left - right)).toEqual([...Array(50).keys()]);
+    const responses = await requestsAtOnce(server.url, 51);
+    expect(remainingIn(responses)).toEqual([...Array(50).keys()]);
     expect(responses.filter(({ status }) => status === 429)).toHaveLength(1);
   });
 
@@ -80,7 +74,7 @@ describe("express-rate-limit", () => {
     const day = { limit: 10, windowMs: 86_400_000 };
     await using left = await served(limited(new RateLimiter({ repository: one }), day));
     await using right = await served(limited(new RateLimiter({ repository: other }), day));
-    const all = await Promise.all([statuses(left.url, 10), statuses(right.url, 10)]);
+    const all = await Promise.all([statusesAtOnce(left.url, 10), statusesAtOnce(right.url, 10)]);
     expect(all.flat().filter((status) => status === 200)).toHaveLength(10);
     expect(all.flat().filter((status) => status === 429)).toHaveLength(10);
   });
@@ -92,10 +86,10 @@ describe("express-rate-limit", () => {
     const wide = limited(limiter, { limit: 5, windowMs: 86_400_000, logger });
     const narrow = limited(limiter, { limit: 2, windowMs: 3_600_000, logger });
     await using server = await served(wide, narrow);
-    expect(await statuses(server.url, 3)).toEqual([200, 200, 429]);
+    expect(await statusesAtOnce(server.url, 3)).toEqual([200, 200, 429]);
     // The wide one was asked first each time, and has 2 left.
     await using alone = await served(limited(limiter, { limit: 5, windowMs: 86_400_000 }));
-    expect(await statuses(alone.url, 3)).toEqual([200, 200, 429]);
+    expect(await statusesAtOnce(alone.url, 3)).toEqual([200, 200, 429]);
     expect(problems).toEqual([]);
   });
 
@@ -117,12 +111,12 @@ describe("express-rate-limit", () => {
     );
     for (let request = 0; request < 5; request += 1) {
       expect((await fetch(`${server.url}/?status=404`)).status).toBe(404);
-      await expect.poll(() => left(limiter, "web:2/86400s")).toBe(2);
+      await expect.poll(() => available(limiter, "web:2/86400s")).toBe(2);
     }
-    expect(await statuses(server.url, 2)).toEqual([200, 200]);
-    expect(await statuses(server.url, 20)).toEqual(Array(20).fill(429));
+    expect(await statusesAtOnce(server.url, 2)).toEqual([200, 200]);
+    expect(await statusesAtOnce(server.url, 20)).toEqual(Array(20).fill(429));
     // Their responses have ended, so all of their decrements were made.
-    expect(await statuses(server.url, 5)).toEqual(Array(5).fill(429));
+    expect(await statusesAtOnce(server.url, 5)).toEqual(Array(5).fill(429));
     await store.shutdown();
   });
 
@@ -132,7 +126,7 @@ describe("express-rate-limit", () => {
     await using server = await served(limited(limiter, { ...day, skipSuccessfulRequests: true }));
     for (let request = 0; request < 5; request += 1) {
       expect((await fetch(server.url)).status).toBe(200);
-      await expect.poll(() => left(limiter, "web:2/86400s")).toBe(2);
+      await expect.poll(() => available(limiter, "web:2/86400s")).toBe(2);
     }
     const failing = `${server.url}/?status=401`;
     for (const status of [401, 401, 429]) expect((await fetch(failing)).status).toBe(status);
@@ -146,7 +140,7 @@ describe("express-rate-limit", () => {
     await repository.setResourceDefaults("web", [
       { name: "requests", capacity: 2, refillAmount: 1, refillPeriodSeconds: 3600 },
     ]);
-    expect(await statuses(server.url, 4)).toEqual([200, 200, 429, 429]);
+    expect(await statusesAtOnce(server.url, 4)).toEqual([200, 200, 429, 429]);
     expect((await fetch(server.url)).headers.get("ratelimit")).toMatch(/; r=0; t=3600$/);
   });
 
@@ -193,7 +187,7 @@ describe("express-rate-limit", () => {
   });
 });
 
-async function left(limiter: RateLimiter, resource: string): Promise<number | undefined> {
+async function available(limiter: RateLimiter, resource: string): Promise<number | undefined> {
   const [, amount, seconds] = /(\d+)\/(\d+)s$/.exec(resource)!;
   const limits = [
     {

@@ -1,10 +1,11 @@
 import fastifyRateLimit, { type RateLimitPluginOptions } from "@fastify/rate-limit";
-import fastify, { type FastifyInstance } from "fastify";
+import fastify, { type FastifyInstance, type FastifyRequest } from "fastify";
 import { RateLimiter } from "zae-limiter";
 import { MemoryRepository } from "zae-limiter/memory";
 import { fastifyRateLimitStore } from "zae-limiter/stores";
 import { faultyRepository, ManualClock } from "zae-limiter/testing";
 import { describe, expect, it } from "vitest";
+import { remainingIn, requestsAtOnce, statusesAtOnce } from "../support/requests-at-once.ts";
 
 interface Served extends AsyncDisposable {
   readonly url: string;
@@ -26,11 +27,6 @@ async function served(
   routes(app);
   const url = await app.listen({ port: 0, host: "127.0.0.1" });
   return { url, [Symbol.asyncDispose]: () => app.close() };
-}
-
-async function statuses(url: string, count: number): Promise<readonly number[]> {
-  const responses = await Promise.all(Array.from({ length: count }, () => fetch(url)));
-  return responses.map(({ status }) => status).sort((left, right) => left - right);
 }
 
 function onMemory(): RateLimiter {
@@ -61,11 +57,8 @@ describe("@fastify/rate-limit", () => {
 
   it("50 at once see 50 different counts, and the 51st is refused", async () => {
     await using server = await served(onMemory(), { max: 50, timeWindow: "1 day" });
-    const responses = await Promise.all(Array.from({ length: 51 }, () => fetch(server.url)));
-    const remaining = responses
-      .filter(({ status }) => status === 200)
-      .map(({ headers }) => Number(headers.get("x-ratelimit-remaining")));
-    expect(remaining.sort((left, right) => left - right)).toEqual([...Array(50).keys()]);
+    const responses = await requestsAtOnce(server.url, 51);
+    expect(remainingIn(responses)).toEqual([...Array(50).keys()]);
     expect(responses.filter(({ status }) => status === 429)).toHaveLength(1);
   });
 
@@ -73,8 +66,8 @@ describe("@fastify/rate-limit", () => {
     const limiter = onMemory();
     await using one = await served(limiter, { max: 4, timeWindow: "1 day" });
     await using other = await served(limiter, { max: 4, timeWindow: "1 day" });
-    expect(await statuses(one.url, 2)).toEqual([200, 200]);
-    expect(await statuses(other.url, 3)).toEqual([200, 200, 429]);
+    expect(await statusesAtOnce(one.url, 2)).toEqual([200, 200]);
+    expect(await statusesAtOnce(other.url, 3)).toEqual([200, 200, 429]);
   });
 
   it("routes with options of their own count apart, and groups together", async () => {
@@ -86,13 +79,13 @@ describe("@fastify/rate-limit", () => {
       app.get("/send", { config: { rateLimit: group } }, () => "handled");
       app.get("/check", { config: { rateLimit: group } }, () => "handled");
     });
-    expect(await statuses(server.url, 4)).toEqual([200, 200, 200, 429]);
-    expect(await statuses(`${server.url}/own`, 4)).toEqual([200, 200, 200, 429]);
-    expect(await statuses(`${server.url}/less`, 2)).toEqual([200, 429]);
-    expect(await statuses(`${server.url}/users/1`, 1)).toEqual([200]);
-    expect(await statuses(`${server.url}/users/2`, 1)).toEqual([429]);
-    expect(await statuses(`${server.url}/send`, 1)).toEqual([200]);
-    expect(await statuses(`${server.url}/check`, 2)).toEqual([200, 429]);
+    expect(await statusesAtOnce(server.url, 4)).toEqual([200, 200, 200, 429]);
+    expect(await statusesAtOnce(`${server.url}/own`, 4)).toEqual([200, 200, 200, 429]);
+    expect(await statusesAtOnce(`${server.url}/less`, 2)).toEqual([200, 429]);
+    expect(await statusesAtOnce(`${server.url}/users/1`, 1)).toEqual([200]);
+    expect(await statusesAtOnce(`${server.url}/users/2`, 1)).toEqual([429]);
+    expect(await statusesAtOnce(`${server.url}/send`, 1)).toEqual([200]);
+    expect(await statusesAtOnce(`${server.url}/check`, 2)).toEqual([200, 429]);
   });
 
   it("limits that functions return never share a bucket", async () => {
@@ -100,22 +93,22 @@ describe("@fastify/rate-limit", () => {
       max: (request) => Number((request.query as { readonly max: string }).max),
       timeWindow: () => 86_400_000,
     });
-    expect(await statuses(`${server.url}/?max=4`, 3)).toEqual([200, 200, 200]);
-    expect(await statuses(`${server.url}/?max=1`, 2)).toEqual([200, 429]);
-    expect(await statuses(`${server.url}/?max=4`, 2)).toEqual([200, 429]);
-    expect(await statuses(`${server.url}/?max=0`, 1)).toEqual([429]);
-    expect(await statuses(`${server.url}/?max=1.5`, 1)).toEqual([500]);
+    expect(await statusesAtOnce(`${server.url}/?max=4`, 3)).toEqual([200, 200, 200]);
+    expect(await statusesAtOnce(`${server.url}/?max=1`, 2)).toEqual([200, 429]);
+    expect(await statusesAtOnce(`${server.url}/?max=4`, 2)).toEqual([200, 429]);
+    expect(await statusesAtOnce(`${server.url}/?max=0`, 1)).toEqual([429]);
+    expect(await statusesAtOnce(`${server.url}/?max=1.5`, 1)).toEqual([500]);
   });
 
   it("looks without taking", async () => {
     const seen: unknown[] = [];
     await using server = await served(onMemory(), { global: false }, (app) => {
       const check = app.createRateLimit({ max: 2, timeWindow: "1 day" });
-      app.get("/look", async (request) => {
-        seen.push(await check(request, { increment: false }));
-        seen.push(await check(request));
+      const look = async (request: FastifyRequest): Promise<string> => {
+        seen.push(await check(request, { increment: false }), await check(request));
         return "handled";
-      });
+      };
+      app.get("/look", (request) => look(request));
     });
     for (let request = 0; request < 3; request += 1) await fetch(`${server.url}/look`);
     const remaining = seen.map((each) => (each as { readonly remaining: number }).remaining);

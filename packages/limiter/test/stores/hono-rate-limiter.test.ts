@@ -7,6 +7,7 @@ import { expressRateLimitStore } from "zae-limiter/stores";
 import { ManualClock } from "zae-limiter/testing";
 import { describe, expect, it } from "vitest";
 import { listeningOn, type Listening } from "../support/listening.ts";
+import { remainingIn, requestsAtOnce } from "../support/requests-at-once.ts";
 
 interface Limited {
   readonly limit?: number;
@@ -56,11 +57,8 @@ describe("hono-rate-limiter", () => {
   it("50 at once see 50 different counts, and the 51st is refused", async () => {
     const limiter = new RateLimiter({ repository: new MemoryRepository() });
     await using server = await served(limiter, { limit: 50, windowMs: 86_400_000 });
-    const responses = await Promise.all(Array.from({ length: 51 }, () => fetch(server.url)));
-    const remaining = responses
-      .filter(({ status }) => status === 200)
-      .map(({ headers }) => Number(/remaining=(\d+)/.exec(headers.get("ratelimit")!)![1]));
-    expect(remaining.sort((left, right) => left - right)).toEqual([...Array(50).keys()]);
+    const responses = await requestsAtOnce(server.url, 51);
+    expect(remainingIn(responses, "ratelimit")).toEqual([...Array(50).keys()]);
     expect(responses.filter(({ status }) => status === 429)).toHaveLength(1);
   });
 

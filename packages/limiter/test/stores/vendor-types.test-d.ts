@@ -3,7 +3,6 @@ import type { FastifyPluginCallback } from "fastify";
 import type { FastifyRateLimitStoreCtor, RateLimitPluginOptions } from "@fastify/rate-limit";
 import type { ThrottlerModuleOptions, ThrottlerStorage } from "@nestjs/throttler";
 import { rateLimit, type Store } from "express-rate-limit";
-import type { Env, Input } from "hono";
 import { rateLimiter, webSocketLimiter, type Store as HonoStore } from "hono-rate-limiter";
 import { expectTypeOf } from "vitest";
 import type { RateLimiter } from "zae-limiter";
@@ -20,7 +19,7 @@ declare const plugin: FastifyPluginCallback<RateLimitPluginOptions>;
 const options = { limiter, resource: "web" };
 
 expectTypeOf<HitStore>().toExtend<Store>();
-expectTypeOf<HitStore>().toExtend<HonoStore<Env, string, Input>>();
+expectTypeOf<HitStore>().toExtend<HonoStore>();
 expectTypeOf<ReturnType<typeof fastifyRateLimitStore>>().toExtend<FastifyRateLimitStoreCtor>();
 expectTypeOf<ReturnType<typeof nestThrottlerStorage>>().toExtend<ThrottlerStorage>();
 
