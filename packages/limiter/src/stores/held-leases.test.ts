@@ -8,10 +8,10 @@ const LIMITS = [
   { name: "requests", capacity: 5000, refillAmount: 1, refillPeriodSeconds: 86_400 },
 ] as const;
 
-function held() {
+function held(maxHeld?: number) {
   const clock = new ManualClock();
   const limiter = new RateLimiter({ repository: new MemoryRepository({ clock }) });
-  const leases = new HeldLeases(clock);
+  const leases = new HeldLeases(clock, maxHeld);
   const take = async (key: string, count = 1): Promise<void> => {
     for (let taken = 0; taken < count; taken += 1)
       leases.hold(
@@ -83,6 +83,28 @@ describe("leases that may be given back", () => {
     const { leases, take, used } = held();
     await take("a", 1001);
     for (let times = 0; times < 1001; times += 1) await leases.giveBack("a");
+    expect(await used("a")).toBe(1);
+  });
+
+  it("holds so many in all, and lets go of the quietest key first", async () => {
+    const { leases, take, used } = held(5);
+    await take("quiet", 2);
+    await take("busy", 2);
+    await take("quiet");
+    await take("new");
+    await leases.giveBack("quiet");
+    await leases.giveBack("busy");
+    expect([await used("quiet"), await used("busy"), await used("new")]).toEqual([2, 2, 1]);
+    for (let key = 0; key < 5; key += 1) leases.refused(`key-${key}`, 1000);
+    await leases.giveBack("new");
+    expect(await used("new")).toBe(1);
+  });
+
+  it("nothing is given back after everything was let go", async () => {
+    const { leases, take, used } = held();
+    await take("a");
+    leases.clear();
+    await leases.giveBack("a");
     expect(await used("a")).toBe(1);
   });
 

@@ -19,8 +19,8 @@ const HELD_MS = 10 * 60_000;
 /** A key with more requests under way than this is no single client. */
 const MAX_HELD_OF_KEY = 1000;
 
-/** About 50 MB. The keys that were quiet for longest are let go first. */
-const MAX_HELD = 100_000;
+/** A lease takes 1.2 kB, so about 60 MB. The keys that were quiet for longest are let go first. */
+const MAX_HELD = 50_000;
 
 /** What is held of one key. */
 interface HeldKey {
@@ -32,12 +32,14 @@ interface HeldKey {
 /** The leases of one store that may still be given back. It needs no timer. */
 export class HeldLeases {
   readonly #clock: Clock;
+  readonly #maxHeld: number;
   /** In the order of their last request. */
   readonly #keys = new Map<string, HeldKey>();
   #held = 0;
 
-  constructor(clock: Clock) {
+  constructor(clock: Clock, maxHeld = MAX_HELD) {
     this.#clock = clock;
+    this.#maxHeld = maxHeld;
   }
 
   hold(key: string, lease: Lease): void {
@@ -95,7 +97,7 @@ export class HeldLeases {
     for (const [key, held] of this.#keys) {
       this.#expire(held);
       const isEmpty = held.leases.length === 0 && held.refusals === 0;
-      if (!isEmpty && this.#held <= MAX_HELD && this.#keys.size <= MAX_HELD) return;
+      if (!isEmpty && this.#held <= this.#maxHeld && this.#keys.size <= this.#maxHeld) return;
       this.#forget(key, held);
     }
   }

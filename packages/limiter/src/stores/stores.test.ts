@@ -73,6 +73,21 @@ describe("what a middleware is told", () => {
     expect((await one.increment("a")).totalHits).toBe(1);
   });
 
+  it("a request is given back if what is left cannot be told: the middleware fails it", async () => {
+    const memory = new MemoryRepository({ clock });
+    const repository = new Proxy(memory, {
+      get(target, property) {
+        if (property === "remembered") return () => Promise.reject(new Error("It is lost."));
+        const member: unknown = Reflect.get(target, property, target);
+        return typeof member === "function" ? member.bind(target) : member;
+      },
+    });
+    await expect(store(3, new RateLimiter({ repository })).increment("a")).rejects.toThrow(
+      "It is lost.",
+    );
+    expect(await store(3, new RateLimiter({ repository: memory })).get("a")).toBeUndefined();
+  });
+
   it("stored limits that refuse are more than any limit that a function returns", async () => {
     const repository = new MemoryRepository({ clock });
     await repository.setResourceDefaults("web", [

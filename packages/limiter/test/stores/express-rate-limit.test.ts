@@ -71,12 +71,15 @@ describe("express-rate-limit", () => {
     const file = temporaryFile();
     await using one = await SqliteRepository.open(file);
     await using other = await SqliteRepository.open(file);
-    const day = { limit: 10, windowMs: 86_400_000 };
+    const day = { limit: 50, windowMs: 86_400_000 };
     await using left = await served(limited(new RateLimiter({ repository: one }), day));
     await using right = await served(limited(new RateLimiter({ repository: other }), day));
-    const all = await Promise.all([statusesAtOnce(left.url, 10), statusesAtOnce(right.url, 10)]);
-    expect(all.flat().filter((status) => status === 200)).toHaveLength(10);
-    expect(all.flat().filter((status) => status === 429)).toHaveLength(10);
+    const all = await Promise.all([requestsAtOnce(left.url, 40), requestsAtOnce(right.url, 40)]);
+    const remaining = remainingIn(all.flat());
+    expect(remaining).toHaveLength(50);
+    expect(all.flat().filter(({ status }) => status === 429)).toHaveLength(30);
+    // Calls that share a transaction see what it left: less than their own turn, and never more.
+    expect(remaining.filter((count, turn) => count > turn)).toEqual([]);
   });
 
   it("middlewares with other limits on one resource keep apart, and none counts twice", async () => {
