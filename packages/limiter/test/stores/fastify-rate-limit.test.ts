@@ -137,6 +137,11 @@ describe("@fastify/rate-limit", () => {
     ).rejects.toThrow(sentence);
   });
 
+  it("bans with the first refusal if it is told to", async () => {
+    await using server = await served(onMemory(), { max: 1, timeWindow: "1 day", ban: 0 });
+    expect(await statusesAtOnce(server.url, 2)).toEqual([200, 403]);
+  });
+
   it("an unavailable store is an error, or is skipped, as the plugin says", async () => {
     const repository = faultyRepository(new MemoryRepository(), (operation) =>
       operation === "consume" ? "error-before" : undefined,
