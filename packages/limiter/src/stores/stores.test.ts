@@ -1,3 +1,4 @@
+import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { ValidationError } from "../core/errors.ts";
 import { RateLimiter } from "../limiter/rate-limiter.ts";
@@ -96,6 +97,36 @@ describe("what a middleware is told", () => {
     const one = store(() => 1000, new RateLimiter({ repository }));
     expect((await one.increment("a")).totalHits).toBe(1);
     expect((await one.increment("a")).totalHits).toBe(2 ** 31);
+  });
+});
+
+describe("skipFailedRequests", () => {
+  it("whatever fails, and whenever: what runs or succeeded is counted, and nothing else at the end", async () => {
+    const step = fc.record({ begins: fc.boolean(), which: fc.nat(), fails: fc.boolean() });
+    await fc.assert(
+      fc.asyncProperty(fc.array(step, { maxLength: 40 }), async (steps) => {
+        const one = expressRateLimitStore({ limiter: limiterOnMemory(), resource: "web" });
+        one.init({ windowMs: 86_400_000, limit: 3, skipFailedRequests: true });
+        const used = async (): Promise<number> => (await one.get("a"))?.totalHits ?? 0;
+        const running: { readonly isGranted: boolean }[] = [];
+        let succeeded = 0;
+        const end = async (which: number, fails: boolean): Promise<void> => {
+          const [request] = running.splice(which % running.length, 1);
+          // A refused request fails too: its status is 429.
+          if (fails || !request!.isGranted) await one.decrement("a");
+          else succeeded += 1;
+        };
+        for (const { begins, which, fails } of steps) {
+          if (begins) running.push({ isGranted: (await one.increment("a")).totalHits <= 3 });
+          else if (running.length > 0) await end(which, fails);
+          const granted = running.filter(({ isGranted }) => isGranted).length;
+          expect(await used()).toBeGreaterThanOrEqual(granted + succeeded);
+          expect(granted + succeeded).toBeLessThanOrEqual(3);
+        }
+        while (running.length > 0) await end(0, true);
+        expect(await used()).toBe(succeeded);
+      }),
+    );
   });
 });
 
