@@ -4,7 +4,7 @@ declare module "declared/zae-limiter/stores" {
   import type { RateLimiter } from "zae-limiter";
   export interface StoreOptions {
     readonly limiter: RateLimiter;
-    readonly resource: string; // buckets are those of `web:100/60s`
+    readonly resource: string; // buckets are kept under it; one limit for each resource
     readonly limitName?: string; // "requests"
   }
 

@@ -3,6 +3,7 @@ import { systemClock } from "../repository/system-clock.ts";
 import { HeldLeases } from "./held-leases.ts";
 import { HitCounter } from "./hit-counter.ts";
 import { checkedOptions, type StoreOptions } from "./options.ts";
+import { announce } from "./one-limit.ts";
 import { quotaOf, type Quota } from "./quota.ts";
 
 /** What the middleware is told about a client. */
@@ -28,8 +29,8 @@ export interface HitStoreInit {
 /** A store of express-rate-limit 7 and 8, and of hono-rate-limiter 0.5. The middleware calls it. */
 export interface HitStore {
   /**
-   * Learns the limit of the middleware, and throws if it cannot be kept. A store belongs to one
-   * middleware, or to several with the same limit.
+   * Learns the limit of the middleware, and throws if it cannot be kept, or if another middleware
+   * of the limiter has a different one for the resource.
    * @example store.init({ windowMs: 60_000, limit: 100 });
    */
   init(options: HitStoreInit): void;
@@ -58,7 +59,7 @@ export interface HitStore {
    * @example await store.shutdown();
    */
   shutdown(): Promise<void>;
-  /** False: stores of one resource with the same limit share their buckets. */
+  /** False: stores of one resource share their buckets. */
   readonly localKeys: boolean;
   /** Tells buckets of one key apart, so that the middleware sees what is counted twice. */
   readonly prefix: string;
@@ -68,7 +69,7 @@ export interface HitStore {
  * This library as the store of express-rate-limit 7 and 8, and of hono-rate-limiter 0.5. The limit
  * of the middleware is a bucket of that capacity, which refills within the window; limits that are
  * stored for the resource are not consulted. If `limit` is a function, the stored limits of the
- * resource decide.
+ * resource decide. The bucket is carried over when a deployment changes the limit.
  * @example
  * const store = expressRateLimitStore({ limiter, resource: "web" });
  * app.use(rateLimit({ windowMs: 60_000, limit: 100, store }));
@@ -94,18 +95,14 @@ class ExpressRateLimitStore implements HitStore {
   }
 
   get prefix(): string {
-    return `${this.#quota?.resource ?? this.#counter.options.resource}:`;
+    const { resource, limitName } = this.#counter.options;
+    return `${resource}:${limitName}:`;
   }
 
   init(options: HitStoreInit): void {
     try {
       const quota = this.#quotaOf(options);
-      if (this.#quota !== undefined && this.#quota.resource !== quota.resource)
-        throw new ValidationError(
-          "store",
-          "store",
-          `already counts as ${this.#quota.resource}, and this middleware needs ${quota.resource}; make a store for each middleware`,
-        );
+      announce(this.#counter.options, quota, "resource");
       this.#quota = quota;
     } catch (error) {
       this.#fault = error;

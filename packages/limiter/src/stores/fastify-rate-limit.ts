@@ -1,6 +1,7 @@
 import { ValidationError } from "../core/errors.ts";
 import { HitCounter, type Hit } from "./hit-counter.ts";
 import { checkedOptions, type StoreOptions } from "./options.ts";
+import { announce, limitText } from "./one-limit.ts";
 import { quotaOf, type Quota } from "./quota.ts";
 
 /** What the plugin is told: hits that count against the maximum, and the milliseconds to wait. */
@@ -37,7 +38,8 @@ export interface FastifyHitStore {
 /**
  * This library as the store of @fastify/rate-limit 10 and 11: a class that the plugin makes
  * instances of. The maximum is a bucket of that capacity, which refills within the time window;
- * limits that are stored for the resource are not consulted.
+ * limits that are stored for the resource are not consulted. Numbers are checked when the plugin or
+ * a route is registered; what functions return applies to the bucket with each request.
  * @example
  * const store = fastifyRateLimitStore({ limiter, resource: "web" });
  * await app.register(fastifyRateLimit, { max: 100, timeWindow: "1 minute", store });
@@ -48,7 +50,7 @@ export function fastifyRateLimitStore(
   const counter = new HitCounter(checkedOptions(options, "fastifyRateLimitStore"));
   return class extends ScopedStore {
     constructor(pluginOptions: object) {
-      super(counter, "", pluginOptions);
+      super(counter, undefined, pluginOptions);
     }
   };
 }
@@ -67,15 +69,16 @@ interface LimitedOptions {
 /** Counts what belongs to one scope: the plugin's own, a route or a group. */
 class ScopedStore implements FastifyHitStore {
   readonly #counter: HitCounter;
-  readonly #scope: string;
+  readonly #scope: string | undefined;
 
-  constructor(counter: HitCounter, scope: string, options: LimitedOptions) {
+  constructor(counter: HitCounter, scope: string | undefined, options: LimitedOptions) {
     this.#counter = counter;
     this.#scope = scope;
     checkExpressible(options);
     // What functions return is seen with each request.
     const { max, timeWindow } = options;
-    if (typeof max === "number" && typeof timeWindow === "number") this.#quota(timeWindow, max);
+    if (typeof max === "number" && typeof timeWindow === "number")
+      announce(counter.options, this.#quota(timeWindow, max), "resource or groupId");
   }
 
   incr(key: string, callback: HitCallback, timeWindow: number, max: number): void {
@@ -91,9 +94,12 @@ class ScopedStore implements FastifyHitStore {
   }
 
   #quota(timeWindow: number, max: number): Quota {
+    // Nothing else tells what was made by hand apart.
+    const isNamedByLimit = this.#scope === WITHOUT_ROUTE;
+    const scope = isNamedByLimit ? `${this.#scope}:${limitText(max, timeWindow)}` : this.#scope;
     return quotaOf(
       this.#counter.options,
-      { limit: max, windowMs: timeWindow, scope: this.#scope },
+      { limit: max, windowMs: timeWindow, scope },
       { limit: "max", window: "timeWindow" },
     );
   }

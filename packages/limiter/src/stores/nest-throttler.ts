@@ -18,7 +18,8 @@ export interface ThrottlerHit {
 /** A storage of @nestjs/throttler 6. The guard calls it. */
 export interface ThrottlerHitStorage {
   /**
-   * Takes one request. Times are in milliseconds. Each throttler counts apart.
+   * Takes one request. Times are in milliseconds. Each throttler counts apart: `default` as the
+   * resource, another as the resource and its name, such as `api:short`.
    * @example const { isBlocked } = await storage.increment("key", 60_000, 100, 60_000, "default");
    */
   increment(
@@ -33,7 +34,7 @@ export interface ThrottlerHitStorage {
 /**
  * This library as the storage of @nestjs/throttler 6. The limit of each throttler is a bucket of
  * that capacity, which refills within its ttl; limits that are stored for the resource are not
- * consulted.
+ * consulted. The guard tells limits with each request only, so each applies to the key's bucket.
  * @example
  * const storage = nestThrottlerStorage({ limiter, resource: "api" });
  * ThrottlerModule.forRoot({ throttlers: [{ ttl: 60_000, limit: 100 }], storage });
@@ -43,7 +44,7 @@ export function nestThrottlerStorage(options: StoreOptions): ThrottlerHitStorage
   return {
     async increment(key, ttl, limit, blockDuration, throttlerName) {
       checkBlock(blockDuration, ttl);
-      const scope = throttlerName === "default" ? "" : throttlerName;
+      const scope = throttlerName === "default" ? undefined : throttlerName;
       const quota = quotaOf(
         counter.options,
         { limit, windowMs: ttl, scope },

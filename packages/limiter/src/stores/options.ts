@@ -8,8 +8,8 @@ export interface StoreOptions {
   /** The limiter that decides. The caller closes it. */
   readonly limiter: RateLimiter;
   /**
-   * What is used, such as the name of the service. Buckets are kept under this name and the limit
-   * of the middleware, as in `web:100/60s`: other limits never share a bucket.
+   * What is used, such as the name of the service: buckets are kept under it. Middlewares of one
+   * limiter with different limits need a resource each.
    */
   readonly resource: string;
   /** The limit that requests are taken from. @default "requests" */

@@ -20,23 +20,25 @@ export interface Quota {
 }
 
 /**
- * A limit for each window as a bucket of that capacity, which refills at that rate. Its resource
- * is named after all that tells it from others: two limits on one bucket would replace each other
- * with every request. `scope` is what a middleware counts apart, such as a route.
+ * A limit for each window as a bucket of that capacity, which refills at that rate. `scope` is what
+ * a middleware counts apart from the rest of the resource, such as a route. The limit is no part of
+ * the name: the bucket is carried over when it changes.
  */
 export function quotaOf(
   base: { readonly resource: string; readonly limitName: string },
-  told: { readonly limit: unknown; readonly windowMs: unknown; readonly scope?: string },
+  told: {
+    readonly limit: unknown;
+    readonly windowMs: unknown;
+    readonly scope?: string | undefined;
+  },
   words: QuotaWords,
 ): Quota {
   const windowMs = wholeSeconds(told.windowMs, words.window);
   const limit = told.limit === 0 ? 0 : positive(told.limit, words.limit);
-  const seconds = windowMs / 1000;
-  const parts = [base.resource, told.scope ?? "", `${limit}/${seconds}s`];
   return {
     limit,
     windowMs,
-    resource: nameOf(base.resource, parts.filter(Boolean).join(":")),
+    resource: told.scope === undefined ? base.resource : nameOf(base.resource, told.scope),
     limits:
       limit === 0
         ? []
@@ -45,7 +47,7 @@ export function quotaOf(
               name: base.limitName,
               capacity: limit,
               refillAmount: limit,
-              refillPeriodSeconds: seconds,
+              refillPeriodSeconds: windowMs / 1000,
             }),
           ],
   };
@@ -67,8 +69,9 @@ const RESOURCE_NAME = /^[A-Za-z][\w.\-/:]{0,63}$/;
 /** With the dash and the 32 digits of a hash, this is as long as a resource's name may be. */
 const HASHED_BASE_LENGTH = 31;
 
-/** The text itself if it may be a resource's name; the paths of routes may be anything. */
-function nameOf(base: string, text: string): string {
+/** Names what is counted apart. The paths of routes may be anything, and are hashed if need be. */
+function nameOf(base: string, scope: string): string {
+  const text = `${base}:${scope}`;
   if (RESOURCE_NAME.test(text)) return text;
   return hashedId(base.slice(0, HASHED_BASE_LENGTH).replaceAll(/[^\w.-]/g, "-"), text);
 }
