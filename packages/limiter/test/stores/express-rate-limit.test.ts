@@ -82,18 +82,41 @@ describe("express-rate-limit", () => {
     expect(remaining.filter((count, turn) => count > turn)).toEqual([]);
   });
 
-  it("middlewares with other limits on one resource keep apart, and none counts twice", async () => {
+  it("a deployment with another limit carries the bucket over", async () => {
+    const file = temporaryFile();
+    await using one = await SqliteRepository.open(file);
+    await using other = await SqliteRepository.open(file);
+    const windowMs = 86_400_000;
+    await using old = await served(
+      limited(new RateLimiter({ repository: one }), { limit: 10, windowMs }),
+    );
+    await requestsAtOnce(old.url, 7);
+    await using deployed = await served(
+      limited(new RateLimiter({ repository: other }), { limit: 12, windowMs }),
+    );
+    // 3 are left, in both.
+    expect((await fetch(deployed.url)).headers.get("x-ratelimit-remaining")).toBe("2");
+    expect((await fetch(old.url)).headers.get("x-ratelimit-remaining")).toBe("1");
+    expect(await statusesAtOnce(deployed.url, 2)).toEqual([200, 429]);
+    expect((await fetch(old.url)).status).toBe(429);
+  });
+
+  it("different limits need different resources: they are counted apart, and none twice", async () => {
     const limiter = new RateLimiter({ repository: new MemoryRepository() });
     const problems: unknown[] = [];
     const logger = { error: (problem: unknown) => problems.push(problem), warn: () => undefined };
     const wide = limited(limiter, { limit: 5, windowMs: 86_400_000, logger });
-    const narrow = limited(limiter, { limit: 2, windowMs: 3_600_000, logger });
+    const store = expressRateLimitStore({ limiter, resource: "login" });
+    const narrow = limited(limiter, { limit: 2, windowMs: 3_600_000, store, logger });
     await using server = await served(wide, narrow);
     expect(await statusesAtOnce(server.url, 3)).toEqual([200, 200, 429]);
     // The wide one was asked first each time, and has 2 left.
     await using alone = await served(limited(limiter, { limit: 5, windowMs: 86_400_000 }));
     expect(await statusesAtOnce(alone.url, 3)).toEqual([200, 200, 429]);
     expect(problems).toEqual([]);
+    await using mistaken = await served(limited(limiter, { limit: 2, logger }));
+    expect(await (await fetch(mistaken.url)).text()).toMatch(/give each its own resource/);
+    expect(String(problems[0])).toMatch(/give each its own resource/);
   });
 
   it("the same limit on one resource is one bucket, and its double count is told", async () => {
@@ -114,7 +137,7 @@ describe("express-rate-limit", () => {
     );
     for (let request = 0; request < 5; request += 1) {
       expect((await fetch(`${server.url}/?status=404`)).status).toBe(404);
-      await expect.poll(() => available(limiter, "web:2/86400s")).toBe(2);
+      await expect.poll(() => available(limiter, day)).toBe(2);
     }
     expect(await statusesAtOnce(server.url, 2)).toEqual([200, 200]);
     expect(await statusesAtOnce(server.url, 20)).toEqual(Array(20).fill(429));
@@ -129,7 +152,7 @@ describe("express-rate-limit", () => {
     await using server = await served(limited(limiter, { ...day, skipSuccessfulRequests: true }));
     for (let request = 0; request < 5; request += 1) {
       expect((await fetch(server.url)).status).toBe(200);
-      await expect.poll(() => available(limiter, "web:2/86400s")).toBe(2);
+      await expect.poll(() => available(limiter, day)).toBe(2);
     }
     const failing = `${server.url}/?status=401`;
     for (const status of [401, 401, 429]) expect((await fetch(failing)).status).toBe(status);
@@ -190,15 +213,13 @@ describe("express-rate-limit", () => {
   });
 });
 
-async function available(limiter: RateLimiter, resource: string): Promise<number | undefined> {
-  const [, amount, seconds] = /(\d+)\/(\d+)s$/.exec(resource)!;
+async function available(
+  limiter: RateLimiter,
+  { limit, windowMs }: { readonly limit: number; readonly windowMs: number },
+): Promise<number | undefined> {
+  const refillPeriodSeconds = windowMs / 1000;
   const limits = [
-    {
-      name: "requests",
-      capacity: Number(amount),
-      refillAmount: Number(amount),
-      refillPeriodSeconds: Number(seconds),
-    },
-  ];
-  return (await limiter.available("127.0.0.1", resource, { limits }))["requests"];
+    { name: "requests", capacity: limit, refillAmount: limit, refillPeriodSeconds },
+  ] as const;
+  return (await limiter.available("127.0.0.1", "web", { limits }))["requests"];
 }
