@@ -1,2 +1,2 @@
 // Everybody who warns can import it from there: `stores/` and `identity/` may not import `http/`.
-export { forgetWarnings, warnOnce, type MisuseCode } from "./identity/misuse.ts";
+export { forgetWarnings, warnOnce } from "./identity/misuse.ts";
