@@ -9,7 +9,7 @@ import type { ServerResponse } from "node:http";
 import type { RateLimitExceeded } from "../core/bucket/refusal.ts";
 import type { HeaderFields } from "./headers/options.ts";
 import type { HeldLease } from "./held-lease.ts";
-import type { Reply } from "./reply.ts";
+import { LIST_FIELDS, type Reply } from "./reply.ts";
 import { GONE, type Admission, type RequestLimit } from "./request-limit.ts";
 
 /**
@@ -37,12 +37,14 @@ export async function letThrough<Q>(
 
 /**
  * Takes for a request. If it is granted, the response has its headers, and will settle the lease
- * when it closes; if its client has gone away meanwhile, everything went back.
+ * when it closes; if its client has gone away meanwhile, everything went back. `errorOf` is asked
+ * then what the handler threw.
  */
 export async function admitTo<Q>(
   response: ServerResponse,
   limit: RequestLimit<Q>,
   request: Q,
+  errorOf?: (request: Q) => unknown,
 ): Promise<Admission<Q>> {
   let waiting: ClosedSignal | undefined;
   let admission: Admission<Q>;
@@ -58,7 +60,7 @@ export async function admitTo<Q>(
   }
   if (admission.verdict === "granted") {
     addHeaders(response, admission.headers);
-    endWhenClosed(response, admission.held);
+    endWhenClosed(response, admission.held, errorOf && (() => errorOf(request)));
   }
   return admission;
 }
@@ -74,7 +76,7 @@ export function sendReply(response: ServerResponse, { status, headers, body }: R
 }
 
 /** Sets what a reply consists of, except its body and the type of that. */
-function prepareReply(response: ServerResponse, { status, headers }: Reply): void {
+export function prepareReply(response: ServerResponse, { status, headers }: Reply): void {
   response.statusCode = status;
   const { "Content-Type": _, ...others } = headers;
   addHeaders(response, others);
@@ -84,12 +86,9 @@ function prepareReply(response: ServerResponse, { status, headers }: Reply): voi
  * Whether the response was answered or its client has gone away: no handler should begin. Of
  * node:http2, only `writableFinished` says that the client has gone.
  */
-function isOver(response: ServerResponse): boolean {
+export function isOver(response: ServerResponse): boolean {
   return response.destroyed || response.writableEnded || response.writableFinished;
 }
-
-/** The fields that are lists (RFC 9651): what a request meets on its way adds up. */
-const LISTS: ReadonlySet<string> = new Set(["RateLimit-Policy", "RateLimit"]);
 
 /**
  * Sets header fields, unless they were sent. Of fields with a single value the last one stays: the
@@ -98,19 +97,24 @@ const LISTS: ReadonlySet<string> = new Set(["RateLimit-Policy", "RateLimit"]);
 function addHeaders(response: ServerResponse, fields: HeaderFields): void {
   if (response.headersSent) return;
   for (const name in fields) {
-    const there = LISTS.has(name) ? response.getHeader(name) : undefined;
+    const there = LIST_FIELDS.has(name) ? response.getHeader(name) : undefined;
     const value = fields[name]!;
     response.setHeader(name, there === undefined ? value : `${String(there)}, ${value}`);
   }
 }
 
-function endWhenClosed<Q>(response: ServerResponse, held: HeldLease<Q>): void {
+/** Settles the lease when the response closes. */
+export function endWhenClosed<Q>(
+  response: ServerResponse,
+  held: HeldLease<Q>,
+  errorOf?: () => unknown,
+): void {
   response.once("close", () =>
     held.end({
       status: response.statusCode,
       // A response of node:http2 counts as finished when its client has gone away.
       completed: response.writableFinished && response.writableEnded,
-      error: undefined,
+      error: errorOf?.(),
     }),
   );
 }
