@@ -97,6 +97,7 @@ interface Models extends Record<string, readonly [unknown, unknown]> {
   BackendCapabilities: [declared.BackendCapabilities, built.BackendCapabilities];
   RepositoryStatistics: [declared.RepositoryStatistics, built.RepositoryStatistics];
   AcquireRequest: [declared.AcquireRequest, built.AcquireRequest];
+  ChargeRequest: [declared.ChargeRequest, built.ChargeRequest];
   LeaseOfResource: [declared.LeaseOfResource, built.LeaseOfResource];
   Availability: [declared.Availability, built.Availability];
   RateLimitExceededJson: [declared.RateLimitExceededJson, built.RateLimitExceededJson];

@@ -9,7 +9,13 @@ import type { Repository } from "../repository/repository.ts";
 import type { Clock } from "../repository/system-clock.ts";
 import { availabilityOf, type Availability } from "./availability.ts";
 import { emitWarning } from "../repository/warning.ts";
-import { checkedRequest, type AcquireRequest } from "./call.ts";
+import {
+  checkedCharge,
+  checkedRequest,
+  checkRepository,
+  type AcquireRequest,
+  type ChargeRequest,
+} from "./call.ts";
 import { Lease, type LeaseHost } from "./lease.ts";
 import { LeaseWarnings, type LeaseWatch } from "./lease-warnings.ts";
 import { WaitingRoom, type TakeResult } from "./waiting.ts";
@@ -148,6 +154,23 @@ export class RateLimiter implements AsyncDisposable {
     const result = taking instanceof Promise ? await taking : taking;
     if (!result.granted) return { granted: false, refusal: new RateLimitExceeded(result) };
     return { granted: true, lease: this.#leaseOf(wanted, result, watch) };
+  }
+
+  /**
+   * Records consumption that has already happened. It is never refused and may cause debt; it
+   * cascades, and counts as usage but not as a request. Rejects with `RateLimiterUnavailable` if it
+   * could not be recorded, whatever `onUnavailable` says.
+   * @example
+   * await limiter.charge({ entityId: "key-1", resource: "gpt-4", amounts: { tpm: 1_250 } });
+   */
+  async charge(request: ChargeRequest): Promise<void> {
+    const wanted = checkedCharge(request);
+    if (this.#closed) throw closedError();
+    try {
+      await this.#repository.charge(wanted);
+    } catch (error) {
+      throw error instanceof RateLimiterUnavailable ? located(error, request) : error;
+    }
   }
 
   /**
@@ -333,26 +356,10 @@ export class RateLimiter implements AsyncDisposable {
   }
 }
 
-/** Throws if this is no repository, and says which mistake it looks like. */
-function checkRepository(options: RateLimiterOptions): void {
-  const repository: unknown = options?.repository;
-  if (hasMethod(repository, "consume")) return;
-  let reason = "must be a repository, such as new MemoryRepository()";
-  if (hasMethod(repository, "then"))
-    reason = "is a Promise: await it, as in repository: await SqliteRepository.open(path)";
-  else if (hasMethod(options, "consume") || hasMethod(options, "then"))
-    reason = "must be passed in an object: new RateLimiter({ repository })";
-  throw new ValidationError("repository", repository, reason);
-}
-
-function hasMethod(value: unknown, name: string): boolean {
-  return typeof (value as Readonly<Record<string, unknown>> | undefined)?.[name] === "function";
-}
-
 /** Adds the call to an error of the store, unless the backend has done so. */
 function located(
   error: RateLimiterUnavailable,
-  { entityId, resource }: AcquireRequest,
+  { entityId, resource }: Pick<AcquireRequest, "entityId" | "resource">,
 ): RateLimiterUnavailable {
   if (error.entityId !== undefined) return error;
   return new RateLimiterUnavailable(error.message, {

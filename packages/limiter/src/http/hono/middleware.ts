@@ -5,10 +5,12 @@ import type { MaybePromise } from "../../repository/port.ts";
 import type { HeldLease } from "../held-lease.ts";
 import { endWhenClosed, isOver } from "../node-response.ts";
 import { checkHttpOptions, type HttpLimitOptions } from "../options.ts";
-import { LIST_FIELDS, replyToError, type HeaderFields, type Reply } from "../reply.ts";
+import { LIST_FIELDS, replyToError, type Reply } from "../reply.ts";
 import { RequestLimit } from "../request-limit.ts";
 import { WebRequest } from "../web-request.ts";
 import { goneResponse, isRemakeable, remade, withMissingFields } from "../web-response.ts";
+
+type HeaderFields = Reply["headers"];
 
 /** What only middlewares of Hono have. */
 export interface HonoOptions<E extends Env = Env> {

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { ValidationError } from "../../core/errors.ts";
-import { entityId } from "../../core/identifiers.ts";
+import { entityId, isEntityId } from "../../core/identifiers.ts";
 
 /** Hex digits of a hashed secret: 128 bits. */
 const SECRET_DIGITS = 32;
@@ -42,22 +42,14 @@ const PLAIN = /[^A-Za-z0-9_.:-]/g;
  */
 export function idOf(text: string): string {
   if (typeof text !== "string") throw new ValidationError("text", text, "must be a string");
-  if (isOwnId(text)) return text;
+  // To catch what `entityId` throws would take 8 µs instead of 0.3.
+  if (isEntityId(text) && !text.startsWith(ENCODED) && !text.startsWith(CUT)) return text;
   const encoded = text.replaceAll(PLAIN, escaped);
   if (ENCODED.length + encoded.length <= MAX_LENGTH) return ENCODED + encoded;
   // The encoded text, because UTF-8 has only one form for all halves of surrogate pairs.
   const hash = sha256(encoded);
   const room = MAX_LENGTH - CUT.length - 1 - hash.length;
   return `${CUT}${encoded.slice(0, room)}:${hash}`;
-}
-
-function isOwnId(text: string): boolean {
-  if (text.startsWith(ENCODED) || text.startsWith(CUT)) return false;
-  try {
-    return entityId(text) === text;
-  } catch {
-    return false;
-  }
 }
 
 /** `@` and the code in hex: two digits in ASCII, otherwise a `u` and four. */
