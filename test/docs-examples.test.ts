@@ -62,7 +62,7 @@ globalThis.ask = (server, path = "/", init = {}) => fetch("http://localhost:" + 
 const servers = new Set();
 const { listen } = Server.prototype;
 Server.prototype.listen = function (where, ...rest) {
-  servers.add(this.on("close", () => servers.delete(this)));
+  servers.add(this);
   return listen.call(this, where === 3000 ? 0 : where.port === 3000 ? { ...where, port: 0 } : where, ...rest);
 };
 let running;
@@ -70,18 +70,17 @@ const tell = (fault) => console.log(JSON.stringify({ ...running, fault: fault &&
 globalThis.startsBlock = (line) => { running.line = line; };
 process.on("exit", () => running && tell("never ends"));
 async function run(program) {
+  servers.clear();
   await import(new URL("./dist/" + program.replace(/\\.ts$/, ".js"), import.meta.url));
-  const ports = new Set();
-  for (const server of servers) {
-    if (!server.listening) await new Promise((resolve) => server.once("listening", resolve));
-    ports.add(server.address().port); // one for all addresses of localhost
-  }
+  const open = [...servers].filter((server) => server.listening);
+  // Fastify has a server for each address of localhost, on one port.
+  const ports = new Set(open.map((server) => server.address().port));
   for (const port of ports) {
     const response = await ask({ address: () => ({ port }) });
     const shown = [...response.headers].map(([name, value]) => name + ": " + value);
     running.answers.push(["HTTP/1.1 " + response.status + " " + response.statusText, ...shown]);
   }
-  for (const server of servers) {
+  for (const server of open) {
     server.closeAllConnections();
     server.close();
   }

@@ -5,9 +5,9 @@ import * as nest from "@nestjs/common";
 import { NestFactory } from "@nestjs/core";
 import { minutes, ThrottlerGuard, ThrottlerModule } from "@nestjs/throttler";
 import type { NextFunction, Request, Response } from "express";
-import { Limit, RateLimiter, RateLimiterUnavailable, RateLimitExceeded } from "zae-limiter";
-import { answerRefusals, limitRequests } from "zae-limiter/express";
-import { clientAddress, hashedId, leaseOf } from "zae-limiter/http";
+import { Limit, RateLimiter } from "zae-limiter";
+import { limitRequests } from "zae-limiter/express";
+import { clientAddress, hashedId, leaseOf, refusalProblem } from "zae-limiter/http";
 import { MemoryRepository } from "zae-limiter/memory";
 import { nestThrottlerStorage } from "zae-limiter/stores";
 
@@ -23,7 +23,9 @@ const limit = limitRequests({
   },
   resource: "chat",
   consume: { rpm: 1, tpm: 500 },
-  respond: (refusal, _request, _response, next) => next(refusal), // to the filter below
+  // The status and the headers are set. Nest's filters see the error, and send it.
+  respond: (refusal, _request, _response, next) =>
+    next(new nest.HttpException(refusalProblem(refusal), 429)),
 });
 
 /** Runs an Express middleware as a guard: after routing, and before pipes and handlers. */
@@ -38,18 +40,8 @@ class LimitGuard implements nest.CanActivate {
   }
 }
 
-/** Answers refusals of the guard, and those that handlers throw. */
-@nest.Catch(RateLimitExceeded, RateLimiterUnavailable)
-class RefusalFilter implements nest.ExceptionFilter {
-  catch(error: Error, host: nest.ArgumentsHost): void {
-    const http = host.switchToHttp();
-    void answerRefusals(error, http.getRequest<Request>(), http.getResponse<Response>(), () => {});
-  }
-}
-
 @nest.Controller("chat")
 @nest.UseGuards(LimitGuard)
-@nest.UseFilters(RefusalFilter)
 class ChatController {
   @nest.Post()
   ask(@nest.Req() request: Request): { answer: string } {
