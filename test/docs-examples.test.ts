@@ -146,7 +146,7 @@ beforeAll(async () => {
   } finally {
     await engine?.stop();
   }
-}, 60_000);
+}, 120_000);
 
 describe("the examples of", () => {
   it.each(pages)("%s compile, run and hold", (page) => {
@@ -307,7 +307,7 @@ async function outputOf(
       {
         cwd: root,
         env: { ...process.env, ...environment },
-        timeout: 50_000,
+        timeout: 100_000,
       },
     );
     return stdout + stderr;
