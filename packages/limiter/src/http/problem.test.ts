@@ -14,7 +14,7 @@ it("names the limits that refused, and says in a sentence which one and how long
   ]);
   expect(refusalProblem(refusal)).toEqual({
     type: "https://iana.org/assignments/http-problem-types#quota-exceeded",
-    title: "Quota exceeded",
+    title: "Quota Exceeded",
     status: 429,
     detail: "The request exceeds the limit parent-rpm of 60 every 60 s; retry in 12 s.",
     "violated-policies": ["tpm", "parent-rpm", "search-rpm", "parent-search-rpm"],

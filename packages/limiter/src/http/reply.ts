@@ -1,10 +1,12 @@
-import type { RateLimitExceeded } from "../core/bucket/refusal.ts";
-import type { HeaderOptions } from "./headers/options.ts";
+import { RateLimitExceeded } from "../core/bucket/refusal.ts";
+import { RateLimiterUnavailable } from "../core/errors.ts";
+import { systemClock } from "../repository/system-clock.ts";
+import type { HeaderFields, HeaderOptions } from "./headers/options.ts";
 import { rateLimitHeaders } from "./headers/rate-limit-headers.ts";
 import { refusalProblem } from "./problem.ts";
 
-/** Header fields by name. */
-export type HeaderFields = Readonly<Record<string, string>>;
+/** The fields that are lists (RFC 9651): what a request meets on its way adds up. */
+export const LIST_FIELDS: ReadonlySet<string> = new Set(["RateLimit-Policy", "RateLimit"]);
 
 /** A response in place of the handler's. */
 export interface Reply {
@@ -18,6 +20,15 @@ const PROBLEM_FIELDS = {
   "Content-Type": "application/problem+json",
   "Cache-Control": "no-store",
 } as const;
+
+/**
+ * What a request is told whose handler failed with this error; undefined if the error says nothing
+ * about limits.
+ */
+export function replyToError(error: unknown): Reply | undefined {
+  if (error instanceof RateLimitExceeded) return refusedReply(error, {}, systemClock.now());
+  return error instanceof RateLimiterUnavailable ? unavailableReply() : undefined;
+}
 
 /** What a request that does not fit is told. */
 export function refusedReply(

@@ -156,6 +156,17 @@ describe("what is told", () => {
     );
   });
 
+  it("a limit that refused is tighter than one with less left", () => {
+    const refused = status("tpm", { available: 40, requested: 50, retryAfterSeconds: 10 });
+    for (const statuses of [
+      [refused, status("rpm", { available: 1 })],
+      [status("rpm", { available: 1 }), refused],
+    ])
+      expect(headers(statuses, { style: "draft-7" })["RateLimit"]).toBe(
+        "limit=60, remaining=40, reset=10",
+      );
+  });
+
   it("a parent is hidden unless it is asked for", () => {
     expect(headers(GRANTED, { parents: true })["RateLimit"]).toBe(
       '"rpm";r=59;t=1, "tpm";r=15000, "parent-rpm";r=4;t=1',
@@ -191,6 +202,12 @@ describe("what is told", () => {
       "x-ratelimit-limit-requests": "6000",
       "x-ratelimit-remaining-requests": "0",
       "x-ratelimit-reset-requests": "1m0s",
+    });
+    // Its debt takes longer than that, and nobody should come before it is gone.
+    const indebted = { ...parent, available: -9000, retryAfterSeconds: 90.1 };
+    expect(headers([status("rpm"), indebted], { style: "openai" })).toMatchObject({
+      "x-ratelimit-reset-requests": "1m30.1s",
+      "Retry-After": "91",
     });
   });
 

@@ -53,6 +53,8 @@ describe("an id for any text", () => {
     expect(id).toMatch(/^cut:(?:@2f){62}@:[0-9a-f]{64}$/);
     expect(id).toHaveLength(256);
     expect(idOf("/".repeat(84) + "b")).not.toBe(id);
+    // In UTF-8 they would be the same.
+    expect(idOf("/".repeat(84) + "\ud800")).not.toBe(idOf("/".repeat(84) + "\ud801"));
   });
 
   it("is valid, and the text can be read from it", () => {
