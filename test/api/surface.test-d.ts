@@ -19,6 +19,7 @@ import type * as declaredMemory from "declared/zae-limiter/memory";
 import type * as declaredOpen from "declared/zae-limiter/open";
 import type * as declaredOtel from "declared/zae-limiter/otel";
 import type * as declaredSqlite from "declared/zae-limiter/sqlite";
+import type * as declaredStores from "declared/zae-limiter/stores";
 import type * as declaredTesting from "declared/zae-limiter/testing";
 import type * as declaredUpgrade from "declared/zae-limiter/upgrade";
 import type * as declaredInfra from "declared/@zae-limiter/infra";
@@ -40,6 +41,7 @@ import type * as builtMemory from "zae-limiter/memory";
 import type * as builtOpen from "zae-limiter/open";
 import type * as builtOtel from "zae-limiter/otel";
 import type * as builtSqlite from "zae-limiter/sqlite";
+import type * as builtStores from "zae-limiter/stores";
 import type * as builtTesting from "zae-limiter/testing";
 import type * as builtUpgrade from "zae-limiter/upgrade";
 
@@ -138,6 +140,13 @@ interface Models extends Record<string, readonly [unknown, unknown]> {
   ChargeMessage: [declaredDiagnostics.ChargeMessage, builtDiagnostics.ChargeMessage];
   OtelOptions: [declaredOtel.OtelOptions, builtOtel.OtelOptions];
   Fault: [declaredTesting.Fault, builtTesting.Fault];
+  StoreOptions: [declaredStores.StoreOptions, builtStores.StoreOptions];
+  HitInfo: [declaredStores.HitInfo, builtStores.HitInfo];
+  HitStoreInit: [declaredStores.HitStoreInit, builtStores.HitStoreInit];
+  HitStore: [declaredStores.HitStore, builtStores.HitStore];
+  FastifyHitStore: [declaredStores.FastifyHitStore, builtStores.FastifyHitStore];
+  ThrottlerHit: [declaredStores.ThrottlerHit, builtStores.ThrottlerHit];
+  ThrottlerHitStorage: [declaredStores.ThrottlerHitStorage, builtStores.ThrottlerHitStorage];
   TableCheck: [declaredUpgrade.TableCheck, builtUpgrade.TableCheck];
   UpgradeOptions: [declaredUpgrade.UpgradeOptions, builtUpgrade.UpgradeOptions];
   UpgradeReport: [declaredUpgrade.UpgradeReport, builtUpgrade.UpgradeReport];
@@ -221,6 +230,7 @@ export type Surface = [
   None<Broken<typeof declaredHono, typeof builtHono>>,
   None<Broken<typeof declaredDiagnostics, typeof builtDiagnostics>>,
   None<Broken<typeof declaredOtel, typeof builtOtel>>,
+  None<Broken<typeof declaredStores, typeof builtStores>>,
   None<Broken<typeof declaredUpgrade, typeof builtUpgrade>>,
   None<Broken<typeof declaredInfra, typeof builtInfra>>,
   None<Broken<typeof declaredManifest, typeof builtManifest>>,
@@ -234,4 +244,5 @@ export type Surface = [
   None<Exclude<keyof typeof builtHono, keyof typeof declaredHono>>,
   None<Exclude<keyof typeof builtDiagnostics, keyof typeof declaredDiagnostics>>,
   None<Exclude<keyof typeof builtOtel, keyof typeof declaredOtel>>,
+  None<Exclude<keyof typeof builtStores, keyof typeof declaredStores>>,
 ];

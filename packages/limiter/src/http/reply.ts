@@ -60,7 +60,7 @@ export function unavailableReply(): Reply {
     headers: { ...PROBLEM_FIELDS, "Retry-After": "1" },
     body: JSON.stringify({
       type: "https://iana.org/assignments/http-problem-types#temporary-reduced-capacity",
-      title: "Temporary reduced capacity",
+      title: "Temporary Reduced Capacity",
       status: 503,
       detail: "The limits of this request cannot be checked at the moment.",
     }),

@@ -105,6 +105,10 @@ describe("behind proxies", () => {
     expect(clientAddress(request, { trustedProxies: ["10.0.0.0/8"] })).toBe(`ip:${CLIENT}`);
   });
 
+  it("counts a Unix socket as the first proxy", () => {
+    expect(clientAddress(incoming(undefined, CLIENT), { trustedProxies: 1 })).toBe(`ip:${CLIENT}`);
+  });
+
   it("cannot be told another address by a forged header", () => {
     const proxy = fc.integer({ min: 1, max: 254 }).map((last) => `10.0.0.${last}`);
     const junk = fc.oneof(
@@ -166,6 +170,8 @@ describe("nobody knows who it is", () => {
     [{ headers: new Headers() }, { trustedProxies: 1 }],
     [{ headers: new Headers({ "x-forwarded-for": "unknown" }) }, { trustedProxies: 1 }],
     [{ headers: {}, socket: {} }, {}],
+    // A client that has hung up could have written the header itself.
+    [incoming(undefined, CLIENT), { trustedProxies: ["10.0.0.0/8"] }],
     [{ headers: {}, socket: { remoteAddress: "/run/app.sock" } }, {}],
   ])("%j with %j", (request, options) => {
     const call = () => clientAddress(request as never, options);

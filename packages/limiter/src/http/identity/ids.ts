@@ -7,18 +7,15 @@ const SECRET_DIGITS = 32;
 
 /**
  * Makes an entity id for a secret, such as an API key: the prefix, a dash and 32 hex digits of its
- * SHA-256. Ids are stored, logged and shown; secrets must not be.
+ * SHA-256. Ids are stored, logged and shown; secrets must not be. Requests without a secret may pass
+ * an empty text: they share one id.
  * @example hashedId("key", "sk-live-51H8"); // "key-" and 32 hex digits
  */
 export function hashedId(prefix: string, secret: string): string {
   entityId(prefix, "prefix");
-  if (typeof secret !== "string" || secret === "")
-    // Not the value itself: an error's message is logged.
-    throw new ValidationError(
-      "secret",
-      typeof secret,
-      "must be a text that is not empty; answer requests without a key before they are limited",
-    );
+  // Not the value itself: an error's message is logged.
+  if (typeof secret !== "string")
+    throw new ValidationError("secret", typeof secret, "must be a string");
   return entityId(`${prefix}-${sha256(secret).slice(0, SECRET_DIGITS)}`, "prefix");
 }
 
