@@ -12,7 +12,7 @@ const limiter = new RateLimiter({ repository });
 export const POST = limitHandler(
   {
     limiter,
-    entity: (request) => hashedId("key", request.headers.get("authorization") ?? "nobody"),
+    entity: (request) => hashedId("key", request.headers.get("authorization") ?? ""),
     resource: "chat",
     consume: { rpm: 1, tpm: 500 },
     settle: giveBackFailures,
