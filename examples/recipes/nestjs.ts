@@ -35,7 +35,7 @@ class LimitGuard implements nest.CanActivate {
     const http = context.switchToHttp();
     return new Promise((resolve, reject) => {
       const next = (error?: unknown): void => (error === undefined ? resolve(true) : reject(error));
-      void limit(http.getRequest<Request>(), http.getResponse<Response>(), next as NextFunction);
+      limit(http.getRequest<Request>(), http.getResponse<Response>(), next as NextFunction);
     });
   }
 }
