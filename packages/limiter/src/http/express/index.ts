@@ -1,6 +1,16 @@
-import type { ErrorRequestHandler, NextFunction, Request, RequestHandler, Response } from "express";
+import type { ErrorRequestHandler, NextFunction, Request, Response } from "express";
 import type { RateLimitExceeded } from "../../core/bucket/refusal.ts";
 import type { HttpLimitOptions } from "../options.ts";
+
+/**
+ * A middleware for routes of every type. It is generic because a plain `RequestHandler` would make
+ * Express forget the parameters of the path that it stands in.
+ */
+export type LimitedRoute = <P, ResBody, ReqBody, ReqQuery, Locals extends Record<string, unknown>>(
+  request: Request<P, ResBody, ReqBody, ReqQuery, Locals>,
+  response: Response<ResBody, Locals>,
+  next: NextFunction,
+) => void;
 
 /** The frame's placeholder: branch `node` replaces it. */
 export function limitRequests(
@@ -12,7 +22,7 @@ export function limitRequests(
       next: NextFunction,
     ) => void;
   },
-): RequestHandler {
+): LimitedRoute {
   return (_request, _response, next) => next();
 }
 
