@@ -77,8 +77,16 @@ declare module "declared/zae-limiter/http" {
     handler: (request: Request, ...rest: A) => MaybePromise<Response>,
   ): (request: Request, ...rest: A) => Promise<Response>;
   /** Plain node:http. */
+  export interface ListenerOptions<Q> {
+    readonly respond?: (
+      refusal: RateLimitExceeded,
+      request: Q,
+      response: ServerResponse,
+    ) => MaybePromise<unknown>;
+    readonly onError?: (error: unknown, request: Q) => void; // to log; the answer is 500
+  }
   export function limitListener<Q extends IncomingMessage = IncomingMessage>(
-    options: HttpLimitOptions<Q>,
+    options: HttpLimitOptions<Q> & ListenerOptions<Q>,
     listener: (request: Q, response: ServerResponse) => void,
   ): (request: Q, response: ServerResponse) => void;
   /** The lease that a middleware took for this request; with several, the innermost. */
@@ -107,25 +115,30 @@ declare module "declared/zae-limiter/http" {
 
 declare module "declared/zae-limiter/express" {
   // Express 4 and 5
-  import type {
-    ErrorRequestHandler,
-    NextFunction,
-    Request,
-    RequestHandler,
-    Response,
-  } from "express";
+  import type { ErrorRequestHandler, NextFunction, Request, Response } from "express";
   import type { RateLimitExceeded } from "zae-limiter";
   import type { HttpLimitOptions } from "declared/zae-limiter/http";
-  export function limitRequests(
-    options: HttpLimitOptions<Request> & {
-      readonly respond?: (
-        refusal: RateLimitExceeded,
-        request: Request,
-        response: Response,
-        next: NextFunction,
-      ) => void;
-    },
-  ): RequestHandler;
+  export interface ExpressOptions {
+    readonly respond?: (
+      refusal: RateLimitExceeded,
+      request: Request,
+      response: Response,
+      next: NextFunction,
+    ) => void;
+  }
+  export function limitRequests(options: HttpLimitOptions<Request> & ExpressOptions): LimitHandler;
+  // generic: a plain RequestHandler would make Express forget the parameters of a route
+  export type LimitHandler = <
+    P,
+    ResBody,
+    ReqBody,
+    ReqQuery,
+    Locals extends Record<string, unknown>,
+  >(
+    request: Request<P, ResBody, ReqBody, ReqQuery, Locals>,
+    response: Response<ResBody, Locals>,
+    next: NextFunction,
+  ) => void;
   export const answerRefusals: ErrorRequestHandler; // 429 and 503 for refusals thrown by handlers
 }
 

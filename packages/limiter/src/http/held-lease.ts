@@ -1,14 +1,15 @@
 import { LeaseExpiredError } from "../core/errors.ts";
 import type { Lease } from "../limiter/lease.ts";
+import type { RateLimiter } from "../limiter/rate-limiter.ts";
 import { warnOnce } from "./misuse.ts";
 import type { HttpLimitOptions, HttpOutcome } from "./options.ts";
 
 /** Where the lease of a request is kept: on the request itself, so that both are freed together. */
-const LEASE = Symbol("zae-limiter lease");
+const HELD = Symbol("zae-limiter lease");
 
 /** A request that a middleware has taken a lease for. */
 interface Leased {
-  [LEASE]?: Lease;
+  [HELD]?: { readonly lease: Lease; readonly limiter: RateLimiter };
 }
 
 /**
@@ -16,7 +17,7 @@ interface Leased {
  * @example leaseOf(request)?.settle({ tpm: answer.usage.total_tokens });
  */
 export function leaseOf(request: object): Lease | undefined {
-  return (request as Leased)[LEASE];
+  return (request as Leased)[HELD]?.lease;
 }
 
 /**
@@ -27,52 +28,83 @@ export function giveBackFailures(outcome: { readonly status: number }): "give-ba
   return outcome.status >= 400 ? "give-back" : undefined;
 }
 
+/** How a request ended, as its adapter tells it. */
+export type RequestEnd = Omit<HttpOutcome<unknown>, "request">;
+
 /** The lease of one request. It is ended once, by whatever happens first. */
 export class HeldLease<Q> {
+  readonly lease: Lease;
   readonly #options: HttpLimitOptions<Q>;
   readonly #request: Q;
-  readonly #lease: Lease;
   #isEnded = false;
 
   constructor(options: HttpLimitOptions<Q>, request: Q, lease: Lease) {
+    this.lease = lease;
     this.#options = options;
     this.#request = request;
-    this.#lease = lease;
-    (request as Leased)[LEASE] = lease;
+    const leased = request as Leased;
+    const outer = leased[HELD];
+    if (outer?.limiter === this.limiter) warnIfTwice(outer.lease, lease);
+    leased[HELD] = this;
   }
 
-  /** Settles what the request has cost. Failures of the store are reported, and never thrown. */
-  end(outcome: Omit<HttpOutcome<Q>, "request">): void {
-    this.#endWith(() => this.#settle(outcome));
+  get limiter(): RateLimiter {
+    return this.#options.limiter;
+  }
+
+  /** Settles what the request has cost. Failures are reported, and never thrown. */
+  end(end: RequestEnd): void {
+    this.#endWith(() => this.#settle(end));
   }
 
   /** Gives everything back: the handler will not run. */
   giveBack(): void {
-    this.#endWith(() => this.#lease.finish("rollback"));
+    this.#endWith(() => this.lease.finish("rollback"));
   }
 
   #endWith(write: () => Promise<void>): void {
     if (this.#isEnded) return;
     this.#isEnded = true;
-    const settled = write();
-    this.#options.waitUntil?.(settled);
+    // The request has ended: nobody could catch what a callback of the application throws now.
+    const settled = write().catch(warnOfFailure);
+    try {
+      this.#options.waitUntil?.(settled);
+    } catch (error) {
+      warnOfFailure(error);
+    }
   }
 
-  async #settle(outcome: Omit<HttpOutcome<Q>, "request">): Promise<void> {
-    const lease = this.#lease;
-    try {
-      const verdict = await this.#options.settle?.({ request: this.#request, ...outcome }, lease);
-      if (verdict === "give-back") return await lease.finish("rollback");
-      if (verdict !== undefined) lease.settle(verdict);
-    } catch (error) {
-      // The handler may have ended the lease itself. Then there is nothing left to settle.
-      if (!(error instanceof LeaseExpiredError))
-        warnOnce(
-          "WARN_LIMITER_SETTLE_FAILED",
-          `The settle function of a middleware failed, so what was taken stays charged: ${String(error)}`,
-        );
+  async #settle(end: RequestEnd): Promise<void> {
+    const { lease } = this;
+    if (this.#options.settle !== undefined) {
+      try {
+        const verdict = await this.#options.settle({ request: this.#request, ...end }, lease);
+        if (verdict === "give-back") return await lease.finish("rollback");
+        if (verdict !== undefined) lease.settle(verdict);
+      } catch (error) {
+        // The handler may have ended the lease itself. Then there is nothing left to settle.
+        if (!(error instanceof LeaseExpiredError)) warnOfFailure(error);
+      }
     }
-    // As after an error: the response was sent, so nobody could catch what this would throw.
     await lease.finish("commit", true);
   }
+}
+
+function warnIfTwice(outer: Lease, inner: Lease): void {
+  if (outer.entityId === inner.entityId && outer.resource === inner.resource)
+    warnOnce(
+      "WARN_LIMITER_LIMITED_TWICE",
+      `Two middlewares of one limiter took from ${inner.resource} of one entity for one request, so ` +
+        "it counts twice. Is one of them for all routes, and the other for this one? Take " +
+        "everything in one of them, or let their resources differ.",
+    );
+}
+
+/** What was taken stays charged: a mistake of the application must not open the limits. */
+function warnOfFailure(error: unknown): void {
+  warnOnce(
+    "WARN_LIMITER_SETTLE_FAILED",
+    `A function of the application failed at the end of a request: ${String(error)}. What was ` +
+      "taken for the request stays charged, unless the handler has settled it.",
+  );
 }

@@ -2,7 +2,7 @@ export { rateLimitHeaders } from "./headers/rate-limit-headers.ts";
 export type { HeaderOptions, HeaderStyle } from "./headers/options.ts";
 export { refusalProblem, type RefusalProblem } from "./problem.ts";
 export { limitHandler } from "./handler.ts";
-export { limitListener } from "./listener.ts";
+export { limitListener, type ListenerOptions } from "./listener.ts";
 export { giveBackFailures, leaseOf } from "./held-lease.ts";
 export type { HttpLimitOptions, HttpOutcome } from "./options.ts";
 export { clientAddress, type AddressOptions } from "./identity/client-address.ts";

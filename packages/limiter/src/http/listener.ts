@@ -1,10 +1,95 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
-import type { HttpLimitOptions } from "./options.ts";
+import type { RateLimitExceeded } from "../core/bucket/refusal.ts";
+import { ValidationError } from "../core/errors.ts";
+import type { MaybePromise } from "../repository/port.ts";
+import { warnOnce } from "./misuse.ts";
+import { letThrough } from "./node-response.ts";
+import { checkHttpOptions, type HttpLimitOptions } from "./options.ts";
+import { RequestLimit } from "./request-limit.ts";
 
-/** The frame's placeholder: branch `node` replaces it. */
+/** What only listeners of node:http have. */
+export interface ListenerOptions<Q> {
+  /**
+   * Answers refusals. The status 429 and the headers are set; the body is missing.
+   * @default a problem in JSON
+   * @example
+   * limitListener(
+   *   { ...options, respond: (refusal, _request, response) => response.end(refusal.message) },
+   *   listener,
+   * );
+   */
+  readonly respond?: (
+    refusal: RateLimitExceeded,
+    request: Q,
+    response: ServerResponse,
+  ) => MaybePromise<unknown>;
+  /**
+   * Called when a request failed because a function of these options did, or because they do not
+   * fit the limits. The client gets the status 500. @default warns once a process
+   * @example limitListener({ ...options, onError: (error) => log.warn(error) }, listener);
+   */
+  readonly onError?: (error: unknown, request: Q) => void;
+}
+
+/**
+ * Limits the requests of a plain node:http server. The lease ends when the response closes.
+ *
+ * What the listener throws stays its own business, as without limits. A mistake in the options that
+ * shows at a request, such as an invalid entity id, is answered with the status 500: requests must
+ * not be able to end the process. See `onError`.
+ * @example
+ * const listener = limitListener(
+ *   {
+ *     limiter,
+ *     entity: (request) => clientAddress(request),
+ *     resource: "web",
+ *     consume: { rpm: 1 },
+ *   },
+ *   (_request, response) => response.end("hello"),
+ * );
+ * createServer(listener).listen(3000);
+ */
 export function limitListener<Q extends IncomingMessage = IncomingMessage>(
-  _options: HttpLimitOptions<Q>,
+  options: HttpLimitOptions<Q> & ListenerOptions<Q>,
   listener: (request: Q, response: ServerResponse) => void,
 ): (request: Q, response: ServerResponse) => void {
-  return listener;
+  checkHttpOptions(options, "limitListener", ["respond", "onError"]);
+  if (typeof listener !== "function")
+    throw new ValidationError("listener", listener, "must be a function");
+  const limit = new RequestLimit<Q>(options);
+  const { respond, onError = warnOfError } = options;
+  return async (request, response) => {
+    let runs: boolean;
+    try {
+      runs = await letThrough(
+        response,
+        limit,
+        request,
+        respond && ((refusal) => respond(refusal, request, response)),
+      );
+    } catch (error) {
+      fail(response);
+      return onError(error, request);
+    }
+    // Its errors are those of an asynchronous listener: nobody catches them, as without limits.
+    if (runs) return listener(request, response);
+  };
+}
+
+/** Tells the client that its request failed, and nothing about the reason. */
+function fail(response: ServerResponse): void {
+  if (response.headersSent) {
+    response.destroy();
+    return;
+  }
+  response.statusCode = 500;
+  response.end();
+}
+
+function warnOfError(error: unknown): void {
+  warnOnce(
+    "WARN_LIMITER_REQUEST_FAILED",
+    `A request was answered with the status 500, because it could not be limited: ${String(error)}. ` +
+      "Pass onError to limitListener to see all such errors.",
+  );
 }

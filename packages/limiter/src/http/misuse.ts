@@ -10,19 +10,65 @@ export type MisuseCode =
   | "WARN_LIMITER_SECRET_AS_ID"
   | "WARN_LIMITER_LIMITED_TWICE"
   | "WARN_LIMITER_MADE_IN_HANDLER"
-  | "WARN_LIMITER_SETTLE_FAILED";
+  | "WARN_LIMITER_SETTLE_FAILED"
+  | "WARN_LIMITER_REQUEST_FAILED";
 
-/** The codes that were warned of. */
-const WARNED_MEMO = new Set<MisuseCode>();
+/** How often each mistake was seen in this process. It stops counting at the warning. */
+const SEEN_MEMO = new Map<MisuseCode, number>();
 
 /** Emits a warning, unless this process has seen it. */
 export function warnOnce(code: MisuseCode, message: string): void {
-  if (WARNED_MEMO.has(code)) return;
-  WARNED_MEMO.add(code);
-  emitWarning(`${message} This process does not warn again.`, { code });
+  warnAt(1, code, message);
+}
+
+/** Emits a warning when the mistake is seen for the n-th time, and never again. */
+function warnAt(times: number, code: MisuseCode, message: string): void {
+  const seen = (SEEN_MEMO.get(code) ?? 0) + 1;
+  if (seen > times) return;
+  SEEN_MEMO.set(code, seen);
+  if (seen === times) emitWarning(`${message} This process does not warn again.`, { code });
 }
 
 /** Forgets what was warned of, for tests. @internal */
 export function forgetWarnings(): void {
-  WARNED_MEMO.clear();
+  SEEN_MEMO.clear();
+}
+
+/**
+ * A server that makes a middleware for each request gets here with its tenth one. A test that makes
+ * a handler and calls it at once does the same thing, but hardly so often.
+ */
+const MADE_IN_HANDLER_TIMES = 10;
+
+/** A middleware got its first request in the turn of the event loop in which it was made. */
+export function sawMadeInHandler(): void {
+  warnAt(
+    MADE_IN_HANDLER_TIMES,
+    "WARN_LIMITER_MADE_IN_HANDLER",
+    "Limits of requests are made again for each request. Make limitRequests, limitHandler or " +
+      "limitListener once, when the server starts, and the limiter with it: one that is made " +
+      "inside a handler remembers nothing of the requests before.",
+  );
+}
+
+/** Warns of an entity id that looks like a secret. The warning does not repeat it. */
+export function warnOfSecret(entityId: string): void {
+  if (looksLikeSecret(entityId))
+    warnOnce(
+      "WARN_LIMITER_SECRET_AS_ID",
+      "The entity of a request looks like an API key or a token. Entity ids are stored, listed " +
+        'and logged in plain text. Use hashedId("key", secret) instead.',
+    );
+}
+
+/**
+ * What begins like the keys of well-known services, or is a JSON Web Token. Ids made by `hashedId`
+ * end in a dash and 32 hexadecimal digits, whatever their prefix.
+ */
+const SECRET =
+  /^(?:(?:sk|pk|rk)[-_][\w-]{16,}$|eyJ[\w-]{8,}\.[\w-]+\.|gh[oprsu]_\w{20,}$|github_pat_|glpat-|xox[a-z]-|A[KS]IA[A-Z0-9]{16}$|AIza[\w-]{30,}$)/;
+const HASHED = /-[0-9a-f]{32}$/;
+
+function looksLikeSecret(entityId: unknown): boolean {
+  return typeof entityId === "string" && SECRET.test(entityId) && !HASHED.test(entityId);
 }

@@ -1,7 +1,8 @@
-import type { Amounts } from "../core/amounts.ts";
+import { copiedAmounts, type Amounts } from "../core/amounts.ts";
 import { checkOnUnavailable, type OnUnavailable } from "../core/bucket/policy.ts";
 import type { RateLimitExceeded } from "../core/bucket/refusal.ts";
 import { ValidationError } from "../core/errors.ts";
+import { limitName, resourceName } from "../core/identifiers.ts";
 import { checkOptions, optionNames } from "../core/options.ts";
 import type { Lease } from "../limiter/lease.ts";
 import type { RateLimiter } from "../limiter/rate-limiter.ts";
@@ -79,39 +80,39 @@ const OPTION_NAMES = optionNames<HttpLimitOptions<never>>({
   waitUntil: true,
 });
 
+/** The options that are functions, where they are given. */
+const CALLBACKS = ["also", "settle", "onRefused", "waitUntil"] as const;
+
 /**
  * Throws for options that are missing or wrong, so that the mistake shows when the middleware is
- * made. `further` names the options that only this kind of middleware has.
+ * made. `owner` is the function that makes it, and `ownCallbacks` are those that only it has.
  */
 export function checkHttpOptions<Q>(
   options: HttpLimitOptions<Q>,
   owner: string,
-  further: readonly string[] = [],
+  ownCallbacks: readonly string[] = [],
 ): void {
-  checkOptions(options, new Set([...OPTION_NAMES, ...further]), owner);
-  if (
-    typeof (options.limiter as unknown as { tryAcquire?: unknown } | undefined)?.tryAcquire !==
-    "function"
-  )
-    throw new ValidationError("limiter", options.limiter, "must be a RateLimiter");
-  mustBeFunction("entity", options.entity);
-  for (const name of [
-    "also",
-    "settle",
-    "onRefused",
-    "waitUntil",
-    ...further.filter((other) => other === "respond"),
-  ])
-    if ((options as unknown as Record<string, unknown>)[name] !== undefined)
-      mustBeFunction(name, (options as unknown as Record<string, unknown>)[name]);
-  const { waitUpToMs, onUnavailable, headers } = options;
+  const callbacks: readonly string[] = [...CALLBACKS, ...ownCallbacks];
+  checkOptions(options, new Set([...OPTION_NAMES, ...callbacks]), owner);
+  const { limiter, resource, consume, waitUpToMs, onUnavailable, headers } = options;
+  if (typeof (limiter as Partial<RateLimiter> | undefined)?.tryAcquire !== "function")
+    throw new ValidationError("limiter", limiter, "must be a RateLimiter");
+  checkCallback("entity", options.entity);
+  if (typeof resource !== "function") resourceName(resource);
+  if (typeof consume !== "function") checkConsume(consume);
+  const values = options as unknown as Readonly<Record<string, unknown>>;
+  for (const name of callbacks) if (values[name] !== undefined) checkCallback(name, values[name]);
   if (waitUpToMs !== undefined && !(typeof waitUpToMs === "number" && waitUpToMs >= 0))
     throw new ValidationError("waitUpToMs", waitUpToMs, "must be 0 or more milliseconds");
   if (onUnavailable !== undefined) checkOnUnavailable(onUnavailable);
   if (headers !== undefined && headers !== false) checkHeaderOptions(headers);
-  // TODO(C): resource and consume as values are checked here too
 }
 
-function mustBeFunction(name: string, value: unknown): void {
+/** Whether the limits exist is known only when the first request is decided. */
+function checkConsume(consume: unknown): void {
+  for (const name in copiedAmounts(consume, "consume")) limitName(name, `consume.${name}`);
+}
+
+function checkCallback(name: string, value: unknown): void {
   if (typeof value !== "function") throw new ValidationError(name, value, "must be a function");
 }

@@ -1,4 +1,6 @@
-import type { RateLimitExceeded } from "../core/bucket/refusal.ts";
+import { RateLimitExceeded } from "../core/bucket/refusal.ts";
+import { RateLimiterUnavailable } from "../core/errors.ts";
+import { systemClock } from "../repository/system-clock.ts";
 import type { HeaderOptions } from "./headers/options.ts";
 import { rateLimitHeaders } from "./headers/rate-limit-headers.ts";
 import { refusalProblem } from "./problem.ts";
@@ -18,6 +20,15 @@ const PROBLEM_FIELDS = {
   "Content-Type": "application/problem+json",
   "Cache-Control": "no-store",
 } as const;
+
+/**
+ * What a request is told whose handler failed with this error; undefined if the error says nothing
+ * about limits.
+ */
+export function replyToError(error: unknown): Reply | undefined {
+  if (error instanceof RateLimitExceeded) return refusedReply(error, {}, systemClock.now());
+  return error instanceof RateLimiterUnavailable ? unavailableReply() : undefined;
+}
 
 /** What a request that does not fit is told. */
 export function refusedReply(

@@ -9,12 +9,14 @@
  *         ─▶ gone                   the client went away while the request waited
  *   admit throws                    a mistake of the application, which is never a 429
  */
-import { RateLimitExceeded } from "../core/bucket/refusal.ts";
+import type { RateLimitExceeded } from "../core/bucket/refusal.ts";
 import { RateLimiterUnavailable } from "../core/errors.ts";
 import type { AcquireRequest } from "../limiter/call.ts";
 import type { Lease } from "../limiter/lease.ts";
+import type { AcquireResult } from "../limiter/rate-limiter.ts";
 import { rateLimitHeaders } from "./headers/rate-limit-headers.ts";
 import { HeldLease } from "./held-lease.ts";
+import { sawMadeInHandler, warnOfSecret } from "./misuse.ts";
 import type { HttpLimitOptions } from "./options.ts";
 import { refusedReply, unavailableReply, type HeaderFields, type Reply } from "./reply.ts";
 
@@ -23,19 +25,33 @@ export type Admission<Q> =
   | { readonly verdict: "not limited" }
   | { readonly verdict: "granted"; readonly held: HeldLease<Q>; readonly headers: HeaderFields }
   | { readonly verdict: "refused"; readonly refusal: RateLimitExceeded; readonly reply: Reply }
-  | { readonly verdict: "unavailable"; readonly reply: Reply }
+  | {
+      readonly verdict: "unavailable";
+      readonly error: RateLimiterUnavailable;
+      readonly reply: Reply;
+    }
   | { readonly verdict: "gone" };
 
 const NOT_LIMITED = { verdict: "not limited" } as const;
-const GONE = { verdict: "gone" } as const;
+/** The client has gone away before its handler ran. */
+export const GONE = { verdict: "gone" } as const;
 const NO_HEADERS: HeaderFields = {};
+
+/** How many entity ids of a middleware are looked at: all of them have the same form. */
+const LOOKED_AT_FOR_SECRETS = 20;
 
 /** One middleware. Its options were checked. */
 export class RequestLimit<Q> {
   readonly #options: HttpLimitOptions<Q>;
+  /** Until the turn of the event loop ends in which the middleware was made. */
+  #isNew = true;
+  #lookedAt = 0;
 
   constructor(options: HttpLimitOptions<Q>) {
     this.#options = options;
+    queueMicrotask(() => {
+      this.#isNew = false;
+    });
   }
 
   /**
@@ -46,70 +62,90 @@ export class RequestLimit<Q> {
    * the functions of the options are synchronous.
    */
   async admit(request: Q, signalOf: () => AbortSignal): Promise<Admission<Q>> {
-    const options = this.#options;
-    const entity = options.entity(request);
-    const entityId = entity instanceof Promise ? await entity : entity;
+    if (this.#isNew) this.#sawRequestAtOnce();
+    const { limiter, resource, consume, also, waitUpToMs = 0, onUnavailable } = this.#options;
+    const sender = this.#options.entity(request);
+    const entityId = sender instanceof Promise ? await sender : sender;
     if (entityId === undefined) return NOT_LIMITED;
-    const { resource, consume, also, waitUpToMs = 0 } = options;
+    if (this.#lookedAt < LOOKED_AT_FOR_SECRETS) this.#lookAt(entityId);
+    // One after the other: a promise that rejects before somebody awaits it ends the process.
     const named = typeof resource === "function" ? resource(request) : resource;
+    const wantedOf = named instanceof Promise ? await named : named;
     const amounts = typeof consume === "function" ? consume(request) : consume;
-    const further = also?.(request);
-    const signal = waitUpToMs > 0 ? signalOf() : undefined;
-    const call: AcquireRequest = {
-      entityId,
-      resource: named instanceof Promise ? await named : named,
-      consume: amounts instanceof Promise ? await amounts : amounts,
-      ...withDefined("also", further instanceof Promise ? await further : further),
-      ...withDefined("onUnavailable", options.onUnavailable),
-      ...(signal !== undefined && { waitUpToMs, signal }),
-    };
-    try {
-      const result = await options.limiter.tryAcquire(call);
-      return result.granted
-        ? await this.#granted(request, result.lease)
-        : this.#refused(request, result.refusal);
-    } catch (error) {
-      if (signal?.aborted === true && error === signal.reason) return GONE;
-      if (error instanceof RateLimiterUnavailable)
-        return { verdict: "unavailable", reply: unavailableReply() };
-      throw error;
+    const wanted = amounts instanceof Promise ? await amounts : amounts;
+    // Most calls have these three fields only, and the limiter looks at each field of a call.
+    const call: Writable<AcquireRequest> = { entityId, resource: wantedOf, consume: wanted };
+    if (also !== undefined) {
+      const further = await also(request);
+      if (further !== undefined) call.also = further;
     }
+    if (onUnavailable !== undefined) call.onUnavailable = onUnavailable;
+    if (waitUpToMs > 0) {
+      call.waitUpToMs = waitUpToMs;
+      call.signal = signalOf();
+    }
+    let result: AcquireResult;
+    try {
+      result = await limiter.tryAcquire(call);
+    } catch (error) {
+      if (call.signal?.aborted === true && error === call.signal.reason) return GONE;
+      if (!(error instanceof RateLimiterUnavailable)) throw error;
+      return { verdict: "unavailable", error, reply: unavailableReply() };
+    }
+    return result.granted
+      ? this.#granted(request, result.lease)
+      : this.#refused(request, result.refusal);
   }
 
   async #granted(request: Q, lease: Lease): Promise<Admission<Q>> {
     const held = new HeldLease(this.#options, request, lease);
-    return { verdict: "granted", held, headers: await this.#headersOf(lease) };
+    try {
+      return { verdict: "granted", held, headers: await this.#headersOf(lease) };
+    } catch (error) {
+      held.giveBack();
+      throw error;
+    }
   }
 
   async #headersOf(lease: Lease): Promise<HeaderFields> {
-    const { headers = {}, limiter } = this.#options;
-    if (headers === false) return NO_HEADERS;
-    const statuses = await lease.statuses();
-    const fields = rateLimitHeaders(statuses, { ...headers, nowMs: limiter.clock.now() });
-    // A grant is not asked to come back later, even if other calls brought a limit into debt.
-    return withoutRetry(fields);
+    const { headers, limiter } = this.#options;
+    if (headers === false || lease.degraded) return NO_HEADERS;
+    try {
+      const statuses = await lease.statuses();
+      return withoutRetry(rateLimitHeaders(statuses, { ...headers, nowMs: limiter.clock.now() }));
+    } catch (error) {
+      // The request was granted. That nobody can say what is left is no reason to refuse it.
+      if (error instanceof RateLimiterUnavailable) return NO_HEADERS;
+      throw error;
+    }
   }
 
   #refused(request: Q, refusal: RateLimitExceeded): Admission<Q> {
     const { headers = {}, limiter, onRefused } = this.#options;
     onRefused?.(refusal, request);
-    const nowMs = limiter.clock.now();
     return {
       verdict: "refused",
       refusal,
-      reply: refusedReply(refusal, headers, nowMs),
+      reply: refusedReply(refusal, headers, limiter.clock.now()),
     };
+  }
+
+  #sawRequestAtOnce(): void {
+    this.#isNew = false;
+    sawMadeInHandler();
+  }
+
+  #lookAt(entityId: string): void {
+    this.#lookedAt += 1;
+    warnOfSecret(entityId);
   }
 }
 
+type Writable<T> = { -readonly [Name in keyof T]: T[Name] };
+
+/** A grant is not asked to come back later, even if other calls brought a limit into debt. */
 function withoutRetry(fields: HeaderFields): HeaderFields {
+  if (!("Retry-After" in fields) && !("x-should-retry" in fields)) return fields;
   const { "Retry-After": _, "x-should-retry": __, ...others } = fields;
   return others;
-}
-
-function withDefined<Name extends string, T>(
-  name: Name,
-  value: T | undefined,
-): Partial<Record<Name, T>> {
-  return value === undefined ? {} : ({ [name]: value } as Partial<Record<Name, T>>);
 }

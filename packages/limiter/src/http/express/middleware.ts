@@ -1,0 +1,90 @@
+import type { ErrorRequestHandler, NextFunction, Request, Response } from "express";
+import type { RateLimitExceeded } from "../../core/bucket/refusal.ts";
+import { letThrough, sendReply } from "../node-response.ts";
+import { checkHttpOptions, type HttpLimitOptions } from "../options.ts";
+import { replyToError } from "../reply.ts";
+import { RequestLimit } from "../request-limit.ts";
+
+/** What only middlewares of Express have. */
+export interface ExpressOptions {
+  /**
+   * Answers refusals. The status 429 and the headers are set; the body is missing.
+   * @default a problem in JSON
+   * @example
+   * limitRequests({
+   *   ...options,
+   *   respond: (refusal, _request, response) => response.send(refusal.message),
+   * });
+   */
+  readonly respond?: (
+    refusal: RateLimitExceeded,
+    request: Request,
+    response: Response,
+    next: NextFunction,
+  ) => void;
+}
+
+/**
+ * A middleware for routes of every type. It is generic because a plain `RequestHandler` would make
+ * Express forget the parameters of the path that it stands in.
+ */
+export type LimitHandler = <P, ResBody, ReqBody, ReqQuery, Locals extends Record<string, unknown>>(
+  request: Request<P, ResBody, ReqBody, ReqQuery, Locals>,
+  response: Response<ResBody, Locals>,
+  next: NextFunction,
+) => void;
+
+/**
+ * Limits the requests of an Express application, a router or a route, in Express 4 and 5. The lease
+ * ends when the response closes. Mistakes of the application go to `next`.
+ * @example
+ * app.use(
+ *   limitRequests({
+ *     limiter,
+ *     entity: (request) => clientAddress(request),
+ *     resource: "web",
+ *     consume: { rpm: 1 },
+ *   }),
+ * );
+ */
+export function limitRequests(options: HttpLimitOptions<Request> & ExpressOptions): LimitHandler {
+  checkHttpOptions(options, "limitRequests", ["respond"]);
+  const limit = new RequestLimit(options);
+  const { respond } = options;
+  return (request, response, next) => {
+    void limitRequest(limit, respond, request as unknown as Request, response as Response, next);
+  };
+}
+
+/**
+ * Answers what handlers throw: 429 for `RateLimitExceeded`, 503 for `RateLimiterUnavailable`. Other
+ * errors are passed on. Use it after the routes.
+ * @example app.use(answerRefusals);
+ */
+export const answerRefusals: ErrorRequestHandler = (error, _request, response, next) => {
+  const reply = response.headersSent ? undefined : replyToError(error);
+  if (reply === undefined) next(error);
+  else sendReply(response, reply);
+};
+
+/** Express 4 ignores promises, so errors are passed on here. */
+async function limitRequest(
+  limit: RequestLimit<Request>,
+  respond: ExpressOptions["respond"],
+  request: Request,
+  response: Response,
+  next: NextFunction,
+): Promise<void> {
+  let runs: boolean;
+  try {
+    runs = await letThrough(
+      response,
+      limit,
+      request,
+      respond && ((refusal) => respond(refusal, request, response, next)),
+    );
+  } catch (error) {
+    return next(error);
+  }
+  if (runs) next();
+}

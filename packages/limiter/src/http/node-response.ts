@@ -1,0 +1,127 @@
+/*
+ * What every framework on node:http needs of the raw response. The end of a request is the `close`
+ * of its response and nothing else: it comes once, after a finished response, a thrown handler and
+ * a client that went away alike, and frameworks have hooks for only some of these.
+ */
+import type { ServerResponse } from "node:http";
+import type { RateLimitExceeded } from "../core/bucket/refusal.ts";
+import type { HeldLease } from "./held-lease.ts";
+import type { HeaderFields, Reply } from "./reply.ts";
+import { GONE, type Admission, type RequestLimit } from "./request-limit.ts";
+
+/**
+ * Takes for a request, answers it if it may not go on, and returns whether its handler should run.
+ * `respond` answers a refusal in place of the usual reply. Throws mistakes of the application, and
+ * what should have been answered if headers were sent before.
+ */
+export async function letThrough<Q>(
+  response: ServerResponse,
+  limit: RequestLimit<Q>,
+  request: Q,
+  respond?: (refusal: RateLimitExceeded) => unknown,
+): Promise<boolean> {
+  const admission = await admitTo(response, limit, request);
+  if (admission.verdict === "granted" || admission.verdict === "not limited") return true;
+  if (admission.verdict === "gone") return false;
+  const isRefused = admission.verdict === "refused";
+  if (response.headersSent) throw isRefused ? admission.refusal : admission.error;
+  if (isRefused && respond !== undefined) {
+    prepareReply(response, admission.reply);
+    await respond(admission.refusal);
+  } else sendReply(response, admission.reply);
+  return false;
+}
+
+/**
+ * Takes for a request. If it is granted, the response has its headers, and will settle the lease
+ * when it closes; if its client has gone away meanwhile, everything went back.
+ */
+export async function admitTo<Q>(
+  response: ServerResponse,
+  limit: RequestLimit<Q>,
+  request: Q,
+): Promise<Admission<Q>> {
+  let waiting: ClosedSignal | undefined;
+  let admission: Admission<Q>;
+  try {
+    admission = await limit.admit(request, () => (waiting = new ClosedSignal(response)).signal);
+  } finally {
+    waiting?.stop();
+  }
+  if (admission.verdict === "not limited" || admission.verdict === "gone") return admission;
+  if (isOver(response)) {
+    if (admission.verdict === "granted") admission.held.giveBack();
+    return GONE;
+  }
+  if (admission.verdict === "granted") {
+    addHeaders(response, admission.headers);
+    endWhenClosed(response, admission.held);
+  }
+  return admission;
+}
+
+/** Sends a reply. Nothing was sent before. */
+export function sendReply(response: ServerResponse, { status, headers, body }: Reply): void {
+  response.statusCode = status;
+  addHeaders(response, headers);
+  response.end(body);
+}
+
+/** Sets what a reply consists of, except its body, and the type of it. */
+function prepareReply(response: ServerResponse, { status, headers }: Reply): void {
+  const { "Content-Type": _, ...others } = headers;
+  response.statusCode = status;
+  addHeaders(response, others);
+}
+
+/** Whether the response was finished or its client has gone away: no handler should begin. */
+function isOver(response: ServerResponse): boolean {
+  return response.destroyed || response.writableEnded;
+}
+
+/** The fields that are lists (RFC 9651): what a request meets on its way adds up. */
+const LISTS: ReadonlySet<string> = new Set(["RateLimit-Policy", "RateLimit"]);
+
+/**
+ * Sets header fields, unless they were sent. Of fields with a single value the last one stays: the
+ * innermost middleware's, which is the one that refuses if any does.
+ */
+function addHeaders(response: ServerResponse, fields: HeaderFields): void {
+  if (response.headersSent) return;
+  for (const name in fields) {
+    const there = LISTS.has(name) ? response.getHeader(name) : undefined;
+    const value = fields[name]!;
+    response.setHeader(name, there === undefined ? value : `${String(there)}, ${value}`);
+  }
+}
+
+function endWhenClosed<Q>(response: ServerResponse, held: HeldLease<Q>): void {
+  response.once("close", () =>
+    held.end({
+      status: response.statusCode,
+      completed: response.writableFinished,
+      error: undefined,
+    }),
+  );
+}
+
+/** A signal that aborts when the response closes. */
+class ClosedSignal {
+  readonly #response: ServerResponse;
+  readonly #controller = new AbortController();
+  readonly #abort = (): void => this.#controller.abort();
+
+  constructor(response: ServerResponse) {
+    this.#response = response;
+    if (isOver(response)) this.#abort();
+    else response.once("close", this.#abort);
+  }
+
+  get signal(): AbortSignal {
+    return this.#controller.signal;
+  }
+
+  stop(): void {
+    this.#response.off("close", this.#abort);
+  }
+}
