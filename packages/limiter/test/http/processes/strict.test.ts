@@ -17,7 +17,7 @@ import { SqliteRepository } from "zae-limiter/sqlite";
 import { FRAMEWORKS, type Framework, type Moment, type Order, type Seen } from "./server.ts";
 
 /** Starting two processes takes a while on a busy machine. */
-const TIMEOUT_MS = 60_000;
+const TIMEOUT_MS = 30_000;
 
 /** One server process: its ports by framework. */
 interface Server {
