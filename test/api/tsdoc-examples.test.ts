@@ -25,6 +25,7 @@ import type { DynamoTransport, HttpAgent, ObservedTransport, RepositoryBuilder }
 import { yamlDocument } from "@zae-limiter/infra/manifest";
 import { applyLimits, diffLimits, exportLimits, formatProblem, manifestOf, planLimits, readManifest } from "zae-limiter/manifest";
 import type { Manifest, ManifestDocument, ManifestError, StoredLimits } from "zae-limiter/manifest";
+import { clientAddress, hashedId, idOf, rateLimitHeaders, refusalProblem } from "zae-limiter/http";
 import { MemoryRepository } from "zae-limiter/memory";
 import { SqliteRepository } from "zae-limiter/sqlite";
 import type { SqliteDatabase, SqliteStatement } from "zae-limiter/sqlite";

@@ -1,13 +1,62 @@
 import type { RateLimitExceeded } from "../core/bucket/refusal.ts";
+import { ValidationError } from "../core/errors.ts";
 import type { MaybePromise } from "../repository/port.ts";
-import type { HttpLimitOptions } from "./options.ts";
+import { checkHttpOptions, type HttpLimitOptions } from "./options.ts";
+import { RequestLimit } from "./request-limit.ts";
+import { WebRequest } from "./web-request.ts";
+import { goneResponse, responseOf, withMissingFields } from "./web-response.ts";
 
-/** The frame's placeholder: branch `web` replaces it. */
+/**
+ * Limits a handler of the web standard, such as a route of Next.js or a server of Bun or Deno. The
+ * lease ends when the body of the response was read to its end or cancelled, when the client goes
+ * away, or when the handler throws.
+ * @example
+ * export const POST = limitHandler(
+ *   { limiter, entity: (request) => clientAddress(request), resource: "chat", consume: { rpm: 1 } },
+ *   async (request) => Response.json(await answer(await request.json())),
+ * );
+ */
 export function limitHandler<A extends readonly unknown[]>(
-  _options: HttpLimitOptions<Request> & {
+  options: HttpLimitOptions<Request> & {
+    /**
+     * Makes the response to a request that was refused. Header fields that it lacks, such as
+     * `Retry-After`, are added. @default 429 with a problem in JSON
+     * @example limitHandler({ ...options, respond: () => Response.json({ ok: false }) }, handler);
+     */
     readonly respond?: (refusal: RateLimitExceeded, request: Request) => MaybePromise<Response>;
   },
   handler: (request: Request, ...rest: A) => MaybePromise<Response>,
 ): (request: Request, ...rest: A) => Promise<Response> {
-  return async (request, ...rest) => handler(request, ...rest);
+  checkHttpOptions(options, "limitHandler", ["respond"]);
+  if (typeof handler !== "function")
+    throw new ValidationError("handler", handler, "must be a function that returns a Response");
+  const limit = new RequestLimit(options);
+  const { respond } = options;
+  return async (request, ...rest) => {
+    const admission = await limit.admit(request, () => request.signal);
+    switch (admission.verdict) {
+      case "not limited":
+        return handler(request, ...rest);
+      case "gone":
+        return goneResponse();
+      case "unavailable":
+        return responseOf(admission.reply);
+      case "refused":
+        if (respond === undefined) return responseOf(admission.reply);
+        return withMissingFields(await respond(admission.refusal, request), admission.reply);
+      case "granted":
+    }
+    const { held, headers } = admission;
+    if (request.signal.aborted) {
+      held.giveBack();
+      return goneResponse();
+    }
+    const limited = new WebRequest(held, request);
+    try {
+      return limited.responded(await handler(request, ...rest), headers);
+    } catch (error) {
+      limited.threw(error);
+      throw error;
+    }
+  };
 }

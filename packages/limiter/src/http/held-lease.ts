@@ -36,6 +36,8 @@ export class HeldLease<Q> {
   readonly lease: Lease;
   readonly #options: HttpLimitOptions<Q>;
   readonly #request: Q;
+  /** Resolves what `waitUntil` was given. */
+  #resolveSettled: ((settled: Promise<void>) => void) | undefined;
   #isEnded = false;
 
   constructor(options: HttpLimitOptions<Q>, request: Q, lease: Lease) {
@@ -46,6 +48,12 @@ export class HeldLease<Q> {
     const outer = leased[HELD];
     if (outer?.limiter === this.limiter) warnIfTwice(outer.lease, lease);
     leased[HELD] = this;
+    if (options.waitUntil !== undefined) this.#announceEnd(options.waitUntil);
+  }
+
+  /** Lets `leaseOf` find the lease by another object too that stands for the request. */
+  alsoFor(request: object): void {
+    (request as Leased)[HELD] = this;
   }
 
   get limiter(): RateLimiter {
@@ -67,8 +75,16 @@ export class HeldLease<Q> {
     this.#isEnded = true;
     // The request has ended: nobody could catch what a callback of the application throws now.
     const settled = write().catch(warnOfFailure);
+    this.#resolveSettled?.(settled);
+  }
+
+  /** Before the handler runs: after the last byte of a response, a platform may run nothing. */
+  #announceEnd(waitUntil: (settled: Promise<void>) => void): void {
+    const settled = new Promise<void>((resolve) => {
+      this.#resolveSettled = resolve;
+    });
     try {
-      this.#options.waitUntil?.(settled);
+      waitUntil(settled);
     } catch (error) {
       warnOfFailure(error);
     }

@@ -1,38 +1,6 @@
-/*
- * What is warned of once a process: mistakes that let requests through, count them twice or tell
- * secrets, and that no error would show.
- */
-import { emitWarning } from "../repository/warning.ts";
+import { warnAt, warnOnce } from "./identity/misuse.ts";
 
-/** The codes of the warnings. */
-export type MisuseCode =
-  | "WARN_LIMITER_PROXY_NOT_TRUSTED"
-  | "WARN_LIMITER_SECRET_AS_ID"
-  | "WARN_LIMITER_LIMITED_TWICE"
-  | "WARN_LIMITER_MADE_IN_HANDLER"
-  | "WARN_LIMITER_SETTLE_FAILED"
-  | "WARN_LIMITER_REQUEST_FAILED";
-
-/** How often each mistake was seen in this process. It stops counting at the warning. */
-const SEEN_MEMO = new Map<MisuseCode, number>();
-
-/** Emits a warning, unless this process has seen it. */
-export function warnOnce(code: MisuseCode, message: string): void {
-  warnAt(1, code, message);
-}
-
-/** Emits a warning when the mistake is seen for the n-th time, and never again. */
-function warnAt(times: number, code: MisuseCode, message: string): void {
-  const seen = (SEEN_MEMO.get(code) ?? 0) + 1;
-  if (seen > times) return;
-  SEEN_MEMO.set(code, seen);
-  if (seen === times) emitWarning(`${message} This process does not warn again.`, { code });
-}
-
-/** Forgets what was warned of, for tests. @internal */
-export function forgetWarnings(): void {
-  SEEN_MEMO.clear();
-}
+export { forgetWarnings, warnOnce } from "./identity/misuse.ts";
 
 /**
  * A server that makes a middleware for each request gets here with its tenth one. A test that makes

@@ -6,7 +6,7 @@
 import type { ServerResponse } from "node:http";
 import type { RateLimitExceeded } from "../core/bucket/refusal.ts";
 import type { HeldLease } from "./held-lease.ts";
-import type { HeaderFields, Reply } from "./reply.ts";
+import { LIST_FIELDS, type HeaderFields, type Reply } from "./reply.ts";
 import { GONE, type Admission, type RequestLimit } from "./request-limit.ts";
 
 /**
@@ -34,12 +34,14 @@ export async function letThrough<Q>(
 
 /**
  * Takes for a request. If it is granted, the response has its headers, and will settle the lease
- * when it closes; if its client has gone away meanwhile, everything went back.
+ * when it closes; if its client has gone away meanwhile, everything went back. `errorOf` is asked
+ * then what the handler threw.
  */
 export async function admitTo<Q>(
   response: ServerResponse,
   limit: RequestLimit<Q>,
   request: Q,
+  errorOf?: (request: Q) => unknown,
 ): Promise<Admission<Q>> {
   let waiting: ClosedSignal | undefined;
   let admission: Admission<Q>;
@@ -55,7 +57,7 @@ export async function admitTo<Q>(
   }
   if (admission.verdict === "granted") {
     addHeaders(response, admission.headers);
-    endWhenClosed(response, admission.held);
+    endWhenClosed(response, admission.held, errorOf && (() => errorOf(request)));
   }
   return admission;
 }
@@ -68,19 +70,16 @@ export function sendReply(response: ServerResponse, { status, headers, body }: R
 }
 
 /** Sets what a reply consists of, except its body, and the type of it. */
-function prepareReply(response: ServerResponse, { status, headers }: Reply): void {
+export function prepareReply(response: ServerResponse, { status, headers }: Reply): void {
   const { "Content-Type": _, ...others } = headers;
   response.statusCode = status;
   addHeaders(response, others);
 }
 
 /** Whether the response was finished or its client has gone away: no handler should begin. */
-function isOver(response: ServerResponse): boolean {
+export function isOver(response: ServerResponse): boolean {
   return response.destroyed || response.writableEnded;
 }
-
-/** The fields that are lists (RFC 9651): what a request meets on its way adds up. */
-const LISTS: ReadonlySet<string> = new Set(["RateLimit-Policy", "RateLimit"]);
 
 /**
  * Sets header fields, unless they were sent. Of fields with a single value the last one stays: the
@@ -89,18 +88,23 @@ const LISTS: ReadonlySet<string> = new Set(["RateLimit-Policy", "RateLimit"]);
 function addHeaders(response: ServerResponse, fields: HeaderFields): void {
   if (response.headersSent) return;
   for (const name in fields) {
-    const there = LISTS.has(name) ? response.getHeader(name) : undefined;
+    const there = LIST_FIELDS.has(name) ? response.getHeader(name) : undefined;
     const value = fields[name]!;
     response.setHeader(name, there === undefined ? value : `${String(there)}, ${value}`);
   }
 }
 
-function endWhenClosed<Q>(response: ServerResponse, held: HeldLease<Q>): void {
+/** Settles the lease when the response closes. */
+export function endWhenClosed<Q>(
+  response: ServerResponse,
+  held: HeldLease<Q>,
+  errorOf?: () => unknown,
+): void {
   response.once("close", () =>
     held.end({
       status: response.statusCode,
       completed: response.writableFinished,
-      error: undefined,
+      error: errorOf?.(),
     }),
   );
 }

@@ -60,7 +60,8 @@ export interface HttpLimitOptions<Q> {
    */
   readonly onRefused?: (refusal: RateLimitExceeded, request: Q) => void;
   /**
-   * Given the end of each lease, for platforms that stop a function once it has answered.
+   * Given the end of each lease, for platforms that stop a function once it has answered. It is
+   * called before the handler runs, and the promise never rejects.
    * @example limitHandler({ ...options, waitUntil: (settled) => after(settled) }, handler);
    */
   readonly waitUntil?: (settled: Promise<void>) => void;

@@ -1,4 +1,5 @@
 import type { RateLimitExceeded } from "../core/bucket/refusal.ts";
+import { policyName } from "./headers/shown-limit.ts";
 
 /** The body of a 429 response (RFC 9457). It names no entity. */
 export interface RefusalProblem {
@@ -16,16 +17,31 @@ export interface RefusalProblem {
   readonly retry_after_ms: number | null;
 }
 
-/** The frame's placeholder: branch `headers` replaces it. */
+/**
+ * Makes the body of a 429 response (RFC 9457). Unlike `refusal.toJSON()`, it tells no ids and no
+ * balances, so it can go to anybody.
+ * @example
+ * const body = JSON.stringify(refusalProblem(refusal)); // Content-Type: application/problem+json
+ */
 export function refusalProblem(refusal: RateLimitExceeded): RefusalProblem {
+  const { violations, statuses, retryAfterSeconds } = refusal;
   return {
     type: "https://iana.org/assignments/http-problem-types#quota-exceeded",
     title: "Quota exceeded",
     status: 429,
-    detail: "",
-    "violated-policies": refusal.violations.map(({ limitName }) => limitName),
-    retry_after_ms: Number.isFinite(refusal.retryAfterSeconds)
-      ? Math.round(refusal.retryAfterSeconds * 1000)
+    detail: detailOf(refusal),
+    "violated-policies": violations.map((violation) => policyName(violation, statuses[0]!)),
+    retry_after_ms: Number.isFinite(retryAfterSeconds)
+      ? Math.round(retryAfterSeconds * 1000)
       : null,
   };
+}
+
+/** The wait is rounded up, as in `Retry-After`: never too early. */
+function detailOf({ primaryViolation, statuses }: RateLimitExceeded): string {
+  const { limit, requested, retryAfterSeconds } = primaryViolation;
+  const name = policyName(primaryViolation, statuses[0]!);
+  return Number.isFinite(retryAfterSeconds)
+    ? `The request exceeds the limit ${name} of ${limit.refillAmount} every ${limit.refillPeriodSeconds} s; retry in ${Math.ceil(retryAfterSeconds)} s.`
+    : `The request takes ${requested} of ${name}, which never holds more than ${limit.capacity}, so it can never fit.`;
 }

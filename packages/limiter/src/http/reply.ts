@@ -8,6 +8,9 @@ import { refusalProblem } from "./problem.ts";
 /** Header fields by name. */
 export type HeaderFields = Readonly<Record<string, string>>;
 
+/** The fields that are lists (RFC 9651): what a request meets on its way adds up. */
+export const LIST_FIELDS: ReadonlySet<string> = new Set(["RateLimit-Policy", "RateLimit"]);
+
 /** A response in place of the handler's. */
 export interface Reply {
   readonly status: 429 | 503;

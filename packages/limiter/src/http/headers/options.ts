@@ -1,4 +1,5 @@
 import { ValidationError } from "../../core/errors.ts";
+import { limitName } from "../../core/identifiers.ts";
 import { checkOptions, optionNames } from "../../core/options.ts";
 
 /**
@@ -16,7 +17,7 @@ export type HeaderStyle =
 
 /** Which headers say what is left. */
 export interface HeaderOptions {
-  /** One style, or several. @default "ietf" */
+  /** One style, or several, but only one of the IETF's drafts. @default "ietf" */
   readonly style?: HeaderStyle | readonly HeaderStyle[];
   /** Whether the balances of parents are shown: they tell of other tenants. @default false */
   readonly parents?: boolean;
@@ -33,11 +34,95 @@ export interface HeaderOptions {
   };
 }
 
+/** The limits that "openai" and "anthropic" show. */
+export type LimitNames = Required<NonNullable<HeaderOptions["names"]>>;
+
+/** Header fields by name. */
+export type HeaderFields = Readonly<Record<string, string>>;
+
+const DEFAULT_NAMES: LimitNames = {
+  requests: "rpm",
+  tokens: "tpm",
+  inputTokens: "itpm",
+  outputTokens: "otpm",
+};
+
+/** The limits that "openai" and "anthropic" show. */
+export function namesOf({ names }: HeaderOptions): LimitNames {
+  return names === undefined ? DEFAULT_NAMES : { ...DEFAULT_NAMES, ...definedOf(names) };
+}
+
+/** Which draft of the IETF each style writes, if any. */
+const STYLES: Readonly<Record<HeaderStyle, string | undefined>> = {
+  ietf: "ietf-11",
+  "ietf-11": "ietf-11",
+  "draft-7": "draft-7",
+  "draft-6": "draft-6",
+  legacy: undefined,
+  openai: undefined,
+  anthropic: undefined,
+};
+
 const NAMES = optionNames<HeaderOptions>({ style: true, parents: true, names: true });
 
-/** Throws for options that are wrong. */
-export function checkHeaderOptions(options: HeaderOptions): void {
-  checkOptions(options, NAMES, "headers");
-  if (options.parents !== undefined && typeof options.parents !== "boolean")
-    throw new ValidationError("parents", options.parents, "must be true or false");
+/** The options of a function that is also told the time. */
+export const NAMES_WITH_TIME: ReadonlySet<string> = new Set([...NAMES, "nowMs"]);
+
+const LIMIT_NAMES = optionNames<LimitNames>({
+  requests: true,
+  tokens: true,
+  inputTokens: true,
+  outputTokens: true,
+});
+
+/** Throws for options that are wrong. `known` are the names that options may have. */
+export function checkHeaderOptions(
+  options: HeaderOptions,
+  known: ReadonlySet<string> = NAMES,
+): void {
+  checkOptions(options, known, "headers");
+  const { style, parents, names } = options;
+  if (style !== undefined) checkStyle(style);
+  if (parents !== undefined && typeof parents !== "boolean")
+    throw new ValidationError("parents", parents, "must be true or false");
+  if (names !== undefined) checkLimitNames(names);
+}
+
+function checkStyle(style: unknown): void {
+  if (!Array.isArray(style)) return mustBeStyle(style);
+  if (style.length === 0)
+    throw new ValidationError(
+      "style",
+      style,
+      "must name at least one style; for no headers, set headers to false",
+    );
+  let draft: string | undefined;
+  for (const each of style as readonly unknown[]) {
+    mustBeStyle(each);
+    const written = STYLES[each];
+    if (written !== undefined && draft !== undefined && written !== draft)
+      throw new ValidationError(
+        "style",
+        each,
+        `writes the same headers as ${draft}, in another way; choose one of them`,
+      );
+    draft ??= written;
+  }
+}
+
+function mustBeStyle(style: unknown): asserts style is HeaderStyle {
+  if (typeof style !== "string" || !Object.hasOwn(STYLES, style))
+    throw new ValidationError("style", style, `must be one of ${Object.keys(STYLES).join(", ")}`);
+}
+
+function checkLimitNames(names: NonNullable<HeaderOptions["names"]>): void {
+  checkOptions(names, LIMIT_NAMES, "names");
+  for (const [kind, name] of Object.entries(names))
+    if (name !== undefined) limitName(name, `names.${kind}`);
+}
+
+function definedOf<T extends object>(values: T): Partial<T> {
+  return Object.fromEntries(
+    Object.entries(values).filter(([, value]) => value !== undefined),
+  ) as Partial<T>;
 }

@@ -1,17 +1,85 @@
 import type { LimitStatus } from "../../core/bucket/decision.ts";
-import type { HeaderOptions } from "./options.ts";
+import { ValidationError } from "../../core/errors.ts";
+import { anthropic } from "./anthropic.ts";
+import { draft6 } from "./draft-6.ts";
+import { draft7 } from "./draft-7.ts";
+import { ietf11 } from "./ietf-11.ts";
+import { legacy } from "./legacy.ts";
+import { openai } from "./openai.ts";
+import {
+  checkHeaderOptions,
+  NAMES_WITH_TIME,
+  namesOf,
+  type HeaderFields,
+  type HeaderOptions,
+  type HeaderStyle,
+} from "./options.ts";
+import { shownLimits, type ShownLimit } from "./shown-limit.ts";
+import { integer } from "./structured-fields.ts";
 
-/** The frame's placeholder: branch `headers` replaces it. */
+/**
+ * The headers that tell a client what is left, by name. If some limit refused the call they include
+ * `Retry-After`, or `x-should-retry: false` if the call can never fit.
+ *
+ * The first status tells the call's own entity and resource. Statuses of another entity are its
+ * parent's, which are hidden unless `parents` is set or they refused the call. Nothing is shown of
+ * no statuses.
+ *
+ * @example
+ * const headers = rateLimitHeaders(refusal.statuses, { style: "ietf", nowMs: Date.now() });
+ * // RateLimit-Policy: "rpm";q=60;w=60
+ * // RateLimit: "rpm";r=0;t=12
+ * // Retry-After: 12
+ */
 export function rateLimitHeaders(
   statuses: readonly LimitStatus[],
-  _options: HeaderOptions & { readonly nowMs: number },
+  options: HeaderOptions & {
+    /** The current time, in milliseconds since 1970: some styles tell when a limit is full. */
+    readonly nowMs: number;
+  },
 ): Readonly<Record<string, string>> {
-  const waits = statuses.flatMap(({ exceeded, retryAfterSeconds }) =>
-    exceeded ? [retryAfterSeconds] : [],
-  );
-  const longest = Math.max(...waits);
-  if (waits.length === 0) return {};
-  return Number.isFinite(longest)
-    ? { "Retry-After": String(Math.ceil(longest)) }
-    : { "x-should-retry": "false" };
+  check(statuses, options);
+  const shown = shownLimits(statuses, options.parents ?? false);
+  if (shown.length === 0) return {};
+  const { style = "ietf" } = options;
+  if (typeof style === "string") return { ...WRITERS[style](shown, options), ...retryOf(shown) };
+  return Object.assign(
+    {},
+    ...style.map((each) => WRITERS[each](shown, options)),
+    retryOf(shown),
+  ) as HeaderFields;
+}
+
+type TimedOptions = Parameters<typeof rateLimitHeaders>[1];
+
+/** What writes each style. */
+const WRITERS: Readonly<
+  Record<HeaderStyle, (shown: readonly ShownLimit[], options: TimedOptions) => HeaderFields>
+> = {
+  ietf: ietf11,
+  "ietf-11": ietf11,
+  "draft-7": draft7,
+  "draft-6": draft6,
+  legacy: (shown, { nowMs }) => legacy(shown, nowMs),
+  openai: (shown, options) => openai(shown, namesOf(options)),
+  anthropic: (shown, options) => anthropic(shown, namesOf(options), options.nowMs),
+};
+
+const NEVER_FITS: HeaderFields = { "x-should-retry": "false" };
+
+/** The longest wait of the limits that refused, so no `t` of theirs is later. */
+function retryOf(shown: readonly ShownLimit[]): HeaderFields | undefined {
+  let longest: number | undefined;
+  for (const { exceeded, waitSeconds } of shown)
+    if (exceeded) longest = Math.max(longest ?? 0, waitSeconds);
+  if (longest === undefined) return undefined;
+  return Number.isFinite(longest) ? { "Retry-After": integer(Math.ceil(longest)) } : NEVER_FITS;
+}
+
+function check(statuses: readonly LimitStatus[], options: TimedOptions): void {
+  checkHeaderOptions(options, NAMES_WITH_TIME);
+  if (!Number.isFinite(options.nowMs))
+    throw new ValidationError("nowMs", options.nowMs, "must be a time in milliseconds");
+  if (!Array.isArray(statuses))
+    throw new ValidationError("statuses", statuses, "must be an array of statuses");
 }

@@ -1,3 +1,17 @@
+import { ValidationError } from "../../core/errors.ts";
+import { checkOptions, optionNames } from "../../core/options.ts";
+import {
+  dotted,
+  isIpv4,
+  isWithin,
+  parseAddress,
+  parseNetwork,
+  prefixOf,
+  type Address,
+  type Network,
+} from "./address.ts";
+import { warnOnce } from "./misuse.ts";
+
 /** How the address of a client is found. */
 export interface AddressOptions {
   /**
@@ -9,13 +23,154 @@ export interface AddressOptions {
   readonly ipv6Prefix?: number;
 }
 
-/** The frame's placeholder: branch `headers` replaces it. */
+/** Who sent a request, nearest first: the socket's address, then what proxies have added. */
+interface Hops {
+  /** Undefined on platforms that tell no socket. */
+  readonly peer: Address | undefined;
+  /** `X-Forwarded-For`, from its end. */
+  readonly forwarded: readonly string[];
+}
+
+const NAMES = optionNames<AddressOptions>({ trustedProxies: true, ipv6Prefix: true });
+const DEFAULT_PREFIX = 56;
+
+/**
+ * Makes an entity id for the address of a client: `ip:203.0.113.7`, or `ip6:20010db8000012.56` for
+ * the network of an IPv6 address: its prefix in hex, and how many bits that are.
+ *
+ * `X-Forwarded-For` can be forged. It is believed only as far as `trustedProxies` reaches; where it
+ * is malformed before that, the last address that was believed is the client. Without a socket, as
+ * in web-standard handlers, the platform in front must be counted or listed as a proxy. Throws if
+ * nothing says who sent the request.
+ *
+ * @example
+ * // Behind one load balancer, which adds the address that it got the request from:
+ * const entity = (incoming: Request) => clientAddress(incoming, { trustedProxies: 1 });
+ */
 export function clientAddress(
-  _request: {
+  request: {
+    /** The headers as Node has them, in lower case, or a web-standard `Headers`. */
     readonly headers: object;
-    readonly socket?: { readonly remoteAddress?: string | undefined } | undefined;
+    /** The socket that the request came over, where there is one. */
+    readonly socket?:
+      | {
+          /** The address of the other end. */
+          readonly remoteAddress?: string | undefined;
+        }
+      | undefined;
   },
-  _options: AddressOptions = {},
+  options: AddressOptions = {},
 ): string {
-  return "ip:127.0.0.1";
+  checkOptions(options, NAMES, "clientAddress");
+  const prefix = checkedPrefix(options.ipv6Prefix);
+  const isTrusted = trustOf(options.trustedProxies);
+  const hops = hopsOf(request);
+  const client = clientOf(hops, isTrusted);
+  if (client === undefined) throw nobody(hops);
+  if (isTrusted === undefined && hops.forwarded.length > 0 && isPrivate(client)) warnOfProxy();
+  return isIpv4(client) ? `ip:${dotted(client)}` : `ip6:${prefixOf(client, prefix)}.${prefix}`;
+}
+
+/** Whether a hop is one of our proxies: by its place, nearest first from 0, or by its address. */
+type Trust = (place: number, address: Address | undefined) => boolean;
+
+/** The first hop that is not trusted, or the last that can be read. */
+function clientOf({ peer, forwarded }: Hops, isTrusted: Trust | undefined): Address | undefined {
+  let believed = peer;
+  if (isTrusted === undefined) return believed;
+  for (const [place, text] of forwarded.entries()) {
+    if (!isTrusted(place, believed)) break;
+    const next = parseAddress(text);
+    if (next === undefined) break;
+    believed = next;
+  }
+  return believed;
+}
+
+function trustOf(proxies: AddressOptions["trustedProxies"] = 0): Trust | undefined {
+  if (typeof proxies === "number" && Number.isSafeInteger(proxies) && proxies >= 0)
+    return proxies === 0 ? undefined : (place) => place < proxies;
+  if (!Array.isArray(proxies))
+    throw new ValidationError(
+      "trustedProxies",
+      proxies,
+      "must be how many proxies there are, or an array of their addresses and networks",
+    );
+  const networks = (proxies as readonly string[]).map((text) => checkedNetwork(text));
+  if (networks.length === 0) return undefined;
+  // A platform that tells no socket is the first proxy.
+  return (_place, address) =>
+    address === undefined || networks.some((network) => isWithin(address, network));
+}
+
+function checkedNetwork(text: unknown): Network {
+  const network = typeof text === "string" ? parseNetwork(text) : undefined;
+  if (network === undefined)
+    throw new ValidationError(
+      "trustedProxies",
+      text,
+      "must be an address or a network, such as 10.0.0.0/8",
+    );
+  return network;
+}
+
+function checkedPrefix(prefix = DEFAULT_PREFIX): number {
+  if (!Number.isInteger(prefix) || prefix < 1 || prefix > 128)
+    throw new ValidationError("ipv6Prefix", prefix, "must be a whole number from 1 to 128");
+  return prefix;
+}
+
+function hopsOf(request: Parameters<typeof clientAddress>[0]): Hops {
+  const { headers, socket } = (request ?? {}) as Partial<typeof request>;
+  if (typeof headers !== "object" || headers === null)
+    throw new ValidationError("request", request, "must have headers");
+  const { remoteAddress } = socket ?? {};
+  const field = forwardedFor(headers);
+  return {
+    peer: typeof remoteAddress === "string" ? parseAddress(remoteAddress) : undefined,
+    forwarded:
+      field === undefined
+        ? []
+        : field
+            .split(",")
+            .map((text) => text.trim())
+            .toReversed(),
+  };
+}
+
+const FIELD = "x-forwarded-for";
+
+function forwardedFor(headers: object): string | undefined {
+  const { get, [FIELD]: field } = headers as {
+    readonly get?: unknown;
+    readonly [FIELD]?: unknown;
+  };
+  const value: unknown = typeof get === "function" ? get.call(headers, FIELD) : field;
+  if (typeof value === "string") return value;
+  return Array.isArray(value) ? value.join(",") : undefined;
+}
+
+/** Where proxies are, and clients of the internet are not. */
+const PRIVATE =
+  "127.0.0.0/8 10.0.0.0/8 172.16.0.0/12 192.168.0.0/16 169.254.0.0/16 100.64.0.0/10 ::1 fc00::/7 fe80::/10"
+    .split(" ")
+    .map((text) => checkedNetwork(text));
+
+function isPrivate(address: Address): boolean {
+  return PRIVATE.some((network) => isWithin(address, network));
+}
+
+function warnOfProxy(): void {
+  warnOnce(
+    "WARN_LIMITER_PROXY_NOT_TRUSTED",
+    "Requests come from a private address with an X-Forwarded-For header that is not believed, so all clients behind that proxy share one limit. Set trustedProxies to the number of proxies in front of this server.",
+  );
+}
+
+function nobody({ forwarded }: Hops): ValidationError {
+  return new ValidationError(
+    "request",
+    forwarded.length === 0 ? "no socket, no X-Forwarded-For" : "no socket",
+    "nothing says who sent the request: pass the socket, or set trustedProxies to the number of proxies in front of this server",
+  );
 }

@@ -1,9 +1,75 @@
-/** The frame's placeholder: branch `headers` replaces it. */
+import { createHash } from "node:crypto";
+import { ValidationError } from "../../core/errors.ts";
+import { entityId } from "../../core/identifiers.ts";
+
+/** Hex digits of a hashed secret: 128 bits. */
+const SECRET_DIGITS = 32;
+
+/**
+ * Makes an entity id for a secret, such as an API key: the prefix, a dash and 32 hex digits of its
+ * SHA-256. Ids are stored, logged and shown; secrets must not be.
+ * @example hashedId("key", "sk-live-51H8"); // "key-" and 32 hex digits
+ */
 export function hashedId(prefix: string, secret: string): string {
-  return `${prefix}-${secret.length}`;
+  entityId(prefix, "prefix");
+  if (typeof secret !== "string" || secret === "")
+    // Not the value itself: an error's message is logged.
+    throw new ValidationError(
+      "secret",
+      typeof secret,
+      "must be a text that is not empty; answer requests without a key before they are limited",
+    );
+  return entityId(`${prefix}-${sha256(secret).slice(0, SECRET_DIGITS)}`, "prefix");
 }
 
-/** The frame's placeholder: branch `headers` replaces it. */
+/** How ids begin that are not the text itself. A text that begins so is never its own id. */
+const ENCODED = "enc:";
+const CUT = "cut:";
+
+/** The most characters of an id. */
+const MAX_LENGTH = 256;
+
+/** What stands for itself in an encoded id. The sign `@` begins an escape. */
+const PLAIN = /[^A-Za-z0-9_.:-]/g;
+
+/**
+ * Makes an entity id of any text: the text itself if it is a valid id, otherwise an encoding from
+ * which the text can be read, and of a text that is too long its beginning and its SHA-256. Two
+ * texts never share an id.
+ * @example
+ * idOf("user-1"); // "user-1"
+ * idOf("2001:db8::/56"); // "enc:2001:db8::@2f56"
+ */
 export function idOf(text: string): string {
-  return text;
+  if (typeof text !== "string") throw new ValidationError("text", text, "must be a string");
+  if (isOwnId(text)) return text;
+  const encoded = text.replaceAll(PLAIN, escaped);
+  if (ENCODED.length + encoded.length <= MAX_LENGTH) return ENCODED + encoded;
+  // The encoded text, because UTF-8 has only one form for all halves of surrogate pairs.
+  const hash = sha256(encoded);
+  const room = MAX_LENGTH - CUT.length - 1 - hash.length;
+  return `${CUT}${encoded.slice(0, room)}:${hash}`;
+}
+
+function isOwnId(text: string): boolean {
+  if (text.startsWith(ENCODED) || text.startsWith(CUT)) return false;
+  try {
+    return entityId(text) === text;
+  } catch {
+    return false;
+  }
+}
+
+/** `@` and the code in hex: two digits in ASCII, otherwise a `u` and four. */
+function escaped(character: string): string {
+  const code = character.charCodeAt(0);
+  return code < 0x80 ? `@${hex(code, 2)}` : `@u${hex(code, 4)}`;
+}
+
+function hex(value: number, digits: number): string {
+  return value.toString(16).padStart(digits, "0");
+}
+
+function sha256(text: string): string {
+  return createHash("sha256").update(text).digest("hex");
 }

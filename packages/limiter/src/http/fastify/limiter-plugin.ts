@@ -1,0 +1,139 @@
+import type { FastifyPluginAsync, FastifyReply, FastifyRequest } from "fastify";
+import type { RateLimitExceeded } from "../../core/bucket/refusal.ts";
+import { ValidationError } from "../../core/errors.ts";
+import { admitTo, prepareReply } from "../node-response.ts";
+import { checkHttpOptions, type HttpLimitOptions } from "../options.ts";
+import { replyToError, type Reply } from "../reply.ts";
+import { RequestLimit } from "../request-limit.ts";
+
+/** What only hooks of Fastify have. */
+export interface FastifyOptions {
+  /**
+   * Answers refusals, as a handler of Fastify does: what it returns is sent. The status 429 and the
+   * headers are set. @default a problem in JSON
+   * @example limitRequests({ ...options, respond: (refusal) => ({ error: refusal.message }) });
+   */
+  readonly respond?: (
+    refusal: RateLimitExceeded,
+    request: FastifyRequest,
+    reply: FastifyReply,
+  ) => unknown;
+}
+
+/** When a request is limited, from the earliest to the latest. */
+const HOOKS = ["onRequest", "preParsing", "preValidation", "preHandler"] as const;
+
+type LimitHook = (request: FastifyRequest, reply: FastifyReply) => Promise<unknown>;
+
+/**
+ * Limits the requests of all routes of the instance that it is registered on, and of instances that
+ * are registered afterwards. `hook` says when; after "onRequest" a request has no body yet.
+ * @example
+ * await app.register(limiterPlugin, {
+ *   limiter,
+ *   entity: (request: FastifyRequest) => clientAddress(request),
+ *   resource: "web",
+ *   consume: { rpm: 1 },
+ * });
+ */
+export const limiterPlugin: FastifyPluginAsync<
+  HttpLimitOptions<FastifyRequest> &
+    FastifyOptions & {
+      /** The hook in which requests are limited. @default "onRequest" */
+      readonly hook?: "onRequest" | "preParsing" | "preValidation" | "preHandler";
+    }
+> = async (instance, { hook = "onRequest", ...options }) => {
+  if (!HOOKS.includes(hook))
+    throw new ValidationError("hook", hook, `must be one of ${HOOKS.join(", ")}`);
+  const errors = new WeakMap<FastifyRequest, unknown>();
+  const limit = hookOf(options, "limiterPlugin", (request) => errors.get(request));
+  instance.addHook("onError", async (request, _reply, error) => void errors.set(request, error));
+  // The names differ in their arguments, of which the limit needs the first two.
+  instance.addHook(hook as "onRequest", limit);
+};
+
+// Fastify gives every plugin an instance of its own, whose hooks others do not see, unless it says
+// otherwise. These symbols are what the package fastify-plugin sets.
+Object.assign(limiterPlugin, {
+  [Symbol.for("skip-override")]: true,
+  [Symbol.for("fastify.display-name")]: "zae-limiter",
+  [Symbol.for("plugin-meta")]: { name: "zae-limiter", fastify: "5.x" },
+});
+
+/**
+ * Limits the requests of one route, as its hook `onRequest`, or a later one that knows the body.
+ * @example
+ * app.post("/chat", {
+ *   preHandler: limitRequests({
+ *     limiter,
+ *     entity: (request) => hashedId("key", request.headers.authorization ?? ""),
+ *     resource: "chat",
+ *     consume: { rpm: 1 },
+ *   }),
+ *   handler,
+ * });
+ */
+export function limitRequests(
+  options: HttpLimitOptions<FastifyRequest> & FastifyOptions,
+): (request: FastifyRequest, reply: FastifyReply) => Promise<unknown> {
+  return hookOf(options, "limitRequests");
+}
+
+/**
+ * Answers what handlers throw: 429 for `RateLimitExceeded`, 503 for `RateLimiterUnavailable`.
+ * Returns false if the error is neither, or if headers were sent: then it is for others to answer.
+ * @example
+ * app.setErrorHandler((error, request, reply) => {
+ *   if (!answerRefusals(error, request, reply)) reply.send(error);
+ * });
+ */
+export function answerRefusals(
+  error: unknown,
+  _request: FastifyRequest,
+  reply: FastifyReply,
+): boolean {
+  const answer = replyToError(error);
+  if (answer === undefined || reply.sent || reply.raw.headersSent) return false;
+  send(reply, answer);
+  return true;
+}
+
+function hookOf(
+  options: HttpLimitOptions<FastifyRequest> & FastifyOptions,
+  owner: string,
+  errorOf?: (request: FastifyRequest) => unknown,
+): LimitHook {
+  checkHttpOptions(options, owner, ["respond"]);
+  const limit = new RequestLimit(options);
+  const { respond } = options;
+  return async (request, reply) => {
+    const admission = await admitTo(reply.raw, limit, request, errorOf);
+    switch (admission.verdict) {
+      case "not limited":
+      case "granted":
+        return undefined;
+      case "gone":
+        // Nobody is left to be answered. Without a reply of its own, Fastify would go on.
+        return reply.hijack();
+      case "unavailable":
+        if (reply.raw.headersSent) throw admission.error;
+        return send(reply, admission.reply);
+      case "refused":
+        if (reply.raw.headersSent) throw admission.refusal;
+        if (respond === undefined) return send(reply, admission.reply);
+        prepareReply(reply.raw, admission.reply);
+        return answerWith(reply, await respond(admission.refusal, request, reply));
+    }
+  };
+}
+
+/** As bytes: Fastify would add a charset to the type of a text, and serialize it once more. */
+function send(reply: FastifyReply, answer: Reply): FastifyReply {
+  prepareReply(reply.raw, answer);
+  return reply.type(answer.headers["Content-Type"]!).send(Buffer.from(answer.body));
+}
+
+/** Sends what `respond` returned, unless it has sent something itself, or will. */
+function answerWith(reply: FastifyReply, payload: unknown): FastifyReply {
+  return payload === undefined || payload === reply || reply.sent ? reply : reply.send(payload);
+}

@@ -1,0 +1,332 @@
+import { getEventListeners } from "node:events";
+import { Limit, RateLimiter, ValidationError, type Lease } from "zae-limiter";
+import { leaseOf, limitHandler, type HttpLimitOptions, type HttpOutcome } from "zae-limiter/http";
+import { MemoryRepository } from "zae-limiter/memory";
+import { faultyRepository, ManualClock } from "zae-limiter/testing";
+import { expect, it, vi } from "vitest";
+
+/** A limiter on a bucket of ten requests, options for it, and how requests ended. */
+async function setUp(changes: Partial<HttpLimitOptions<Request>> = {}) {
+  const clock = new ManualClock();
+  const repository = new MemoryRepository({ clock });
+  await repository.setSystemDefaults([Limit.perMinute("rpm", 10)]);
+  const limiter = new RateLimiter({ repository });
+  const ends: Omit<HttpOutcome<Request>, "request">[] = [];
+  const options: HttpLimitOptions<Request> = {
+    limiter,
+    entity: () => "key-1",
+    resource: "chat",
+    consume: { rpm: 1 },
+    settle: ({ request: _, ...outcome }) => void ends.push(outcome),
+    ...changes,
+  };
+  const left = async (): Promise<number> => (await limiter.available("key-1", "chat"))["rpm"]!;
+  return { clock, repository, limiter, options, ends, left };
+}
+
+const get = (init?: RequestInit): Request => new Request("http://localhost/", init);
+
+/** A body that makes its chunks one by one, and knows how many were asked for. */
+function counted(chunks: readonly string[]) {
+  const source = { pulls: 0, cancelled: undefined as unknown };
+  const body = new ReadableStream<Uint8Array>(
+    {
+      pull(controller) {
+        const chunk = chunks[source.pulls];
+        source.pulls += 1;
+        if (chunk === undefined) controller.close();
+        else controller.enqueue(new TextEncoder().encode(chunk));
+      },
+      cancel(reason) {
+        source.cancelled = reason;
+      },
+    },
+    { highWaterMark: 0 },
+  );
+  return { source, body };
+}
+
+it("ends the lease when the body was read to its end, and not before", async () => {
+  const { options, ends } = await setUp();
+  const { body } = counted(["a", "b"]);
+  const handler = limitHandler(options, () => new Response(body, { status: 201 }));
+  const reader = (await handler(get())).body!.getReader();
+  await reader.read();
+  await reader.read();
+  expect(ends).toEqual([]);
+  expect((await reader.read()).done).toBe(true);
+  expect(ends).toEqual([{ status: 201, completed: true, error: undefined }]);
+});
+
+it("passes chunks on one by one, and asks the handler for no more than is read", async () => {
+  const { options } = await setUp();
+  const { body, source } = counted(["first", "", "third"]);
+  const handler = limitHandler(options, () => new Response(body));
+  const response = await handler(get());
+  expect(source.pulls).toBe(0);
+  const reader = response.body!.getReader();
+  const texts: string[] = [];
+  for (let reads = 1; ; reads += 1) {
+    const { done, value } = await reader.read();
+    expect(source.pulls).toBe(reads);
+    if (done) break;
+    texts.push(new TextDecoder().decode(value));
+  }
+  expect(texts).toEqual(["first", "", "third"]);
+});
+
+it("says that a cancelled body was not completed, even if a pending read reports the end", async () => {
+  const { options, ends } = await setUp();
+  const { body, source } = counted([]);
+  // The pull of this stream never enqueues, so the read stays pending until the cancel.
+  const pending = new ReadableStream<Uint8Array>({ pull: () => new Promise(() => {}) });
+  for (const stream of [body, pending]) {
+    const reader = (
+      await limitHandler(options, () => new Response(stream))(get())
+    ).body!.getReader();
+    const read = stream === pending ? reader.read() : undefined;
+    await reader.cancel("enough");
+    await read;
+  }
+  expect(source.cancelled).toBe("enough");
+  expect(ends).toEqual([
+    { status: 200, completed: false, error: undefined },
+    { status: 200, completed: false, error: undefined },
+  ]);
+});
+
+it("tells how a body failed, and lets the reader see the same error", async () => {
+  const { options, ends } = await setUp();
+  const failure = new Error("cut off");
+  const body = new ReadableStream<Uint8Array>({ pull: () => Promise.reject(failure) });
+  const response = await limitHandler(options, () => new Response(body))(get());
+  await expect(response.text()).rejects.toBe(failure);
+  expect(ends).toEqual([{ status: 200, completed: false, error: failure }]);
+});
+
+it("keeps what the handler said: status, text, headers and every cookie", async () => {
+  const { options, ends } = await setUp();
+  const headers = new Headers({ "content-type": "text/x", "content-length": "2" });
+  headers.append("set-cookie", "a=1; Path=/");
+  headers.append("set-cookie", "b=2, 3");
+  const made = new Response("ok", { status: 299, statusText: "Fine", headers });
+  const response = await limitHandler(options, () => made)(get());
+  expect(response).toMatchObject({ status: 299, statusText: "Fine" });
+  expect(
+    [...response.headers].filter(([name]) => name !== "ratelimit" && name !== "ratelimit-policy"),
+  ).toEqual([...headers]);
+  expect(response.headers.getSetCookie()).toEqual(["a=1; Path=/", "b=2, 3"]);
+  expect(await response.text()).toBe("ok");
+  expect(ends).toHaveLength(1);
+});
+
+it("ends at once when there is no body to watch", async () => {
+  const { options, ends } = await setUp();
+  const constant = new Response(null, { status: 204 });
+  const answers: readonly [Response, number][] = [
+    [constant, 204],
+    [constant, 204],
+    [new Response(null, { status: 304 }), 304],
+    [Response.redirect("http://localhost/other", 307), 307],
+  ];
+  for (const [made, status] of answers) {
+    const response = await limitHandler(options, () => made)(get());
+    expect(response.status).toBe(status);
+    expect(response.body).toBeNull();
+    expect(response.headers.get("location")).toBe(made.headers.get("location"));
+    expect(ends.splice(0)).toEqual([{ status, completed: true, error: undefined }]);
+  }
+  // A constant is not changed, or its headers would grow with each request.
+  expect([...constant.headers]).toEqual([]);
+});
+
+it("passes on what cannot be made again: network errors, upgrades, bodies that were sent", async () => {
+  const { options, ends } = await setUp();
+  const failed = Response.error();
+  expect(await limitHandler(options, () => failed)(get())).toBe(failed);
+  const upgrade = Object.defineProperty(new Response(null), "status", { value: 101 });
+  expect(await limitHandler(options, () => upgrade)(get())).toBe(upgrade);
+  const constant = new Response("once");
+  await constant.text();
+  expect(await limitHandler(options, () => constant)(get())).toBe(constant);
+  expect(ends).toEqual([
+    { status: 500, completed: true, error: undefined },
+    { status: 101, completed: true, error: undefined },
+    { status: 200, completed: false, error: undefined },
+  ]);
+});
+
+it("does not wait for the body of a HEAD request, which nobody reads", async () => {
+  const { options, ends } = await setUp();
+  const handler = limitHandler(options, () => new Response("ignored"));
+  await handler(get({ method: "HEAD" }));
+  expect(ends).toEqual([{ status: 200, completed: true, error: undefined }]);
+});
+
+it("tells what the handler threw, and throws it", async () => {
+  const { options, ends, left } = await setUp();
+  const failure = new Error("broken");
+  for (const broken of [
+    () => {
+      throw failure;
+    },
+    () => Promise.reject(failure),
+  ])
+    await expect(limitHandler(options, broken)(get())).rejects.toBe(failure);
+  await expect(limitHandler(options, (() => undefined) as never)(get())).rejects.toThrow(TypeError);
+  expect(ends).toEqual([
+    { status: 500, completed: true, error: failure },
+    { status: 500, completed: true, error: failure },
+    { status: 500, completed: true, error: expect.any(TypeError) },
+  ]);
+  // By default the work of a handler that threw is charged, as an abandoned request is.
+  expect(await left()).toBe(7);
+});
+
+it("ends the lease when the client goes away, before and after there is a response", async () => {
+  const { options, ends } = await setUp();
+  const early = new AbortController();
+  const called = new Promise<(response: Response) => void>((isCalled) => {
+    const handler = (): Promise<Response> => new Promise(isCalled);
+    void limitHandler(options, handler)(get({ signal: early.signal })).then((late) => late.text());
+  });
+  const respond = await called;
+  early.abort();
+  // Whoever gives failures back must not pay those who hang up: there is no status of a failure.
+  expect(ends).toEqual([{ status: 200, completed: false, error: undefined }]);
+  respond(new Response("late", { status: 503 }));
+  const late = new AbortController();
+  const handler = limitHandler(options, () => new Response("body", { status: 203 }));
+  const response = await handler(get({ signal: late.signal }));
+  late.abort();
+  expect(await response.text()).toBe("body");
+  expect(ends.slice(1)).toEqual([{ status: 203, completed: false, error: undefined }]);
+});
+
+it("leaves no listener on the signal of a request that has ended", async () => {
+  const { options } = await setUp();
+  const request = get();
+  await (await limitHandler(options, () => new Response("body"))(request)).text();
+  await limitHandler(options, () => new Response(null))(request);
+  expect(getEventListeners(request.signal, "abort")).toEqual([]);
+});
+
+it("charges nothing to a client that is gone before its handler runs", async () => {
+  const { options, left, clock } = await setUp();
+  const handler = vi.fn(() => new Response());
+  const gone = get({ signal: AbortSignal.abort() });
+  expect((await limitHandler(options, handler)(gone)).status).toBe(499);
+  const client = new AbortController();
+  const waiting = limitHandler({ ...options, consume: { rpm: 10 }, waitUpToMs: 60_000 }, handler);
+  await options.limiter.acquire(
+    { entityId: "key-1", resource: "chat", consume: { rpm: 5 } },
+    () => {},
+  );
+  const waited = waiting(get({ signal: client.signal }));
+  await clock.advance(1000);
+  client.abort();
+  expect((await waited).status).toBe(499);
+  await clock.advance(29_000);
+  expect(handler).not.toHaveBeenCalled();
+  expect(await left()).toBe(10);
+});
+
+it("refuses with 429 and a problem, and does not run the handler", async () => {
+  const { options, ends } = await setUp({ consume: { rpm: 4 } });
+  const handler = vi.fn(() => new Response("ok"));
+  const limited = limitHandler(options, handler);
+  expect((await limited(get())).status).toBe(200);
+  expect((await limited(get())).status).toBe(200);
+  const refused = await limited(get());
+  expect(refused.status).toBe(429);
+  expect(Object.fromEntries(refused.headers)).toMatchObject({
+    "content-type": "application/problem+json",
+    "cache-control": "no-store",
+    "retry-after": "12",
+  });
+  expect(await refused.json()).toMatchObject({ status: 429, retry_after_ms: 12_000 });
+  expect(handler).toHaveBeenCalledTimes(2);
+  expect(ends).toEqual([]);
+});
+
+it("lets the application answer refusals, and adds the headers that it leaves out", async () => {
+  const onRefused = vi.fn();
+  const { options } = await setUp({ consume: { rpm: 11 }, onRefused });
+  const respond = vi.fn(async () =>
+    Response.json({ ok: false }, { status: 420, headers: { "cache-control": "max-age=1" } }),
+  );
+  const request = get();
+  const response = await limitHandler({ ...options, respond }, () => new Response())(request);
+  expect(response.status).toBe(420);
+  expect(Object.fromEntries(response.headers)).toMatchObject({
+    "content-type": "application/json",
+    "cache-control": "max-age=1",
+    "x-should-retry": "false",
+  });
+  expect(await response.json()).toEqual({ ok: false });
+  const refusal: unknown = onRefused.mock.calls[0]?.[0];
+  expect(respond).toHaveBeenCalledWith(refusal, request);
+  const failure = new Error("broken");
+  const broken = limitHandler({ ...options, respond: () => Promise.reject(failure) }, respond);
+  await expect(broken(get())).rejects.toBe(failure);
+});
+
+it("answers 503 while the store is unavailable, unless requests shall pass then", async () => {
+  const { options, repository, limiter } = await setUp();
+  const down = new RateLimiter({ repository: faultyRepository(repository, () => "error-before") });
+  const handler = (): Response => new Response("ok");
+  const refused = await limitHandler({ ...options, limiter: down }, handler)(get());
+  expect(refused.status).toBe(503);
+  expect(refused.headers.get("retry-after")).toBe("1");
+  const open = limitHandler({ ...options, limiter: down, onUnavailable: "allow" }, handler);
+  expect(await (await open(get())).text()).toBe("ok");
+  await limiter.close();
+  expect((await limitHandler(options, handler)(get())).status).toBe(503);
+});
+
+it("throws mistakes of the application, and never answers them with 429", async () => {
+  const { options } = await setUp();
+  const handler = vi.fn(() => new Response());
+  for (const mistake of [
+    { entity: () => "" },
+    { consume: () => ({ rpm: -1 }) },
+    { consume: () => ({ rpm: Number.NaN }) },
+    { consume: () => ({ unheard: 1 }) },
+  ])
+    await expect(limitHandler({ ...options, ...mistake }, handler)(get())).rejects.toThrow(
+      ValidationError,
+    );
+  expect(handler).not.toHaveBeenCalled();
+});
+
+it("checks its options when the handler is made", async () => {
+  const { options } = await setUp();
+  const handler = (): Response => new Response();
+  expect(() => limitHandler({ ...options, limiter: undefined as never }, handler)).toThrow(
+    ValidationError,
+  );
+  expect(() => limitHandler({ ...options, respond: 429 as never }, handler)).toThrow("respond");
+  expect(() => limitHandler({ ...options, answer: handler } as never, handler)).toThrow("answer");
+  expect(() => limitHandler(options, undefined as never)).toThrow("handler");
+});
+
+it("hands on what the platform passes, and the lease", async () => {
+  const { options, left } = await setUp({ settle: () => undefined });
+  let lease: Lease | undefined;
+  const handler = limitHandler(options, (request, { id }: { id: string }, further: number) => {
+    lease = leaseOf(request);
+    lease?.settle({ rpm: 3 });
+    return new Response(`${id} ${further}`);
+  });
+  const response = await handler(get(), { id: "a" }, 2);
+  expect(await left()).toBe(9);
+  expect(await response.text()).toBe("a 2");
+  expect(await left()).toBe(7);
+});
+
+it("limits nothing when nobody is named", async () => {
+  const { options, left } = await setUp({ entity: () => undefined });
+  const constant = new Response("as it is");
+  expect(await limitHandler(options, () => constant)(get())).toBe(constant);
+  expect(await left()).toBe(10);
+});

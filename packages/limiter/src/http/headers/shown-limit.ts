@@ -1,0 +1,99 @@
+import type { LimitStatus } from "../../core/bucket/decision.ts";
+import type { Limit } from "../../core/limit.ts";
+import { integer } from "./structured-fields.ts";
+
+/** A limit as the headers show it. */
+export interface ShownLimit {
+  /** What the policy is called. */
+  readonly name: string;
+  /** The limit itself. */
+  readonly limit: Limit;
+  /** Whole tokens, rounded down; negative in debt. 0 for a parent whose balance is hidden. */
+  readonly available: number;
+  /** Whether the limit refused the call. */
+  readonly exceeded: boolean;
+  /** 0 if the call fits, `Infinity` if it never can. */
+  readonly waitSeconds: number;
+}
+
+/**
+ * What the headers show, in the order of the decision. A parent is shown only if it is asked for or
+ * if it refused the call. In the second case its balance, which other tenants take from too, is
+ * shown as 0.
+ */
+export function shownLimits(
+  statuses: readonly LimitStatus[],
+  parents: boolean,
+): readonly ShownLimit[] {
+  const shown: ShownLimit[] = [];
+  const own = statuses[0]?.entityId;
+  for (const status of statuses) {
+    const isHidden = status.entityId !== own && !parents;
+    if (isHidden && !status.exceeded) continue;
+    shown.push({
+      name: policyName(status, statuses[0]!),
+      limit: status.limit,
+      available: isHidden ? 0 : status.available,
+      exceeded: status.exceeded,
+      waitSeconds: status.retryAfterSeconds,
+    });
+  }
+  return shown;
+}
+
+/**
+ * What a limit is called in headers and problems: `rpm`, `parent-rpm` for the parent's, `search-rpm`
+ * for that of a further resource, `parent-search-rpm` for its parent's. `first` is the first status
+ * of the call: it tells the call's own entity and resource.
+ */
+export function policyName(status: LimitStatus, first: LimitStatus): string {
+  const { limitName } = status;
+  const named = status.resource === first.resource ? limitName : `${status.resource}-${limitName}`;
+  return status.entityId === first.entityId ? named : `parent-${named}`;
+}
+
+/**
+ * The one limit that stands for all where headers have room for one: of those that refused, the one
+ * with the longest wait; if none did, the one with the smallest part left.
+ */
+export function tightest(shown: readonly ShownLimit[]): ShownLimit | undefined {
+  let found: ShownLimit | undefined;
+  for (const limit of shown) if (found === undefined || isTighter(limit, found)) found = limit;
+  return found;
+}
+
+function isTighter(left: ShownLimit, right: ShownLimit): boolean {
+  if (left.exceeded !== right.exceeded) return left.exceeded;
+  if (left.exceeded) return left.waitSeconds > right.waitSeconds;
+  return left.available / left.limit.capacity < right.available / right.limit.capacity;
+}
+
+/**
+ * Whole seconds, rounded up, until the call fits a limit that refused it, or until any other holds
+ * one more token; undefined if that never happens.
+ *
+ * A status rounds its balance down, so the next token may come up to one token's time earlier. Never
+ * later: in this time one whole token is earned, whatever was there before.
+ */
+export function secondsUntilMore(shown: ShownLimit): number | undefined {
+  const { limit, available, exceeded, waitSeconds } = shown;
+  if (exceeded) return Number.isFinite(waitSeconds) ? Math.ceil(waitSeconds) : undefined;
+  return available < limit.capacity
+    ? Math.ceil(limit.refillPeriodSeconds / limit.refillAmount)
+    : undefined;
+}
+
+/** The time, rounded up, until a limit is full, and never less than until the call fits. */
+export function msUntilFull({ limit, available, waitSeconds }: ShownLimit): number {
+  const missing = Math.max(0, limit.capacity - available);
+  const fullMs = Math.ceil((missing * limit.refillPeriodSeconds * 1000) / limit.refillAmount);
+  return Number.isFinite(waitSeconds) ? Math.max(fullMs, Math.round(waitSeconds * 1000)) : fullMs;
+}
+
+/** The quota with its window, and the capacity if it is another: `100;w=60;zae-burst=150`. */
+export function policyOf({ limit }: ShownLimit): string {
+  const quota = `${integer(limit.refillAmount)};w=${integer(limit.refillPeriodSeconds)}`;
+  return limit.capacity === limit.refillAmount
+    ? quota
+    : `${quota};zae-burst=${integer(limit.capacity)}`;
+}

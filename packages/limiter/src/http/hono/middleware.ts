@@ -1,0 +1,147 @@
+import type { ServerResponse } from "node:http";
+import type { Context, Env, ErrorHandler, MiddlewareHandler } from "hono";
+import type { RateLimitExceeded } from "../../core/bucket/refusal.ts";
+import type { MaybePromise } from "../../repository/port.ts";
+import type { HeldLease } from "../held-lease.ts";
+import { endWhenClosed, isOver } from "../node-response.ts";
+import { checkHttpOptions, type HttpLimitOptions } from "../options.ts";
+import { LIST_FIELDS, replyToError, type HeaderFields, type Reply } from "../reply.ts";
+import { RequestLimit } from "../request-limit.ts";
+import { WebRequest } from "../web-request.ts";
+import { goneResponse, isRemakeable, remade, withMissingFields } from "../web-response.ts";
+
+/** What only middlewares of Hono have. */
+export interface HonoOptions<E extends Env = Env> {
+  /**
+   * Makes the response to a request that was refused. Header fields that it lacks, such as
+   * `Retry-After`, are added. @default 429 with a problem in JSON
+   * @example limitRequests({ ...options, respond: (_, context) => context.text("Later", 429) });
+   */
+  readonly respond?: (refusal: RateLimitExceeded, context: Context<E>) => MaybePromise<Response>;
+}
+
+/**
+ * Limits the requests of the routes that it is used for. Hono does not tell its environment to
+ * middlewares, so name yours: `limitRequests<AppEnv>({ … })`.
+ *
+ * On Node's server the lease ends when the response closes. Elsewhere it ends when the body of the
+ * response was read to its end or cancelled, or when the client goes away.
+ * @example
+ * app.use(
+ *   limitRequests({
+ *     limiter,
+ *     entity: (context) => hashedId("key", context.req.header("authorization") ?? ""),
+ *     resource: "web",
+ *     consume: { rpm: 1 },
+ *   }),
+ * );
+ */
+export function limitRequests<E extends Env = Env>(
+  options: HttpLimitOptions<Context<E>> & HonoOptions<E>,
+): MiddlewareHandler<E> {
+  checkHttpOptions(options, "limitRequests", ["respond"]);
+  const limit = new RequestLimit<Context<E>>(options);
+  const { respond } = options;
+  return async (context, next) => {
+    const { raw } = context.req;
+    const admission = await limit.admit(context, () => raw.signal);
+    switch (admission.verdict) {
+      case "not limited":
+        return next();
+      case "gone":
+        return goneResponse();
+      case "unavailable":
+        return answer(context, admission.reply);
+      case "refused":
+        if (respond === undefined) return answer(context, admission.reply);
+        addLists(context, admission.reply.headers);
+        return withMissingFields(await respond(admission.refusal, context), admission.reply);
+      case "granted":
+    }
+    const { held, headers } = admission;
+    const outgoing = outgoingOf(context);
+    if (outgoing === undefined ? raw.signal.aborted : isOver(outgoing)) {
+      held.giveBack();
+      return goneResponse();
+    }
+    held.alsoFor(raw);
+    addHeaders(context, headers);
+    if (outgoing === undefined) return watchBody(context, held, headers, next);
+    endWhenClosed(outgoing, held, () => context.error);
+    await next();
+    const { res } = context;
+    if (lacks(res, headers) && isRemakeable(res)) replace(context, remade(res, res.body, headers));
+  };
+}
+
+/**
+ * An error handler: 429 for `RateLimitExceeded`, 503 for `RateLimiterUnavailable`. Other errors are
+ * answered as Hono does without a handler.
+ * @example app.onError(answerRefusals);
+ */
+export const answerRefusals: ErrorHandler = (error, context) => {
+  const reply = replyToError(error);
+  if (reply !== undefined) return answer(context, reply);
+  if ("getResponse" in error) {
+    const response = error.getResponse();
+    return context.newResponse(response.body, response);
+  }
+  console.error(error);
+  return context.text("Internal Server Error", 500);
+};
+
+/**
+ * The response of Node, if this is Node's server. It knows more than a body does, such as whether
+ * the client has got everything; and a body that is a text can be sent as one, which is faster.
+ */
+function outgoingOf(context: Context): ServerResponse | undefined {
+  const { outgoing } = (context.env ?? {}) as { readonly outgoing?: ServerResponse };
+  return typeof outgoing?.writableFinished === "boolean" ? outgoing : undefined;
+}
+
+async function watchBody<E extends Env>(
+  context: Context<E>,
+  held: HeldLease<Context<E>>,
+  fields: HeaderFields,
+  next: () => Promise<void>,
+): Promise<void> {
+  const limited = new WebRequest(held, context.req.raw);
+  try {
+    await next();
+  } catch (error) {
+    limited.threw(error);
+    throw error;
+  }
+  const { res, error } = context;
+  replace(context, limited.responded(res, lacks(res, fields) ? fields : {}, error));
+}
+
+function answer(context: Context, { status, headers, body }: Reply): Response {
+  addHeaders(context, headers);
+  return context.body(body, status);
+}
+
+function addHeaders(context: Context, fields: HeaderFields): void {
+  for (const name in fields) context.header(name, fields[name], { append: LIST_FIELDS.has(name) });
+}
+
+function addLists(context: Context, fields: HeaderFields): void {
+  const lists = Object.entries(fields).filter(([name]) => LIST_FIELDS.has(name));
+  addHeaders(context, Object.fromEntries(lists));
+}
+
+/** Whether the handler has made its response without the context, which knows the fields. */
+function lacks({ headers }: Response, fields: HeaderFields): boolean {
+  for (const name in fields) {
+    const there = headers.get(name);
+    if (there === null) return true;
+    if (LIST_FIELDS.has(name) && !there.includes(fields[name]!)) return true;
+  }
+  return false;
+}
+
+/** Hono would put the headers of a response that is there into the new one. */
+function replace(context: Context, response: Response): void {
+  context.res = undefined;
+  context.res = response;
+}

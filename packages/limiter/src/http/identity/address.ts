@@ -1,0 +1,108 @@
+/*
+ * Addresses of IPv4 and IPv6 as eight groups of 16 bits. An IPv4 address is kept as IPv6 writes it,
+ * ::ffff:a.b.c.d, so it is the same whether it arrives over IPv4 or IPv6.
+ */
+
+/** Eight groups of 16 bits. */
+export type Address = readonly number[];
+
+/** The addresses that begin with the same bits. */
+export interface Network {
+  readonly address: Address;
+  /** How many bits, of 128. */
+  readonly prefix: number;
+}
+
+/** Bits in front of those of an IPv4 address. */
+const IPV4_OFFSET = 96;
+
+const IPV4 =
+  /^(0|[1-9]\d{0,2})\.(0|[1-9]\d{0,2})\.(0|[1-9]\d{0,2})\.(0|[1-9]\d{0,2})(?::\d{1,5})?$/;
+const BRACKETED = /^\[([^\]]*)\](?::\d{1,5})?$/;
+const ZONE = /%[\w.-]+$/;
+
+/**
+ * Reads an address as sockets and proxies write it: with or without a port, brackets and a zone.
+ * Undefined for anything else, such as `unknown` or `_hidden`.
+ */
+export function parseAddress(text: string): Address | undefined {
+  const parts = IPV4.exec(text);
+  if (parts !== null) return ipv4(parts);
+  const written = BRACKETED.exec(text)?.[1] ?? text;
+  return written.includes(":") ? parseIpv6(written.replace(ZONE, "")) : undefined;
+}
+
+/** Reads `10.0.0.0/8`, `2001:db8::/32` or one address; undefined for anything else. */
+export function parseNetwork(text: string): Network | undefined {
+  const [start = "", bits, ...rest] = text.split("/");
+  const address = parseAddress(start);
+  if (address === undefined || rest.length > 0) return undefined;
+  if (bits === undefined) return { address, prefix: 128 };
+  const prefix = Number(bits) + (start.includes(":") ? 0 : IPV4_OFFSET);
+  return /^\d{1,3}$/.test(bits) && prefix <= 128 ? { address, prefix } : undefined;
+}
+
+/** Whether an address lies in a network. A network of IPv6 holds no IPv4 addresses. */
+export function isWithin(address: Address, network: Network): boolean {
+  if (isIpv4(address) && network.prefix < IPV4_OFFSET) return false;
+  return prefixOf(address, network.prefix) === prefixOf(network.address, network.prefix);
+}
+
+/** Whether it is an address of IPv4. */
+export function isIpv4(address: Address): boolean {
+  return address[5] === 0xff_ff && address.every((group, index) => index >= 5 || group === 0);
+}
+
+/** An IPv4 address as people write it. */
+export function dotted(address: Address): string {
+  return address
+    .slice(6)
+    .flatMap((group) => [group >> 8, group & 0xff])
+    .join(".");
+}
+
+/** The first bits of an address in hex digits; what the last digit has more is 0. */
+export function prefixOf(address: Address, prefix: number): string {
+  const digits = address.map((group) => group.toString(16).padStart(4, "0")).join("");
+  const whole = digits.slice(0, Math.floor(prefix / 4));
+  const rest = prefix % 4;
+  if (rest === 0) return whole;
+  const last = Number.parseInt(digits[whole.length]!, 16);
+  return whole + ((last >> (4 - rest)) << (4 - rest)).toString(16);
+}
+
+function ipv4(parts: RegExpExecArray): Address | undefined {
+  const bytes = parts.slice(1, 5).map(Number);
+  if (bytes.some((byte) => byte > 255)) return undefined;
+  const [first, second, third, fourth] = bytes as [number, number, number, number];
+  return [0, 0, 0, 0, 0, 0xff_ff, first * 256 + second, third * 256 + fourth];
+}
+
+function parseIpv6(text: string): Address | undefined {
+  const [front = "", back, ...more] = text.split("::");
+  const before = groupsOf(front);
+  if (back === undefined) return before?.length === 8 ? before : undefined;
+  const after = groupsOf(back);
+  if (before === undefined || after === undefined || more.length > 0) return undefined;
+  const missing = 8 - before.length - after.length;
+  return missing < 1 ? undefined : [...before, ...Array<number>(missing).fill(0), ...after];
+}
+
+/** The groups of one side of `::`, the last two of which may be an IPv4 address. */
+function groupsOf(side: string): number[] | undefined {
+  if (side === "") return [];
+  const groups: number[] = [];
+  const parts = side.split(":");
+  for (const [index, part] of parts.entries()) {
+    const embedded = index === parts.length - 1 ? parseEmbedded(part) : undefined;
+    if (embedded !== undefined) groups.push(...embedded);
+    else if (/^[0-9a-f]{1,4}$/i.test(part)) groups.push(Number.parseInt(part, 16));
+    else return undefined;
+  }
+  return groups;
+}
+
+function parseEmbedded(part: string): readonly number[] | undefined {
+  const parts = IPV4.exec(part);
+  return parts === null ? undefined : ipv4(parts)?.slice(6);
+}

@@ -1,0 +1,96 @@
+/*
+ * The end of a request of the web standard. A `Response` is a value, and nothing tells when it was
+ * sent. So its body is watched:
+ *
+ *   granted ─▶ the handler threw              ended, with status 500
+ *           ─▶ the client went away           ended, not completed, response or not
+ *           ─▶ a response without a body      ended
+ *           ─▶ a response with a body ─▶ read to its end        ended
+ *                                     ─▶ failed or cancelled    ended, not completed
+ *
+ * Whatever comes first ends the lease, and the rest is ignored: after a cancel, a pending read
+ * still reports the end of the body. If nobody reads or cancels the body, and the client stays,
+ * the lease stays open; what was taken stays charged then.
+ */
+import type { HeldLease } from "./held-lease.ts";
+import type { HeaderFields } from "./reply.ts";
+import { isRemakeable, isSpent, remade } from "./web-response.ts";
+
+/** A request that was granted. Its lease is ended once. */
+export class WebRequest<Q> {
+  readonly #held: HeldLease<Q>;
+  readonly #request: Request;
+  readonly #signal: AbortSignal;
+  readonly #onAbort = (): void => this.#end(false, undefined);
+  /** What Node says before there is a response. Whoever leaves early must not look like a failure. */
+  #status = 200;
+
+  constructor(held: HeldLease<Q>, request: Request) {
+    this.#held = held;
+    this.#request = request;
+    this.#signal = request.signal;
+    this.#signal.addEventListener("abort", this.#onAbort, { once: true });
+  }
+
+  /** The handler threw, so the platform responds. */
+  threw(error: unknown): void {
+    this.#status = 500;
+    this.#end(true, error);
+  }
+
+  /**
+   * The handler returned this response. Returns the one to send, with further header fields and a
+   * body that is watched. `error` is what the handler threw if its framework made the response.
+   */
+  responded(response: Response, fields: HeaderFields, error?: unknown): Response {
+    const { status } = response;
+    // A network error, which platforms answer with 500.
+    this.#status = status === 0 ? 500 : status;
+    if (!isRemakeable(response)) {
+      this.#end(!isSpent(response), error);
+      return response;
+    }
+    const { body } = response;
+    // The body of an answer to HEAD is not sent, and not every platform cancels it.
+    if (body === null || this.#request.method === "HEAD") {
+      this.#end(true, error);
+      return remade(response, body, fields);
+    }
+    return remade(response, this.#watched(body, error), fields);
+  }
+
+  /**
+   * Passes chunks on as they are, and reads one only when one is asked for: a slow client slows the
+   * handler, as without us. A byte stream would refuse chunks that platforms accept, such as empty
+   * ones.
+   */
+  #watched(body: ReadableStream<Uint8Array>, handlerError: unknown): ReadableStream<Uint8Array> {
+    const reader = body.getReader();
+    return new ReadableStream<Uint8Array>(
+      {
+        pull: async (controller) => {
+          try {
+            const { done, value } = await reader.read();
+            if (!done) return controller.enqueue(value);
+          } catch (error) {
+            this.#end(false, error);
+            throw error;
+          }
+          this.#end(true, handlerError);
+          controller.close();
+        },
+        cancel: (reason) => {
+          this.#end(false, handlerError);
+          return reader.cancel(reason);
+        },
+      },
+      { highWaterMark: 0 },
+    );
+  }
+
+  #end(wasSent: boolean, error: unknown): void {
+    this.#signal.removeEventListener("abort", this.#onAbort);
+    const completed = wasSent && !this.#signal.aborted;
+    this.#held.end({ status: this.#status, completed, error });
+  }
+}

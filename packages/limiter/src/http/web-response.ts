@@ -1,0 +1,59 @@
+import { LIST_FIELDS, type HeaderFields, type Reply } from "./reply.ts";
+
+/** Other statuses belong to upgrades and network errors; `new Response` does not take them. */
+const FIRST_STATUS = 200;
+const LAST_STATUS = 599;
+
+/** "Client closed request", as nginx logs it. */
+const CLIENT_GONE_STATUS = 499;
+
+/** Whether a response like this one can be made. */
+export function isRemakeable(response: Response): boolean {
+  const { status } = response;
+  return status >= FIRST_STATUS && status <= LAST_STATUS && !isSpent(response);
+}
+
+/** Whether its body was sent before. Platforms cannot send it again, and say so. */
+export function isSpent({ body, bodyUsed }: Response): boolean {
+  return bodyUsed || body?.locked === true;
+}
+
+/**
+ * A response like this one, with another body and further header fields; what it says itself stays.
+ * The handler's own is not changed: it may be a constant, and the headers of one that came from
+ * `fetch` are read-only.
+ */
+export function remade(
+  response: Response,
+  body: ReadableStream<Uint8Array> | null,
+  fields: HeaderFields,
+): Response {
+  const { status, statusText } = response;
+  const headers = new Headers(response.headers);
+  for (const name in fields) {
+    const there = headers.get(name);
+    if (there === null) headers.set(name, fields[name]!);
+    // What is there is an inner middleware's: lists begin with the outermost.
+    else if (LIST_FIELDS.has(name)) headers.set(name, `${fields[name]!}, ${there}`);
+  }
+  return new Response(body, { status, statusText, headers });
+}
+
+/** The reply as a response. */
+export function responseOf({ status, headers, body }: Reply): Response {
+  return new Response(body, { status, headers });
+}
+
+/** A response that the application made for a refusal. What it does not say itself is added. */
+export function withMissingFields(response: Response, reply: Reply): Response {
+  if (!isRemakeable(response)) return response;
+  const missing = Object.entries(reply.headers).filter(
+    ([name]) => name !== "Content-Type" && !response.headers.has(name),
+  );
+  return remade(response, response.body, Object.fromEntries(missing));
+}
+
+/** The response to a client that is gone. Nobody reads it. */
+export function goneResponse(): Response {
+  return new Response(null, { status: CLIENT_GONE_STATUS });
+}

@@ -1,0 +1,14 @@
+import { describe } from "vitest";
+import type { ServerAdapter } from "../servers/server-adapter.ts";
+import { endScenarios } from "./ends.ts";
+import { severalScenarios } from "./several.ts";
+import { verdictScenarios } from "./verdicts.ts";
+
+/** What holds for every framework, over real sockets. */
+export function serverScenarios(adapter: ServerAdapter): void {
+  describe(adapter.name, () => {
+    verdictScenarios(adapter);
+    endScenarios(adapter);
+    severalScenarios(adapter);
+  });
+}

@@ -1,0 +1,114 @@
+import { onTestFinished } from "vitest";
+import { Limit, RateLimiter, type RateLimiterOptions } from "zae-limiter";
+import { MemoryRepository } from "zae-limiter/memory";
+import { faultyRepository, ManualClock, type Fault } from "zae-limiter/testing";
+import type { Sent } from "../client.ts";
+import type {
+  CallOptions,
+  Handler,
+  RunningServer,
+  ServerAdapter,
+} from "../servers/server-adapter.ts";
+
+/** Limits of 3 requests and 100 tokens a minute for every key, and what a test does with them. */
+export class Setting {
+  readonly clock = new WatchedClock();
+  readonly limiter: RateLimiter;
+  /** What goes wrong with the operations of the store, by name. */
+  readonly faults = new Map<string, Fault>();
+  readonly repository: MemoryRepository;
+  readonly #adapter: ServerAdapter;
+
+  private constructor(adapter: ServerAdapter, further: Partial<RateLimiterOptions>) {
+    this.#adapter = adapter;
+    this.repository = new MemoryRepository({ clock: this.clock });
+    const repository = faultyRepository(this.repository, (operation) => this.faults.get(operation));
+    this.limiter = new RateLimiter({ repository, ...further });
+  }
+
+  static async of(
+    adapter: ServerAdapter,
+    further: Partial<RateLimiterOptions> = {},
+  ): Promise<Setting> {
+    const setting = new Setting(adapter, further);
+    await setting.repository.setSystemDefaults([
+      Limit.perMinute("rpm", 3),
+      Limit.perMinute("tpm", 100),
+    ]);
+    return setting;
+  }
+
+  /** Options of a middleware: the header `x-key` says who it is, and a request takes one of rpm. */
+  options(more: Partial<CallOptions> = {}): CallOptions {
+    return {
+      limiter: this.limiter,
+      entity: (call) => call.header("x-key"),
+      resource: "chat",
+      consume: { rpm: 1 },
+      ...more,
+    };
+  }
+
+  /** Starts a server that is closed after the test. */
+  async serve(
+    middlewares: readonly Partial<CallOptions>[],
+    handler: Handler = () => ({ body: "hello" }),
+  ): Promise<RunningServer> {
+    const server = await this.#adapter.start(
+      middlewares.map((each) => this.options(each)),
+      handler,
+    );
+    onTestFinished(() => server.close());
+    return server;
+  }
+
+  /** What is left of a limit. */
+  async left(limit = "rpm", key = "key-1", resource = "chat"): Promise<number | undefined> {
+    return (await this.limiter.available(key, resource))[limit];
+  }
+}
+
+/** A clock that says how many sleep. */
+class WatchedClock extends ManualClock {
+  sleeping = 0;
+
+  override async sleep(ms: number, signal?: AbortSignal): Promise<void> {
+    this.sleeping += 1;
+    try {
+      await super.sleep(ms, signal);
+    } finally {
+      this.sleeping -= 1;
+    }
+  }
+}
+
+/** A request of `key-1`. */
+export function byKey({ port }: { readonly port: number }, more: Omit<Sent, "port"> = {}): Sent {
+  return { ...more, port, headers: { "x-key": "key-1", ...more.headers } };
+}
+
+/** A body whose pieces a test sends, and ends, when it likes. */
+export class HeldBody {
+  readonly #pieces: (string | undefined)[] = [];
+  #wake: () => void = () => {};
+
+  send(piece: string): void {
+    this.#pieces.push(piece);
+    this.#wake();
+  }
+
+  end(): void {
+    this.#pieces.push(undefined);
+    this.#wake();
+  }
+
+  async *[Symbol.asyncIterator](): AsyncGenerator<string> {
+    for (;;) {
+      const piece = this.#pieces.shift();
+      if (piece !== undefined) yield piece;
+      else if (this.#pieces.length === 0)
+        await new Promise<void>((resolve) => (this.#wake = resolve));
+      else return;
+    }
+  }
+}

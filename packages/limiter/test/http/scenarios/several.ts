@@ -1,0 +1,154 @@
+import { describe, expect, it } from "vitest";
+import { open, send, until } from "../client.ts";
+import type { ServerAdapter } from "../servers/server-adapter.ts";
+import { byKey, Setting } from "./setting.ts";
+import { collectWarnings } from "./warnings.ts";
+
+/** Waiting, several middlewares, refusals inside handlers, and misuse. */
+export function severalScenarios(adapter: ServerAdapter): void {
+  describe("waiting", () => {
+    it("waits until the request fits", async () => {
+      const setting = await Setting.of(adapter);
+      const server = await setting.serve([{ consume: { rpm: 3 }, waitUpToMs: 120_000 }]);
+      expect((await send(byKey(server))).status).toBe(200);
+      const waiting = send(byKey(server));
+      await until(() => setting.clock.sleeping > 0);
+      await setting.clock.advance(60_000);
+      expect((await waiting).status).toBe(200);
+      expect(await setting.left()).toBe(0);
+    });
+
+    it("leaves the queue when the client goes away, and charges nothing", async () => {
+      const setting = await Setting.of(adapter);
+      let runs = 0;
+      const server = await setting.serve([{ consume: { rpm: 3 }, waitUpToMs: 120_000 }], () => ({
+        body: String((runs += 1)),
+      }));
+      await send(byKey(server));
+      const client = open(byKey(server)).on("error", () => {});
+      await until(() => setting.clock.sleeping > 0);
+      client.destroy();
+      await until(() => setting.clock.sleeping === 0);
+      await setting.clock.advance(60_000);
+      expect(await setting.left()).toBe(3);
+      expect([runs, server.errors]).toEqual([1, []]);
+    });
+
+    it("gives back what was taken for a client that went away meanwhile", async () => {
+      const setting = await Setting.of(adapter);
+      let runs = 0;
+      let release = (): void => {};
+      let asked = 0;
+      const server = await setting.serve(
+        [
+          {
+            consume: async () => {
+              asked += 1;
+              await new Promise<void>((resolve) => (release = resolve));
+              return { rpm: 1 };
+            },
+          },
+        ],
+        () => ({ body: String((runs += 1)) }),
+      );
+      const client = open(byKey(server)).on("error", () => {});
+      await until(() => asked === 1);
+      const gone = new Promise((resolve) => client.on("close", resolve));
+      client.destroy();
+      await gone;
+      // The server has seen it once it has answered another connection.
+      await send({ port: server.port });
+      release();
+      await expect.poll(() => setting.left()).toBe(3);
+      expect(runs).toBe(0);
+    });
+  });
+
+  describe("several middlewares", () => {
+    it("limits by all of them, lists all policies, and knows the innermost lease", async () => {
+      const warnings = collectWarnings();
+      const setting = await Setting.of(adapter);
+      const server = await setting.serve(
+        [
+          { resource: "site", headers: { style: ["ietf", "legacy"] } },
+          { consume: { rpm: 2 }, headers: { style: ["ietf", "legacy"] } },
+        ],
+        (call) => ({ body: `${call.lease()?.resource}` }),
+      );
+      const reply = await send(byKey(server));
+      expect([reply.status, reply.body]).toEqual([200, "chat"]);
+      expect(String(reply.headers["ratelimit"]).match(/"rpm";r=\d/g)).toEqual([
+        '"rpm";r=2',
+        '"rpm";r=1',
+      ]);
+      expect(reply.headers["x-ratelimit-remaining"]).toBe("1");
+      const refused = await send(byKey(server));
+      expect(refused.status).toBe(429);
+      expect(refused.headers["retry-after"]).toBe("20");
+      expect([await setting.left("rpm", "key-1", "site"), await setting.left()]).toEqual([1, 1]);
+      expect(warnings).toEqual([]);
+    });
+
+    it("warns once if two of one limiter take from the same bucket", async () => {
+      const warnings = collectWarnings();
+      const setting = await Setting.of(adapter);
+      const server = await setting.serve([{}, {}]);
+      await send(byKey(server));
+      await send(byKey(server));
+      await until(() => warnings.length > 0);
+      expect(warnings.map(({ code }) => code)).toEqual(["WARN_LIMITER_LIMITED_TWICE"]);
+      expect(warnings[0]!.message).not.toContain("key-1");
+    });
+  });
+
+  describe("misuse", () => {
+    const secrets = [
+      "sk-proj-abcdefghijklmnopqrstuvwx",
+      "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.sig",
+      "AKIAIOSFODNN7EXAMPLE",
+    ];
+    it.each(secrets)(
+      "warns once of a secret as an id, and does not repeat it: %s",
+      async (secret) => {
+        const warnings = collectWarnings();
+        const setting = await Setting.of(adapter);
+        const server = await setting.serve([{}]);
+        for (const key of [secret, "team-1", secret])
+          expect((await send(byKey(server, { headers: { "x-key": key } }))).status).toBe(200);
+        await until(() => warnings.length > 0);
+        expect(warnings.map(({ code }) => code)).toEqual(["WARN_LIMITER_SECRET_AS_ID"]);
+        expect(warnings[0]!.message).not.toContain(secret);
+      },
+    );
+  });
+
+  describe.skipIf(adapter.startAnsweringRefusals === undefined)("answerRefusals", () => {
+    it("answers what handlers throw: 429, 503, and nothing else", async () => {
+      const setting = await Setting.of(adapter);
+      const request = { entityId: "key-1", resource: "chat", consume: { rpm: 3 } };
+      const server = await adapter.startAnsweringRefusals!(async ({ path }) => {
+        if (path === "/bug") throw new TypeError("a bug");
+        await setting.limiter.acquire(request, () => {});
+        return { body: "hello" };
+      });
+      try {
+        expect((await send(byKey(server))).body).toBe("hello");
+        const refused = await send(byKey(server));
+        expect(refused.status).toBe(429);
+        expect(refused.headers).toMatchObject({
+          "retry-after": "60",
+          "cache-control": "no-store",
+          "content-type": "application/problem+json",
+        });
+        expect(refused.headers["ratelimit"]).toContain('"rpm";r=0;t=60');
+        setting.faults.set("consume", "error-before");
+        const unavailable = await send(byKey(server));
+        expect([unavailable.status, unavailable.headers["retry-after"]]).toEqual([503, "1"]);
+        expect((await send(byKey(server, { path: "/bug" }))).status).toBe(500);
+        expect(server.errors).toHaveLength(1);
+      } finally {
+        await server.close();
+      }
+    });
+  });
+}

@@ -1,0 +1,236 @@
+import { describe, expect, it, onTestFinished } from "vitest";
+import { RateLimiterUnavailable, ValidationError } from "zae-limiter";
+import { send } from "../client.ts";
+import type { ServerAdapter } from "../servers/server-adapter.ts";
+import { byKey, Setting } from "./setting.ts";
+
+/** What becomes of a request: granted, refused, unavailable, not limited, failed. */
+export function verdictScenarios(adapter: ServerAdapter): void {
+  describe("what becomes of a request", () => {
+    it("grants a request, runs its handler, and says in headers what is left", async () => {
+      const setting = await Setting.of(adapter);
+      const server = await setting.serve([{}], (call) => ({
+        status: 201,
+        body: String(call.lease()?.consumed["rpm"]),
+      }));
+      const reply = await send(byKey(server));
+      expect([reply.status, reply.body]).toEqual([201, "1"]);
+      expect(reply.headers["ratelimit"]).toContain('"rpm";r=2');
+      expect(reply.headers["ratelimit-policy"]).toContain('"rpm";q=3;w=60');
+      expect(reply.headers).not.toHaveProperty("retry-after");
+      expect(await setting.left()).toBe(2);
+    });
+
+    it("sends no headers where they are switched off", async () => {
+      const setting = await Setting.of(adapter);
+      const server = await setting.serve([{ headers: false }]);
+      expect((await send(byKey(server))).headers).not.toHaveProperty("ratelimit");
+    });
+
+    it("refuses with 429, a problem and Retry-After, and does not run the handler", async () => {
+      const setting = await Setting.of(adapter);
+      let runs = 0;
+      const refused: string[] = [];
+      const server = await setting.serve(
+        [
+          {
+            onRefused: (refusal, call) => refused.push(`${call.path} ${refusal.retryAfterSeconds}`),
+          },
+        ],
+        () => ({ body: String((runs += 1)) }),
+      );
+      for (let sent = 0; sent < 3; sent += 1) expect((await send(byKey(server))).status).toBe(200);
+      const reply = await send(byKey(server, { path: "/4" }));
+      expect(reply.status).toBe(429);
+      expect(reply.headers).toMatchObject({
+        "retry-after": "20",
+        "cache-control": "no-store",
+        "content-type": "application/problem+json",
+      });
+      expect(reply.headers["ratelimit"]).toContain('"rpm";r=0;t=20');
+      expect(JSON.parse(reply.body)).toMatchObject({
+        type: "https://iana.org/assignments/http-problem-types#quota-exceeded",
+        status: 429,
+        "violated-policies": ["rpm"],
+        retry_after_ms: 20_000,
+      });
+      expect(reply.body).not.toContain("key-1");
+      expect([runs, refused]).toEqual([3, ["/4 20"]]);
+      await setting.clock.advance(20_000);
+      expect((await send(byKey(server))).status).toBe(200);
+    });
+
+    it("says when to retry, and nothing else, where headers are switched off", async () => {
+      const setting = await Setting.of(adapter);
+      const server = await setting.serve([{ headers: false, consume: { rpm: 3 } }]);
+      await send(byKey(server));
+      const reply = await send(byKey(server));
+      expect(reply.headers["retry-after"]).toBe("60");
+      expect(reply.headers).not.toHaveProperty("ratelimit");
+    });
+
+    it("tells a client not to retry what can never fit", async () => {
+      const setting = await Setting.of(adapter);
+      const server = await setting.serve([{ consume: { rpm: 4 } }]);
+      const reply = await send(byKey(server));
+      expect([reply.status, reply.headers["x-should-retry"]]).toEqual([429, "false"]);
+      expect(reply.headers).not.toHaveProperty("retry-after");
+      expect(JSON.parse(reply.body)).toMatchObject({ retry_after_ms: null });
+    });
+
+    it("lets the application answer refusals", async () => {
+      const setting = await Setting.of(adapter);
+      const server = await setting.serve([
+        {
+          consume: { rpm: 3 },
+          respondWith: ({ retryAfterSeconds }) => `in ${retryAfterSeconds} s`,
+        },
+      ]);
+      expect((await send(byKey(server))).body).toBe("hello");
+      const reply = await send(byKey(server));
+      expect([reply.status, reply.body]).toEqual([429, "in 60 s"]);
+      expect(reply.headers["retry-after"]).toBe("60");
+      expect(reply.headers["content-type"] ?? "").not.toContain("problem");
+    });
+
+    it("does not limit who is nobody", async () => {
+      const setting = await Setting.of(adapter);
+      const server = await setting.serve([{}], (call) => ({ body: String(call.lease()) }));
+      for (let sent = 0; sent < 5; sent += 1) {
+        const reply = await send({ port: server.port });
+        expect([reply.status, reply.body]).toEqual([200, "undefined"]);
+        expect(reply.headers).not.toHaveProperty("ratelimit");
+      }
+    });
+
+    it("answers 503 while the store is unavailable, and once the limiter is closed", async () => {
+      const setting = await Setting.of(adapter);
+      let runs = 0;
+      const server = await setting.serve([{}], () => ({ body: String((runs += 1)) }));
+      setting.faults.set("consume", "error-before");
+      const reply = await send(byKey(server));
+      expect(reply.status).toBe(503);
+      expect(reply.headers).toMatchObject({
+        "retry-after": "1",
+        "cache-control": "no-store",
+        "content-type": "application/problem+json",
+      });
+      expect(JSON.parse(reply.body)).toMatchObject({
+        type: "https://iana.org/assignments/http-problem-types#temporary-reduced-capacity",
+        status: 503,
+      });
+      setting.faults.clear();
+      await setting.limiter.close();
+      expect((await send(byKey(server))).status).toBe(503);
+      expect([runs, server.errors]).toEqual([0, []]);
+    });
+
+    it("lets requests through without headers where an unavailable store may", async () => {
+      const setting = await Setting.of(adapter);
+      const server = await setting.serve([{ onUnavailable: "allow" }], (call) => ({
+        body: String(call.lease()?.degraded),
+      }));
+      setting.faults.set("consume", "error-before");
+      const reply = await send(byKey(server));
+      expect([reply.status, reply.body]).toEqual([200, "true"]);
+      expect(reply.headers).not.toHaveProperty("ratelimit");
+    });
+
+    it("runs the handler without headers if nobody can say what is left", async () => {
+      const setting = await Setting.of(adapter);
+      // The fake's own fault does not reach `remembered`, which asks no store where it is built in.
+      setting.repository.remembered = () => {
+        throw new RateLimiterUnavailable("no answer");
+      };
+      const server = await setting.serve([{ settle: () => "give-back" }]);
+      const reply = await send(byKey(server));
+      expect(reply.status).toBe(200);
+      expect(reply.headers).not.toHaveProperty("ratelimit");
+      await expect.poll(() => setting.left()).toBe(3);
+    });
+
+    it("gives everything back if the headers cannot be made", async () => {
+      const setting = await Setting.of(adapter);
+      setting.repository.remembered = () => {
+        throw new TypeError("a bug");
+      };
+      const server = await setting.serve([{}]);
+      expect((await send(byKey(server))).status).toBe(500);
+      await expect.poll(() => setting.left()).toBe(3);
+    });
+
+    it("takes from further resources, all of them or none", async () => {
+      const setting = await Setting.of(adapter);
+      const server = await setting.serve([
+        {
+          resource: () => "chat",
+          consume: async () => ({ rpm: 1 }),
+          also: () => ({ search: { rpm: 2 } }),
+        },
+      ]);
+      expect((await send(byKey(server))).status).toBe(200);
+      expect((await send(byKey(server))).status).toBe(429);
+      expect([await setting.left(), await setting.left("rpm", "key-1", "search")]).toEqual([2, 1]);
+    });
+
+    const mistakes = {
+      "an id that is none": { entity: () => "#" },
+      "no id, as null": { entity: () => null as unknown as undefined },
+      "a resource that is none": { resource: () => "no resource" },
+      "a limit that does not exist": { consume: { rps: 1 } },
+      "an amount that is no number": { consume: () => ({ rpm: Number.NaN }) },
+      "a negative amount": { consume: () => ({ rpm: -1 }) },
+      "a fraction": { consume: () => ({ rpm: 0.5 }) },
+      "the same resource twice": { also: () => ({ chat: { rpm: 1 } }) },
+    };
+    it.each(Object.entries(mistakes))(
+      "fails as the application's mistake: %s",
+      async (_, mistake) => {
+        const setting = await Setting.of(adapter);
+        const server = await setting.serve([mistake]);
+        const reply = await send(byKey(server));
+        expect(reply.status).toBe(500);
+        expect(reply.headers).not.toHaveProperty("retry-after");
+        expect(server.errors).toHaveLength(1);
+        expect(server.errors[0]).toBeInstanceOf(ValidationError);
+        expect(await setting.left()).toBe(3);
+      },
+    );
+
+    it.each(["entity", "resource", "consume", "also", "onRefused"])(
+      "fails as the application's mistake: %s throws or rejects",
+      async (name) => {
+        const unhandled: unknown[] = [];
+        const onUnhandled = (reason: unknown): unknown => unhandled.push(reason);
+        process.on("unhandledRejection", onUnhandled);
+        onTestFinished(() => void process.off("unhandledRejection", onUnhandled));
+        const setting = await Setting.of(adapter);
+        const thrown = new Error(`${name} failed`);
+        const consume = name === "onRefused" ? { consume: { rpm: 4 } } : {};
+        const throwing = await setting.serve([
+          {
+            ...consume,
+            [name]: () => {
+              throw thrown;
+            },
+          },
+        ]);
+        expect((await send(byKey(throwing))).status).toBe(500);
+        expect(throwing.errors).toEqual([thrown]);
+        if (name === "onRefused") return;
+        const rejecting = await setting.serve([{ [name]: () => Promise.reject(thrown) }]);
+        expect((await send(byKey(rejecting))).status).toBe(500);
+        expect(rejecting.errors).toEqual([thrown]);
+        expect(unhandled).toEqual([]);
+      },
+    );
+
+    it("fails as the application's mistake: no limits at all", async () => {
+      const setting = await Setting.of(adapter);
+      await setting.repository.setSystemDefaults([]);
+      const server = await setting.serve([{}]);
+      expect((await send(byKey(server))).status).toBe(500);
+      expect(server.errors[0]).toBeInstanceOf(ValidationError);
+    });
+  });
+}

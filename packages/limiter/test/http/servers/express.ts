@@ -1,0 +1,62 @@
+import { createServer } from "node:http";
+import { createRequire } from "node:module";
+import express, { type ErrorRequestHandler, type RequestHandler } from "express";
+import { answerRefusals, limitRequests } from "zae-limiter/express";
+import { nodeCall, writeAnswer } from "./node-answer.ts";
+import {
+  listen,
+  optionsFor,
+  type CallOptions,
+  type Handler,
+  type RunningServer,
+  type ServerAdapter,
+} from "./server-adapter.ts";
+
+export const express5Server = adapterOf("Express 5", express);
+/** With the types of Express 5. Those of Express 4 are a matter of their own test. */
+export const express4Server = adapterOf(
+  "Express 4",
+  createRequire(import.meta.url)("express-4") as typeof express,
+);
+
+function adapterOf(name: string, create: typeof express): ServerAdapter {
+  function start(
+    handlers: readonly RequestHandler[],
+    onError: readonly ErrorRequestHandler[],
+    handler: Handler,
+  ): Promise<RunningServer> {
+    const errors: unknown[] = [];
+    const app = create();
+    for (const each of handlers) app.use(each);
+    app.use((request, response, next) => {
+      // Express 4 ignores promises.
+      Promise.resolve(nodeCall(request))
+        .then(handler)
+        .then((answer) => writeAnswer(response, answer))
+        .catch(next);
+    });
+    for (const each of onError) app.use(each);
+    app.use(((error, _request, response, next) => {
+      errors.push(error);
+      if (response.headersSent) next(error);
+      else response.status(500).end();
+    }) satisfies ErrorRequestHandler);
+    app.set("env", "test");
+    return listen(createServer(app), errors);
+  }
+  return {
+    name,
+    start: (middlewares, handler) => start(middlewares.map(middleware), [], handler),
+    startAnsweringRefusals: (handler) => start([], [answerRefusals], handler),
+  };
+}
+
+function middleware(options: CallOptions): RequestHandler {
+  const { respondWith } = options;
+  return limitRequests({
+    ...optionsFor(options, nodeCall),
+    ...(respondWith && {
+      respond: (refusal, _request, response) => response.send(respondWith(refusal)),
+    }),
+  });
+}

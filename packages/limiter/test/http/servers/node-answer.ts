@@ -1,0 +1,31 @@
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { leaseOf } from "zae-limiter/http";
+import type { Answer, Call } from "./server-adapter.ts";
+
+/** The call of a request of node:http, or of a framework's that extends it. */
+export function nodeCall(request: IncomingMessage): Call {
+  return {
+    path: request.url ?? "",
+    header: (name) => request.headers[name] as string | undefined,
+    lease: () => leaseOf(request),
+  };
+}
+
+/** Writes an answer piece by piece. It stops when the client goes away. */
+export async function writeAnswer(
+  response: ServerResponse,
+  { status = 200, headers = {}, body = "" }: Answer,
+): Promise<void> {
+  response.statusCode = status;
+  for (const [name, value] of Object.entries(headers)) response.setHeader(name, value);
+  if (typeof body === "string") {
+    response.end(body);
+    return;
+  }
+  response.flushHeaders();
+  for await (const piece of body) {
+    if (response.destroyed) return;
+    response.write(piece);
+  }
+  response.end();
+}

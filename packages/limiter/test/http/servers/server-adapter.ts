@@ -1,0 +1,86 @@
+/*
+ * What the scenarios need of a framework. Options and handlers are written once, for the `Call`
+ * that each adapter makes of its framework's request.
+ */
+import type { AddressInfo, Server } from "node:net";
+import type { Lease, RateLimitExceeded } from "zae-limiter";
+import type { HttpLimitOptions } from "zae-limiter/http";
+
+/** A request, as the scenarios see it. */
+export interface Call {
+  readonly path: string;
+  header(name: string): string | undefined;
+  /** What `leaseOf` says about the framework's request. */
+  lease(): Lease | undefined;
+}
+
+/** What a handler answers: a text, or pieces that are sent one by one. */
+export interface Answer {
+  readonly status?: number;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly body?: string | AsyncIterable<string>;
+}
+
+export type Handler = (call: Call) => Answer | Promise<Answer>;
+
+/** The options of one middleware. `respondWith` is the body of the framework's own `respond`. */
+export type CallOptions = HttpLimitOptions<Call> & {
+  readonly respondWith?: (refusal: RateLimitExceeded) => string;
+};
+
+export interface RunningServer {
+  readonly port: number;
+  /** What reached the framework's error handling, which answered 500. */
+  readonly errors: readonly unknown[];
+  close(): Promise<void>;
+}
+
+export interface ServerAdapter {
+  readonly name: string;
+  /** Serves every path behind the middlewares, the first one outermost. */
+  start(middlewares: readonly CallOptions[], handler: Handler): Promise<RunningServer>;
+  /** The same with the framework's `answerRefusals` in place of its own error handling. */
+  startAnsweringRefusals?(handler: Handler): Promise<RunningServer>;
+}
+
+/** Options for a framework's request; `callOf` translates it. */
+export function optionsFor<Q>(
+  { respondWith: _, ...options }: CallOptions,
+  callOf: (request: Q) => Call,
+): HttpLimitOptions<Q> {
+  const { entity, resource, consume, also, settle, onRefused, ...others } = options;
+  return {
+    ...others,
+    entity: (request) => entity(callOf(request)),
+    resource: typeof resource === "function" ? (request) => resource(callOf(request)) : resource,
+    consume: typeof consume === "function" ? (request) => consume(callOf(request)) : consume,
+    ...(also && { also: (request: Q) => also(callOf(request)) }),
+    ...(settle && {
+      settle: ((outcome, lease) =>
+        settle(
+          { ...outcome, request: callOf(outcome.request) },
+          lease,
+        )) satisfies HttpLimitOptions<Q>["settle"],
+    }),
+    ...(onRefused && {
+      onRefused: (refusal: RateLimitExceeded, request: Q) => onRefused(refusal, callOf(request)),
+    }),
+  };
+}
+
+/** Listens on a free port of this machine. */
+export async function listen(
+  server: Server & { closeAllConnections?(): void },
+  errors: readonly unknown[],
+): Promise<RunningServer> {
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  return {
+    port: (server.address() as AddressInfo).port,
+    errors,
+    close: async () => {
+      const closed = new Promise<void>((resolve) => server.close(() => resolve()));
+      server.closeAllConnections?.();
+      await closed;
+    },
+  };
+}

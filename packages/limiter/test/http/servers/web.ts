@@ -1,0 +1,133 @@
+import { createAdaptorServer } from "@hono/node-server";
+import { Hono, type Context } from "hono";
+import { RateLimiterUnavailable, RateLimitExceeded } from "zae-limiter";
+import { answerRefusals, limitRequests } from "zae-limiter/hono";
+import { leaseOf, limitHandler } from "zae-limiter/http";
+import {
+  listen,
+  optionsFor,
+  type Answer,
+  type Call,
+  type CallOptions,
+  type Handler,
+  type RunningServer,
+  type ServerAdapter,
+} from "./server-adapter.ts";
+
+/** Hono on its server for Node, where the lease ends with the response of Node. */
+export const honoServer = honoAdapter("Hono on Node", (app) => app.fetch);
+
+/** Hono without the bindings of a platform, as everywhere else: the lease ends with the body. */
+export const honoBodyServer = honoAdapter("Hono", (app) => (request) => app.fetch(request));
+
+/** A handler of the web standard, behind a server that makes web requests of Node's. */
+export const webHandler: ServerAdapter = {
+  name: "limitHandler",
+  start(middlewares, handler) {
+    const errors: unknown[] = [];
+    let limited = async (request: Request): Promise<Response> =>
+      responseOf(await handler(webCall(request, request)));
+    for (const options of middlewares.toReversed()) {
+      const { respondWith } = options;
+      limited = limitHandler(
+        {
+          ...optionsFor(options, (request: Request) => webCall(request, request)),
+          ...(respondWith && {
+            respond: (refusal) => new Response(respondWith(refusal), { status: 429 }),
+          }),
+        },
+        limited,
+      );
+    }
+    return serve(async (request) => {
+      try {
+        return await limited(request);
+      } catch (error) {
+        errors.push(error);
+        return new Response(null, { status: 500 });
+      }
+    }, errors);
+  },
+};
+
+type Fetch = (request: Request, bindings?: unknown) => Response | Promise<Response>;
+
+function honoAdapter(name: string, fetchOf: (app: Hono) => Fetch): ServerAdapter {
+  function start(
+    middlewares: readonly CallOptions[],
+    handler: Handler,
+    answers?: typeof answerRefusals,
+  ): Promise<RunningServer> {
+    const errors: unknown[] = [];
+    const app = new Hono();
+    app.onError((error, context) => {
+      const isOurs = error instanceof RateLimitExceeded || error instanceof RateLimiterUnavailable;
+      if (isOurs && answers !== undefined) return answers(error, context);
+      errors.push(error);
+      return context.body(null, 500);
+    });
+    for (const options of middlewares) {
+      const { respondWith } = options;
+      app.use(
+        limitRequests({
+          ...optionsFor(options, honoCall),
+          ...(respondWith && {
+            respond: (refusal, context) => context.text(respondWith(refusal), 429),
+          }),
+        }),
+      );
+    }
+    app.all("*", async (context) => responseOf(await handler(honoCall(context))));
+    return serve(fetchOf(app), errors);
+  }
+  return {
+    name,
+    start: (middlewares, handler) => start(middlewares, handler),
+    startAnsweringRefusals: (handler) => start([], handler, answerRefusals),
+  };
+}
+
+function honoCall(context: Context): Call {
+  return webCall(context.req.raw, context);
+}
+
+function webCall(request: Request, owner: object): Call {
+  const { pathname, search } = new URL(request.url);
+  return {
+    path: pathname + search,
+    header: (name) => request.headers.get(name) ?? undefined,
+    lease: () => leaseOf(owner),
+  };
+}
+
+function responseOf({ status = 200, headers = {}, body = "" }: Answer): Response {
+  return new Response(typeof body === "string" ? body : streamOf(body), { status, headers });
+}
+
+function streamOf(pieces: AsyncIterable<string>): ReadableStream<Uint8Array> {
+  const iterator = pieces[Symbol.asyncIterator]();
+  return new ReadableStream({
+    async pull(controller) {
+      const { done, value } = await iterator.next();
+      if (done === true) controller.close();
+      else controller.enqueue(new TextEncoder().encode(value));
+    },
+    cancel: async () => void (await iterator.return?.()),
+  });
+}
+
+/** The server puts lighter classes in their place, which are faster on Node. */
+const { Request, Response } = globalThis;
+
+/** With the classes of the server, as by default. They are taken away at the end. */
+async function serve(fetch: Fetch, errors: readonly unknown[]): Promise<RunningServer> {
+  const listener = createAdaptorServer({ fetch });
+  const server = await listen(listener, errors);
+  return {
+    ...server,
+    close: async () => {
+      await server.close();
+      Object.assign(globalThis, { Request, Response });
+    },
+  };
+}
