@@ -3,7 +3,7 @@ import { getRequestListener } from "@hono/node-server";
 import fastifyRateLimit from "@fastify/rate-limit";
 import express, { type RequestHandler } from "express";
 import { rateLimit } from "express-rate-limit";
-import Fastify, { type FastifyInstance } from "fastify";
+import Fastify, { type FastifyInstance, type FastifyRequest } from "fastify";
 import { Hono, type MiddlewareHandler } from "hono";
 import { rateLimiter } from "hono-rate-limiter";
 import { Limit, RateLimiter } from "zae-limiter";
@@ -64,41 +64,35 @@ export async function listenerOf(
     consume: limits === "one limit" ? { rpm: 1 } : { rpm: 1, tpm: 1 },
     headers: limits === "one limit" ? {} : { parents: true },
   };
-  switch (framework) {
-    case "Express": {
-      const entity = (request: Parameters<RequestHandler>[0]): string => request.get(KEY)!;
-      if (ours) return withExpress(limitExpress({ ...options, entity }));
-      return withExpress(limits === "peer" ? expressPeer(capacity, entity) : undefined);
-    }
-    case "Fastify": {
-      const app = Fastify();
-      if (ours)
-        await app.register(limiterPlugin, {
-          ...options,
-          entity: (request) => request.headers[KEY] as string,
-        });
-      else if (limits === "peer")
-        await app.register(fastifyRateLimit, {
-          max: capacity,
-          timeWindow: WINDOW_SECONDS * 1000,
-          keyGenerator: (request) => request.headers[KEY] as string,
-        });
-      return withFastify(app);
-    }
-    case "Hono":
-      if (ours)
-        return withHono(
-          limitHono({ ...options, entity: (context) => context.req.header(KEY) }),
-        );
-      return withHono(limits === "peer" ? honoPeer(capacity) : undefined);
+  if (framework === "Express") {
+    const entity = (request: Parameters<RequestHandler>[0]): string => request.get(KEY)!;
+    if (ours) return withExpress(limitExpress({ ...options, entity }));
+    return withExpress(limits === "peer" ? expressPeer(capacity, entity) : undefined);
   }
+  if (framework === "Fastify") {
+    const app = Fastify();
+    const entity = (request: FastifyRequest): string => request.headers[KEY] as string;
+    if (ours) await app.register(limiterPlugin, { ...options, entity });
+    else if (limits === "peer")
+      await app.register(fastifyRateLimit, {
+        max: capacity,
+        timeWindow: WINDOW_SECONDS * 1000,
+        keyGenerator: entity,
+      });
+    return withFastify(app);
+  }
+  if (ours)
+    return withHono(limitHono({ ...options, entity: (context) => context.req.header(KEY) }));
+  return withHono(limits === "peer" ? honoPeer(capacity) : undefined);
 }
 
 async function limiterWith(limits: Limits, capacity: number): Promise<RateLimiter> {
   const repository = new MemoryRepository();
   const names = limits === "one limit" ? ["rpm"] : ["rpm", "tpm"];
   const slowly = { refillAmount: 1, refillPeriodSeconds: WINDOW_SECONDS };
-  await repository.setSystemDefaults(names.map((name) => Limit.custom({ name, capacity, ...slowly })));
+  await repository.setSystemDefaults(
+    names.map((name) => Limit.custom({ name, capacity, ...slowly })),
+  );
   if (limits === "two limits, parent") {
     await repository.createEntity("company");
     // The parent has room for all of its children, so the entity decides.
