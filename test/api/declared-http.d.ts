@@ -126,32 +126,39 @@ declare module "declared/zae-limiter/express" {
       next: NextFunction,
     ) => void;
   }
-  export function limitRequests(options: HttpLimitOptions<Request> & ExpressOptions): LimitHandler;
-  // generic: a plain RequestHandler would make Express forget the parameters of a route
-  export type LimitHandler = <
-    P,
-    ResBody,
-    ReqBody,
-    ReqQuery,
-    Locals extends Record<string, unknown>,
-  >(
-    request: Request<P, ResBody, ReqBody, ReqQuery, Locals>,
-    response: Response<ResBody, Locals>,
-    next: NextFunction,
-  ) => void;
+  export interface LimitingHandler {
+    // a RequestHandler that leaves the types of the handlers behind it alone
+    <P, ResBody, ReqBody, ReqQuery, Locals extends Record<string, unknown>>(
+      request: Request<P, ResBody, ReqBody, ReqQuery, Locals>,
+      response: Response<ResBody, Locals>,
+      next: NextFunction,
+    ): void;
+  }
+  export function limitRequests(
+    options: HttpLimitOptions<Request> & ExpressOptions,
+  ): LimitingHandler;
   export const answerRefusals: ErrorRequestHandler; // 429 and 503 for refusals thrown by handlers
 }
 
 declare module "declared/zae-limiter/fastify" {
   import type { FastifyPluginAsync, FastifyReply, FastifyRequest } from "fastify";
+  import type { RateLimitExceeded } from "zae-limiter";
   import type { HttpLimitOptions } from "declared/zae-limiter/http";
+  export interface FastifyOptions {
+    readonly respond?: (
+      refusal: RateLimitExceeded,
+      request: FastifyRequest,
+      reply: FastifyReply,
+    ) => unknown; // as a handler: what it returns is sent
+  }
   export const limiterPlugin: FastifyPluginAsync<
-    HttpLimitOptions<FastifyRequest> & {
-      readonly hook?: "onRequest" | "preParsing" | "preValidation" | "preHandler";
-    }
+    HttpLimitOptions<FastifyRequest> &
+      FastifyOptions & {
+        readonly hook?: "onRequest" | "preParsing" | "preValidation" | "preHandler";
+      }
   >; // "onRequest"
   export function limitRequests(
-    options: HttpLimitOptions<FastifyRequest>,
+    options: HttpLimitOptions<FastifyRequest> & FastifyOptions,
   ): (request: FastifyRequest, reply: FastifyReply) => Promise<unknown>; // for one route
   export function answerRefusals(
     error: unknown,
@@ -162,9 +169,13 @@ declare module "declared/zae-limiter/fastify" {
 
 declare module "declared/zae-limiter/hono" {
   import type { Context, Env, ErrorHandler, MiddlewareHandler } from "hono";
-  import type { HttpLimitOptions } from "declared/zae-limiter/http";
+  import type { RateLimitExceeded } from "zae-limiter";
+  import type { HttpLimitOptions, MaybePromise } from "declared/zae-limiter/http";
+  export interface HonoOptions<E extends Env = Env> {
+    readonly respond?: (refusal: RateLimitExceeded, context: Context<E>) => MaybePromise<Response>;
+  }
   export function limitRequests<E extends Env = Env>(
-    options: HttpLimitOptions<Context<E>>,
+    options: HttpLimitOptions<Context<E>> & HonoOptions<E>,
   ): MiddlewareHandler<E>; // limitRequests<AppEnv>({ … })
   export const answerRefusals: ErrorHandler;
 }

@@ -175,6 +175,10 @@ expectTypeOf<Parameters<typeof declaredDynamo.DynamoRepository.open>>().toExtend
 expectTypeOf<keyof declaredHttp.HttpLimitOptions<Request>>().toEqualTypeOf<
   keyof builtHttp.HttpLimitOptions<Request>
 >();
+expectTypeOf<keyof declaredFastify.FastifyOptions>().toEqualTypeOf<
+  keyof builtFastify.FastifyOptions
+>();
+expectTypeOf<keyof declaredHono.HonoOptions>().toEqualTypeOf<keyof builtHono.HonoOptions>();
 expectTypeOf<declaredHttp.HeaderOptions>().toEqualTypeOf<builtHttp.HeaderOptions>();
 expectTypeOf<builtHttp.RefusalProblem>().toEqualTypeOf<declaredHttp.RefusalProblem>();
 expectTypeOf<builtDynamo.RepositoryBuilder>().toExtend<declaredDynamo.RepositoryBuilder>();
@@ -214,4 +218,6 @@ export type Surface = [
   None<Exclude<keyof typeof builtManifest, keyof typeof declaredManifest>>,
   None<Exclude<keyof typeof builtInfra, keyof typeof declaredInfra>>,
   None<Exclude<keyof typeof builtHttp, keyof typeof declaredHttp>>,
+  None<Exclude<keyof typeof builtFastify, keyof typeof declaredFastify>>,
+  None<Exclude<keyof typeof builtHono, keyof typeof declaredHono>>,
 ];

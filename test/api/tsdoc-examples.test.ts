@@ -25,7 +25,9 @@ import type { DynamoTransport, HttpAgent, ObservedTransport, RepositoryBuilder }
 import { yamlDocument } from "@zae-limiter/infra/manifest";
 import { applyLimits, diffLimits, exportLimits, formatProblem, manifestOf, planLimits, readManifest } from "zae-limiter/manifest";
 import type { Manifest, ManifestDocument, ManifestError, StoredLimits } from "zae-limiter/manifest";
-import { clientAddress, hashedId, idOf, rateLimitHeaders, refusalProblem } from "zae-limiter/http";
+import { createServer } from "node:http";
+import { clientAddress, giveBackFailures, hashedId, idOf, leaseOf, limitHandler, limitListener, rateLimitHeaders, refusalProblem } from "zae-limiter/http";
+import type { HttpLimitOptions } from "zae-limiter/http";
 import { MemoryRepository } from "zae-limiter/memory";
 import { SqliteRepository } from "zae-limiter/sqlite";
 import type { SqliteDatabase, SqliteStatement } from "zae-limiter/sqlite";
@@ -75,14 +77,38 @@ declare const abortSignal: AbortSignal;
 declare const signal: AbortSignal;
 declare const TableName: string;
 declare const Key: object;
-declare const log: { warn(error: unknown): void };
+declare const log: { info(text: string): void; warn(error: unknown): void };
 declare const response: { status(code: number): { json(body: object): void }; usage: { total_tokens: number } };
 declare function respond(code: number, body?: object): void;
 declare function callModel(lease?: api.Lease): Promise<{ usage: { total_tokens: number } }>;
 declare function openRepository(url: string): Promise<api.Repository>;
 declare function stringify(value: object): string;
 declare function streamAnswer(): Promise<number>;
+declare function after(task: Promise<unknown>): void;
+type Express = typeof import("zae-limiter/express") & {
+  app: import("express").Express; options: HttpLimitOptions<import("express").Request>;
+};
+type Http = typeof import("zae-limiter/express") & {
+  options: HttpLimitOptions<any>; handler: (request: Request) => Response; listener: import("node:http").RequestListener; answer: { usage: { total_tokens: number } };
+};
+type Fastify = typeof import("zae-limiter/fastify") & {
+  app: import("fastify").FastifyInstance; options: HttpLimitOptions<import("fastify").FastifyRequest>; handler: import("fastify").RouteHandlerMethod;
+};
+type Hono = typeof import("zae-limiter/hono") & {
+  app: import("hono").Hono; options: HttpLimitOptions<import("hono").Context>;
+};
 `;
+
+/** Names that mean something else in each folder: what its examples get as their arguments. */
+const ARGUMENTS: readonly (readonly [folder: string, list: string])[] = [
+  ["http/express/", "{ app, answerRefusals, limitRequests, options }: Express"],
+  [
+    "http/fastify/",
+    "{ app, answerRefusals, handler, limiterPlugin, limitRequests, options }: Fastify",
+  ],
+  ["http/hono/", "{ app, answerRefusals, limitRequests, options }: Hono"],
+  ["http/", "{ answer, handler, limitRequests, listener, options }: Http"],
+];
 
 it("every example compiles", async () => {
   const examples = publicApi().flatMap((member) =>
@@ -93,7 +119,8 @@ it("every example compiles", async () => {
   const owners = new Map<number, PublicMember>();
   for (const { member, code } of examples) {
     const line = program.join("\n").split("\n").length + 1;
-    const body = `export async function example${owners.size}() {\n${code}\n}`;
+    const [, list = ""] = ARGUMENTS.find(([folder]) => member.place.startsWith(folder)) ?? [];
+    const body = `export async function example${owners.size}(${list}) {{\n${code}\n}}`;
     for (const [index] of body.split("\n").entries()) owners.set(line + index, member);
     program.push(body);
   }
@@ -104,7 +131,12 @@ it("every example compiles", async () => {
     join(WORKSHOP, "tsconfig.json"),
     JSON.stringify({
       extends: "../../tsconfig.base.json",
-      compilerOptions: { composite: false, noEmit: true, noUnusedLocals: false },
+      compilerOptions: {
+        composite: false,
+        noEmit: true,
+        noUnusedLocals: false,
+        noUnusedParameters: false,
+      },
       files: ["examples.ts"],
     }),
   );

@@ -17,7 +17,7 @@ async function setUp(changes: Partial<HttpLimitOptions<Request>> = {}) {
     entity: () => "key-1",
     resource: "chat",
     consume: { rpm: 1 },
-    settle: ({ request: _, ...outcome }) => void ends.push(outcome),
+    settle: ({ status, completed, error }) => void ends.push({ status, completed, error }),
     ...changes,
   };
   const left = async (): Promise<number> => (await limiter.available("key-1", "chat"))["rpm"]!;
@@ -25,6 +25,19 @@ async function setUp(changes: Partial<HttpLimitOptions<Request>> = {}) {
 }
 
 const get = (init?: RequestInit): Request => new Request("http://localhost/", init);
+
+type Handler = Parameters<typeof limitHandler<[]>>[1];
+
+/** Limits a handler as a server does: before the turn in which the request arrives. */
+async function call(
+  options: Parameters<typeof limitHandler>[0],
+  handler: Handler,
+  request = get(),
+): Promise<Response> {
+  const limited = limitHandler(options, handler);
+  await undefined;
+  return limited(request);
+}
 
 /** A body that makes its chunks one by one, and knows how many were asked for. */
 function counted(chunks: readonly string[]) {
@@ -81,9 +94,7 @@ it("says that a cancelled body was not completed, even if a pending read reports
   // The pull of this stream never enqueues, so the read stays pending until the cancel.
   const pending = new ReadableStream<Uint8Array>({ pull: () => new Promise(() => {}) });
   for (const stream of [body, pending]) {
-    const reader = (
-      await limitHandler(options, () => new Response(stream))(get())
-    ).body!.getReader();
+    const reader = (await call(options, () => new Response(stream))).body!.getReader();
     const read = stream === pending ? reader.read() : undefined;
     await reader.cancel("enough");
     await read;
@@ -99,7 +110,7 @@ it("tells how a body failed, and lets the reader see the same error", async () =
   const { options, ends } = await setUp();
   const failure = new Error("cut off");
   const body = new ReadableStream<Uint8Array>({ pull: () => Promise.reject(failure) });
-  const response = await limitHandler(options, () => new Response(body))(get());
+  const response = await call(options, () => new Response(body));
   await expect(response.text()).rejects.toBe(failure);
   expect(ends).toEqual([{ status: 200, completed: false, error: failure }]);
 });
@@ -110,7 +121,7 @@ it("keeps what the handler said: status, text, headers and every cookie", async 
   headers.append("set-cookie", "a=1; Path=/");
   headers.append("set-cookie", "b=2, 3");
   const made = new Response("ok", { status: 299, statusText: "Fine", headers });
-  const response = await limitHandler(options, () => made)(get());
+  const response = await call(options, () => made);
   expect(response).toMatchObject({ status: 299, statusText: "Fine" });
   expect(
     [...response.headers].filter(([name]) => name !== "ratelimit" && name !== "ratelimit-policy"),
@@ -130,7 +141,7 @@ it("ends at once when there is no body to watch", async () => {
     [Response.redirect("http://localhost/other", 307), 307],
   ];
   for (const [made, status] of answers) {
-    const response = await limitHandler(options, () => made)(get());
+    const response = await call(options, () => made);
     expect(response.status).toBe(status);
     expect(response.body).toBeNull();
     expect(response.headers.get("location")).toBe(made.headers.get("location"));
@@ -143,12 +154,12 @@ it("ends at once when there is no body to watch", async () => {
 it("passes on what cannot be made again: network errors, upgrades, bodies that were sent", async () => {
   const { options, ends } = await setUp();
   const failed = Response.error();
-  expect(await limitHandler(options, () => failed)(get())).toBe(failed);
+  expect(await call(options, () => failed)).toBe(failed);
   const upgrade = Object.defineProperty(new Response(null), "status", { value: 101 });
-  expect(await limitHandler(options, () => upgrade)(get())).toBe(upgrade);
+  expect(await call(options, () => upgrade)).toBe(upgrade);
   const constant = new Response("once");
   await constant.text();
-  expect(await limitHandler(options, () => constant)(get())).toBe(constant);
+  expect(await call(options, () => constant)).toBe(constant);
   expect(ends).toEqual([
     { status: 500, completed: true, error: undefined },
     { status: 101, completed: true, error: undefined },
@@ -172,8 +183,8 @@ it("tells what the handler threw, and throws it", async () => {
     },
     () => Promise.reject(failure),
   ])
-    await expect(limitHandler(options, broken)(get())).rejects.toBe(failure);
-  await expect(limitHandler(options, (() => undefined) as never)(get())).rejects.toThrow(TypeError);
+    await expect(call(options, broken)).rejects.toBe(failure);
+  await expect(call(options, (() => undefined) as never)).rejects.toThrow(TypeError);
   expect(ends).toEqual([
     { status: 500, completed: true, error: failure },
     { status: 500, completed: true, error: failure },
@@ -188,7 +199,7 @@ it("ends the lease when the client goes away, before and after there is a respon
   const early = new AbortController();
   const called = new Promise<(response: Response) => void>((isCalled) => {
     const handler = (): Promise<Response> => new Promise(isCalled);
-    void limitHandler(options, handler)(get({ signal: early.signal })).then((late) => late.text());
+    void call(options, handler, get({ signal: early.signal })).then((late) => late.text());
   });
   const respond = await called;
   early.abort();
@@ -205,17 +216,18 @@ it("ends the lease when the client goes away, before and after there is a respon
 
 it("leaves no listener on the signal of a request that has ended", async () => {
   const { options } = await setUp();
-  const request = get();
-  await (await limitHandler(options, () => new Response("body"))(request)).text();
-  await limitHandler(options, () => new Response(null))(request);
-  expect(getEventListeners(request.signal, "abort")).toEqual([]);
+  for (const body of ["body", null]) {
+    const request = get();
+    await (await call(options, () => new Response(body), request)).text();
+    expect(getEventListeners(request.signal, "abort")).toEqual([]);
+  }
 });
 
 it("charges nothing to a client that is gone before its handler runs", async () => {
   const { options, left, clock } = await setUp();
   const handler = vi.fn(() => new Response());
   const gone = get({ signal: AbortSignal.abort() });
-  expect((await limitHandler(options, handler)(gone)).status).toBe(499);
+  expect((await call(options, handler, gone)).status).toBe(499);
   const client = new AbortController();
   const waiting = limitHandler({ ...options, consume: { rpm: 10 }, waitUpToMs: 60_000 }, handler);
   await options.limiter.acquire(
@@ -231,24 +243,6 @@ it("charges nothing to a client that is gone before its handler runs", async () 
   expect(await left()).toBe(10);
 });
 
-it("refuses with 429 and a problem, and does not run the handler", async () => {
-  const { options, ends } = await setUp({ consume: { rpm: 4 } });
-  const handler = vi.fn(() => new Response("ok"));
-  const limited = limitHandler(options, handler);
-  expect((await limited(get())).status).toBe(200);
-  expect((await limited(get())).status).toBe(200);
-  const refused = await limited(get());
-  expect(refused.status).toBe(429);
-  expect(Object.fromEntries(refused.headers)).toMatchObject({
-    "content-type": "application/problem+json",
-    "cache-control": "no-store",
-    "retry-after": "12",
-  });
-  expect(await refused.json()).toMatchObject({ status: 429, retry_after_ms: 12_000 });
-  expect(handler).toHaveBeenCalledTimes(2);
-  expect(ends).toEqual([]);
-});
-
 it("lets the application answer refusals, and adds the headers that it leaves out", async () => {
   const onRefused = vi.fn();
   const { options } = await setUp({ consume: { rpm: 11 }, onRefused });
@@ -256,7 +250,7 @@ it("lets the application answer refusals, and adds the headers that it leaves ou
     Response.json({ ok: false }, { status: 420, headers: { "cache-control": "max-age=1" } }),
   );
   const request = get();
-  const response = await limitHandler({ ...options, respond }, () => new Response())(request);
+  const response = await call({ ...options, respond }, () => new Response(), request);
   expect(response.status).toBe(420);
   expect(Object.fromEntries(response.headers)).toMatchObject({
     "content-type": "application/json",
@@ -271,37 +265,9 @@ it("lets the application answer refusals, and adds the headers that it leaves ou
   await expect(broken(get())).rejects.toBe(failure);
 });
 
-it("answers 503 while the store is unavailable, unless requests shall pass then", async () => {
-  const { options, repository, limiter } = await setUp();
-  const down = new RateLimiter({ repository: faultyRepository(repository, () => "error-before") });
-  const handler = (): Response => new Response("ok");
-  const refused = await limitHandler({ ...options, limiter: down }, handler)(get());
-  expect(refused.status).toBe(503);
-  expect(refused.headers.get("retry-after")).toBe("1");
-  const open = limitHandler({ ...options, limiter: down, onUnavailable: "allow" }, handler);
-  expect(await (await open(get())).text()).toBe("ok");
-  await limiter.close();
-  expect((await limitHandler(options, handler)(get())).status).toBe(503);
-});
-
-it("throws mistakes of the application, and never answers them with 429", async () => {
-  const { options } = await setUp();
-  const handler = vi.fn(() => new Response());
-  for (const mistake of [
-    { entity: () => "" },
-    { consume: () => ({ rpm: -1 }) },
-    { consume: () => ({ rpm: Number.NaN }) },
-    { consume: () => ({ unheard: 1 }) },
-  ])
-    await expect(limitHandler({ ...options, ...mistake }, handler)(get())).rejects.toThrow(
-      ValidationError,
-    );
-  expect(handler).not.toHaveBeenCalled();
-});
-
 it("checks its options when the handler is made", async () => {
   const { options } = await setUp();
-  const handler = (): Response => new Response();
+  const handler = vi.fn(() => new Response());
   expect(() => limitHandler({ ...options, limiter: undefined as never }, handler)).toThrow(
     ValidationError,
   );
@@ -324,9 +290,35 @@ it("hands on what the platform passes, and the lease", async () => {
   expect(await left()).toBe(7);
 });
 
-it("limits nothing when nobody is named", async () => {
+it("passes a response on as it is when nobody is named", async () => {
   const { options, left } = await setUp({ entity: () => undefined });
   const constant = new Response("as it is");
-  expect(await limitHandler(options, () => constant)(get())).toBe(constant);
+  expect(await call(options, () => constant)).toBe(constant);
   expect(await left()).toBe(10);
+});
+
+it("tells the platform before the handler runs what to wait for: the end of the lease", async () => {
+  const waited: Promise<void>[] = [];
+  const { options, repository, clock, ends } = await setUp({
+    waitUntil: (settled) => waited.push(settled),
+  });
+  const slow = faultyRepository(repository, (operation) =>
+    operation === "giveBack" ? { delayMs: 1000 } : undefined,
+  );
+  const limiter = new RateLimiter({ repository: slow });
+  const response = await call({ ...options, limiter, settle: () => "give-back" }, () => {
+    expect(waited).toHaveLength(1);
+    return new Response("body");
+  });
+  let isSettled = false;
+  void waited[0]!.then(() => (isSettled = true));
+  expect(await response.text()).toBe("body");
+  await clock.advance(999);
+  expect(isSettled).toBe(false);
+  await clock.advance(1);
+  expect(isSettled).toBe(true);
+  // Also of a request whose handler does not run.
+  await call(options, () => new Response(), get({ signal: AbortSignal.abort() }));
+  await waited[1];
+  expect([waited.length, ends]).toEqual([2, []]);
 });

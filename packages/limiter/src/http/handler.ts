@@ -11,9 +11,14 @@ import { goneResponse, responseOf, withMissingFields } from "./web-response.ts";
  * lease ends when the body of the response was read to its end or cancelled, when the client goes
  * away, or when the handler throws.
  * @example
- * export const POST = limitHandler(
- *   { limiter, entity: (request) => clientAddress(request), resource: "chat", consume: { rpm: 1 } },
- *   async (request) => Response.json(await answer(await request.json())),
+ * const POST = limitHandler(
+ *   {
+ *     limiter,
+ *     entity: (request) => hashedId("key", request.headers.get("authorization") ?? ""),
+ *     resource: "chat",
+ *     consume: { rpm: 1 },
+ *   },
+ *   async (request) => Response.json({ length: (await request.text()).length }),
  * );
  */
 export function limitHandler<A extends readonly unknown[]>(

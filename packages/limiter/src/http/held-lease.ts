@@ -24,7 +24,10 @@ export function leaseOf(request: object): Lease | undefined {
  * A `settle` for "failed requests cost nothing": status 400 and above.
  * @example limitRequests({ ...options, settle: giveBackFailures });
  */
-export function giveBackFailures(outcome: { readonly status: number }): "give-back" | undefined {
+export function giveBackFailures(outcome: {
+  /** The status of the response. */
+  readonly status: number;
+}): "give-back" | undefined {
   return outcome.status >= 400 ? "give-back" : undefined;
 }
 
@@ -110,9 +113,9 @@ function warnIfTwice(outer: Lease, inner: Lease): void {
   if (outer.entityId === inner.entityId && outer.resource === inner.resource)
     warnOnce(
       "WARN_LIMITER_LIMITED_TWICE",
-      `Two middlewares of one limiter took from ${inner.resource} of one entity for one request, so ` +
-        "it counts twice. Is one of them for all routes, and the other for this one? Take " +
-        "everything in one of them, or let their resources differ.",
+      `Two middlewares of one limiter took from ${inner.resource} of one entity for one request. It ` +
+        "counts as two. Is one of them for all routes, and the other for this one? Take everything " +
+        "in one of them, or let their resources differ.",
     );
 }
 

@@ -76,8 +76,12 @@ export function limitListener<Q extends IncomingMessage = IncomingMessage>(
   };
 }
 
-/** Tells the client that its request failed, and nothing about the reason. */
+/**
+ * Tells the client that its request failed, and nothing about the reason. A response that has begun
+ * is cut off, so that nobody takes it for a whole one.
+ */
 function fail(response: ServerResponse): void {
+  if (response.writableEnded) return;
   if (response.headersSent) {
     response.destroy();
     return;

@@ -1,7 +1,9 @@
 /*
  * What every framework on node:http needs of the raw response. The end of a request is the `close`
  * of its response and nothing else: it comes once, after a finished response, a thrown handler and
- * a client that went away alike, and frameworks have hooks for only some of these.
+ * a client that went away alike, and frameworks have hooks for only some of these. (One response
+ * does not close: that of a pipelined request whose connection ends before its turn. What was taken
+ * for it stays charged.)
  */
 import type { ServerResponse } from "node:http";
 import type { RateLimitExceeded } from "../core/bucket/refusal.ts";
@@ -62,23 +64,29 @@ export async function admitTo<Q>(
   return admission;
 }
 
-/** Sends a reply. Nothing was sent before. */
+/** Sends a reply. No headers were sent before. */
 export function sendReply(response: ServerResponse, { status, headers, body }: Reply): void {
   response.statusCode = status;
   addHeaders(response, headers);
+  // A handler that failed may have described the body that it did not send.
+  response.removeHeader("Content-Encoding");
+  response.setHeader("Content-Length", Buffer.byteLength(body));
   response.end(body);
 }
 
-/** Sets what a reply consists of, except its body, and the type of it. */
+/** Sets what a reply consists of, except its body and the type of that. */
 export function prepareReply(response: ServerResponse, { status, headers }: Reply): void {
-  const { "Content-Type": _, ...others } = headers;
   response.statusCode = status;
+  const { "Content-Type": _, ...others } = headers;
   addHeaders(response, others);
 }
 
-/** Whether the response was finished or its client has gone away: no handler should begin. */
+/**
+ * Whether the response was answered or its client has gone away: no handler should begin. Of
+ * node:http2, only `writableFinished` says that the client has gone.
+ */
 export function isOver(response: ServerResponse): boolean {
-  return response.destroyed || response.writableEnded;
+  return response.destroyed || response.writableEnded || response.writableFinished;
 }
 
 /**
@@ -103,7 +111,8 @@ export function endWhenClosed<Q>(
   response.once("close", () =>
     held.end({
       status: response.statusCode,
-      completed: response.writableFinished,
+      // A response of node:http2 counts as finished when its client has gone away.
+      completed: response.writableFinished && response.writableEnded,
       error: errorOf?.(),
     }),
   );

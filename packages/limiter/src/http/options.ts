@@ -13,7 +13,7 @@ import { checkHeaderOptions, type HeaderOptions } from "./headers/options.ts";
 export interface HttpOutcome<Q> {
   /** The request, as its framework has it. */
   readonly request: Q;
-  /** The status of the response. */
+  /** The status of the response, as far as it was set: 200 if a client left before that. */
   readonly status: number;
   /** Whether the response was sent to its end; false if the client went away before. */
   readonly completed: boolean;

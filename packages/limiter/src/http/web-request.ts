@@ -22,7 +22,7 @@ export class WebRequest<Q> {
   readonly #request: Request;
   readonly #signal: AbortSignal;
   readonly #onAbort = (): void => this.#end(false, undefined);
-  /** What Node says before there is a response. Whoever leaves early must not look like a failure. */
+  /** As on Node before there is a response: to leave early must not look like a failure. */
   #status = 200;
 
   constructor(held: HeldLease<Q>, request: Request) {

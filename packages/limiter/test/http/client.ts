@@ -54,7 +54,7 @@ export function open({
   }).end();
 }
 
-/** How many turns of the event loop something may take; each takes microseconds, if nothing is to do. */
+/** Turns of the event loop. Each takes microseconds where nothing is to do. */
 const MOST_TURNS = 1_000_000;
 
 /** Waits until something is the case: for sockets nobody knows how many turns that takes. */

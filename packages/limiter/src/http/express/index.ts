@@ -2,5 +2,5 @@ export {
   answerRefusals,
   limitRequests,
   type ExpressOptions,
-  type LimitHandler,
+  type LimitingHandler,
 } from "./middleware.ts";

@@ -25,14 +25,17 @@ export interface ExpressOptions {
 }
 
 /**
- * A middleware for routes of every type. It is generic because a plain `RequestHandler` would make
- * Express forget the parameters of the path that it stands in.
+ * A handler for any request. Its type parameters are what lets the handlers behind it keep theirs:
+ * behind a plain `RequestHandler`, `request.params.id` of a route "/items/:id" is no longer known.
  */
-export type LimitHandler = <P, ResBody, ReqBody, ReqQuery, Locals extends Record<string, unknown>>(
-  request: Request<P, ResBody, ReqBody, ReqQuery, Locals>,
-  response: Response<ResBody, Locals>,
-  next: NextFunction,
-) => void;
+export interface LimitingHandler {
+  /** Called by Express. */
+  <P, ResBody, ReqBody, ReqQuery, Locals extends Record<string, unknown>>(
+    request: Request<P, ResBody, ReqBody, ReqQuery, Locals>,
+    response: Response<ResBody, Locals>,
+    next: NextFunction,
+  ): void;
+}
 
 /**
  * Limits the requests of an Express application, a router or a route, in Express 4 and 5. The lease
@@ -47,12 +50,15 @@ export type LimitHandler = <P, ResBody, ReqBody, ReqQuery, Locals extends Record
  *   }),
  * );
  */
-export function limitRequests(options: HttpLimitOptions<Request> & ExpressOptions): LimitHandler {
+export function limitRequests(
+  options: HttpLimitOptions<Request> & ExpressOptions,
+): LimitingHandler {
   checkHttpOptions(options, "limitRequests", ["respond"]);
   const limit = new RequestLimit(options);
   const { respond } = options;
   return (request, response, next) => {
-    void limitRequest(limit, respond, request as unknown as Request, response as Response, next);
+    // What the options see of the request does not depend on its parameters.
+    void limitRequest(limit, respond, request as unknown as Request, response, next);
   };
 }
 

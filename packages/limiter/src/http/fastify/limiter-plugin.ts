@@ -31,7 +31,7 @@ type LimitHook = (request: FastifyRequest, reply: FastifyReply) => Promise<unkno
  * @example
  * await app.register(limiterPlugin, {
  *   limiter,
- *   entity: (request: FastifyRequest) => clientAddress(request),
+ *   entity: (request) => clientAddress(request),
  *   resource: "web",
  *   consume: { rpm: 1 },
  * });
@@ -108,22 +108,14 @@ function hookOf(
   const { respond } = options;
   return async (request, reply) => {
     const admission = await admitTo(reply.raw, limit, request, errorOf);
-    switch (admission.verdict) {
-      case "not limited":
-      case "granted":
-        return undefined;
-      case "gone":
-        // Nobody is left to be answered. Without a reply of its own, Fastify would go on.
-        return reply.hijack();
-      case "unavailable":
-        if (reply.raw.headersSent) throw admission.error;
-        return send(reply, admission.reply);
-      case "refused":
-        if (reply.raw.headersSent) throw admission.refusal;
-        if (respond === undefined) return send(reply, admission.reply);
-        prepareReply(reply.raw, admission.reply);
-        return answerWith(reply, await respond(admission.refusal, request, reply));
-    }
+    if (admission.verdict === "granted" || admission.verdict === "not limited") return undefined;
+    // Nobody is left to be answered, and without this Fastify would go on.
+    if (admission.verdict === "gone") return reply.hijack();
+    const isRefused = admission.verdict === "refused";
+    if (reply.raw.headersSent) throw isRefused ? admission.refusal : admission.error;
+    if (!isRefused || respond === undefined) return send(reply, admission.reply);
+    prepareReply(reply.raw, admission.reply);
+    return answerWith(reply, await respond(admission.refusal, request, reply));
   };
 }
 

@@ -5,8 +5,8 @@ import type { Lease } from "zae-limiter";
 import { giveBackFailures, type HttpOutcome } from "zae-limiter/http";
 import { open, send, until } from "../client.ts";
 import type { Call, ServerAdapter } from "../servers/server-adapter.ts";
-import { byKey, HeldBody, Setting } from "./setting.ts";
-import { collectWarnings } from "./warnings.ts";
+import { byKey, Gate, HeldBody, nextTurns, Setting } from "./setting.ts";
+import { collectUnhandled, collectWarnings } from "./warnings.ts";
 
 type Ended = Pick<HttpOutcome<Call>, "status" | "completed">;
 
@@ -183,20 +183,18 @@ export function endScenarios(adapter: ServerAdapter): void {
         const setting = await Setting.of(adapter);
         const ended: boolean[] = [];
         const body = new HeldBody();
-        let begin = (): void => {};
-        const begun = new Promise<void>((resolve) => (begin = resolve));
+        const [begun, answer] = [new Gate(), new Gate()];
         const isEarly = when === "before the first byte";
-        let answer = (): void => {};
         const server = await setting.serve(
           [{ settle: ({ completed }) => void ended.push(completed) }],
           async () => {
-            begin();
-            if (isEarly) await new Promise<void>((resolve) => (answer = resolve));
+            begun.open();
+            if (isEarly) await answer.opened;
             return { body };
           },
         );
         const client = open(byKey(server)).on("error", () => {});
-        await begun;
+        await begun.opened;
         if (!isEarly) {
           const [response] = await once(client, "response");
           body.send("one ");
@@ -205,7 +203,7 @@ export function endScenarios(adapter: ServerAdapter): void {
         }
         client.destroy();
         await until(() => ended.length > 0);
-        answer();
+        answer.open();
         body.send("two");
         body.end();
         await nextTurns();
@@ -227,18 +225,4 @@ export function endScenarios(adapter: ServerAdapter): void {
       await expect.poll(() => setting.left()).toBe(3);
     });
   });
-}
-
-/** Rejections that nobody handles until the end of the test. */
-function collectUnhandled(): unknown[] {
-  const unhandled: unknown[] = [];
-  const onUnhandled = (reason: unknown): unknown => unhandled.push(reason);
-  process.on("unhandledRejection", onUnhandled);
-  onTestFinished(() => void process.off("unhandledRejection", onUnhandled));
-  return unhandled;
-}
-
-/** Long enough for what would go wrong to do so: some turns of the event loop. */
-async function nextTurns(): Promise<void> {
-  for (let turn = 0; turn < 10; turn += 1) await new Promise((resolve) => setImmediate(resolve));
 }

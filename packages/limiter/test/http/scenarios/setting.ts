@@ -16,13 +16,18 @@ export class Setting {
   readonly limiter: RateLimiter;
   /** What goes wrong with the operations of the store, by name. */
   readonly faults = new Map<string, Fault>();
+  /** The operations of the store so far. */
+  readonly operations: string[] = [];
   readonly repository: MemoryRepository;
   readonly #adapter: ServerAdapter;
 
   private constructor(adapter: ServerAdapter, further: Partial<RateLimiterOptions>) {
     this.#adapter = adapter;
     this.repository = new MemoryRepository({ clock: this.clock });
-    const repository = faultyRepository(this.repository, (operation) => this.faults.get(operation));
+    const repository = faultyRepository(this.repository, (operation) => {
+      this.operations.push(operation);
+      return this.faults.get(operation);
+    });
     this.limiter = new RateLimiter({ repository, ...further });
   }
 
@@ -87,9 +92,23 @@ export function byKey({ port }: { readonly port: number }, more: Omit<Sent, "por
   return { ...more, port, headers: { "x-key": "key-1", ...more.headers } };
 }
 
+/** Long enough for what would go wrong to do so: some turns of the event loop. */
+export async function nextTurns(): Promise<void> {
+  for (let turn = 0; turn < 10; turn += 1) await new Promise((resolve) => setImmediate(resolve));
+}
+
+/** What one side waits for and the other one opens. */
+export class Gate {
+  open!: () => void;
+  readonly opened = new Promise<void>((resolve) => {
+    this.open = resolve;
+  });
+}
+
 /** A body whose pieces a test sends, and ends, when it likes. */
 export class HeldBody {
-  readonly #pieces: (string | undefined)[] = [];
+  readonly #pieces: string[] = [];
+  #isEnded = false;
   #wake: () => void = () => {};
 
   send(piece: string): void {
@@ -98,7 +117,7 @@ export class HeldBody {
   }
 
   end(): void {
-    this.#pieces.push(undefined);
+    this.#isEnded = true;
     this.#wake();
   }
 
@@ -106,9 +125,8 @@ export class HeldBody {
     for (;;) {
       const piece = this.#pieces.shift();
       if (piece !== undefined) yield piece;
-      else if (this.#pieces.length === 0)
-        await new Promise<void>((resolve) => (this.#wake = resolve));
-      else return;
+      else if (this.#isEnded) return;
+      else await new Promise<void>((resolve) => (this.#wake = resolve));
     }
   }
 }

@@ -1,8 +1,9 @@
-import { describe, expect, it, onTestFinished } from "vitest";
+import { describe, expect, it } from "vitest";
 import { RateLimiterUnavailable, ValidationError } from "zae-limiter";
 import { send } from "../client.ts";
 import type { ServerAdapter } from "../servers/server-adapter.ts";
 import { byKey, Setting } from "./setting.ts";
+import { collectUnhandled } from "./warnings.ts";
 
 /** What becomes of a request: granted, refused, unavailable, not limited, failed. */
 export function verdictScenarios(adapter: ServerAdapter): void {
@@ -95,7 +96,7 @@ export function verdictScenarios(adapter: ServerAdapter): void {
 
     it("does not limit who is nobody", async () => {
       const setting = await Setting.of(adapter);
-      const server = await setting.serve([{}], (call) => ({ body: String(call.lease()) }));
+      const server = await setting.serve([{}], (call) => ({ body: typeof call.lease() }));
       for (let sent = 0; sent < 5; sent += 1) {
         const reply = await send({ port: server.port });
         expect([reply.status, reply.body]).toEqual([200, "undefined"]);
@@ -200,10 +201,7 @@ export function verdictScenarios(adapter: ServerAdapter): void {
     it.each(["entity", "resource", "consume", "also", "onRefused"])(
       "fails as the application's mistake: %s throws or rejects",
       async (name) => {
-        const unhandled: unknown[] = [];
-        const onUnhandled = (reason: unknown): unknown => unhandled.push(reason);
-        process.on("unhandledRejection", onUnhandled);
-        onTestFinished(() => void process.off("unhandledRejection", onUnhandled));
+        const unhandled = collectUnhandled();
         const setting = await Setting.of(adapter);
         const thrown = new Error(`${name} failed`);
         const consume = name === "onRefused" ? { consume: { rpm: 4 } } : {};
@@ -227,7 +225,7 @@ export function verdictScenarios(adapter: ServerAdapter): void {
 
     it("fails as the application's mistake: no limits at all", async () => {
       const setting = await Setting.of(adapter);
-      await setting.repository.setSystemDefaults([]);
+      await setting.repository.deleteSystemDefaults();
       const server = await setting.serve([{}]);
       expect((await send(byKey(server))).status).toBe(500);
       expect(server.errors[0]).toBeInstanceOf(ValidationError);

@@ -1,20 +1,32 @@
-import { onTestFinished } from "vitest";
+import { onTestFinished, vi } from "vitest";
 import { forgetWarnings } from "../../../src/http/misuse.ts";
 
-/** The codes and texts of the warnings that the process emits until the end of the test. */
-export function collectWarnings(): {
+/** A warning of the process. */
+interface Warning {
   readonly code: string | undefined;
   readonly message: string;
-}[] {
+}
+
+/** The warnings of the process until the end of the test. They are not printed. */
+export function collectWarnings(): readonly Warning[] {
   forgetWarnings();
-  const warnings: { code: string | undefined; message: string }[] = [];
-  const onWarning = (warning: Error & { readonly code?: string }): void => {
-    warnings.push({ code: warning.code, message: warning.message });
-  };
-  process.on("warning", onWarning);
+  const warnings: Warning[] = [];
+  const emit = vi.spyOn(process, "emitWarning").mockImplementation((warning, options) => {
+    const { code } = (options ?? warning) as unknown as { readonly code?: string };
+    warnings.push({ code, message: typeof warning === "string" ? warning : warning.message });
+  });
   onTestFinished(() => {
-    process.off("warning", onWarning);
+    emit.mockRestore();
     forgetWarnings();
   });
   return warnings;
+}
+
+/** Rejections that nobody handles until the end of the test. */
+export function collectUnhandled(): readonly unknown[] {
+  const unhandled: unknown[] = [];
+  const onUnhandled = (reason: unknown): unknown => unhandled.push(reason);
+  process.on("unhandledRejection", onUnhandled);
+  onTestFinished(() => void process.off("unhandledRejection", onUnhandled));
+  return unhandled;
 }

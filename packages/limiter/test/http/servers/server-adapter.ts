@@ -45,10 +45,11 @@ export interface ServerAdapter {
 
 /** Options for a framework's request; `callOf` translates it. */
 export function optionsFor<Q>(
-  { respondWith: _, ...options }: CallOptions,
+  options: CallOptions,
   callOf: (request: Q) => Call,
 ): HttpLimitOptions<Q> {
-  const { entity, resource, consume, also, settle, onRefused, ...others } = options;
+  const { entity, resource, consume, also, settle, onRefused, respondWith, ...others } = options;
+  void respondWith;
   return {
     ...others,
     entity: (request) => entity(callOf(request)),

@@ -120,7 +120,7 @@ function streamOf(pieces: AsyncIterable<string>): ReadableStream<Uint8Array> {
 const { Request, Response } = globalThis;
 
 /** With the classes of the server, as by default. They are taken away at the end. */
-async function serve(fetch: Fetch, errors: readonly unknown[]): Promise<RunningServer> {
+export async function serve(fetch: Fetch, errors: readonly unknown[]): Promise<RunningServer> {
   const listener = createAdaptorServer({ fetch });
   const server = await listen(listener, errors);
   return {

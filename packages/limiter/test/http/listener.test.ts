@@ -1,0 +1,189 @@
+import { once } from "node:events";
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import { connect, createServer as createHttp2Server } from "node:http2";
+import type { AddressInfo } from "node:net";
+import { describe, expect, it, onTestFinished } from "vitest";
+import { ValidationError } from "zae-limiter";
+import { limitListener, type HttpLimitOptions, type ListenerOptions } from "zae-limiter/http";
+import { open, send, until } from "./client.ts";
+import { byKey, nextTurns, Setting } from "./scenarios/setting.ts";
+import { collectWarnings } from "./scenarios/warnings.ts";
+import { nodeListener } from "./servers/listener.ts";
+import { nodeCall } from "./servers/node-answer.ts";
+import { listen, optionsFor, type RunningServer } from "./servers/server-adapter.ts";
+
+type Listener = (request: IncomingMessage, response: ServerResponse) => void;
+type Options = HttpLimitOptions<IncomingMessage> & ListenerOptions<IncomingMessage>;
+
+const hello: Listener = (_request, response) => response.end("hello");
+
+async function optionsOf(more: Partial<Options> = {}): Promise<Options> {
+  const setting = await Setting.of(nodeListener);
+  return { ...optionsFor(setting.options(), nodeCall), ...more };
+}
+
+async function serve(listener: Listener): Promise<RunningServer> {
+  const server = await listen(createServer(listener), []);
+  onTestFinished(() => server.close());
+  return server;
+}
+
+describe("limitListener", () => {
+  it("answers 500 without details when an option fails, and warns once", async () => {
+    const warnings = collectWarnings();
+    const options = await optionsOf({ entity: () => "#secret" });
+    const server = await serve(limitListener(options, hello));
+    for (let sent = 0; sent < 2; sent += 1)
+      expect(await send(byKey(server))).toMatchObject({ status: 500, body: "" });
+    expect(warnings.map(({ code }) => code)).toEqual(["WARN_LIMITER_REQUEST_FAILED"]);
+  });
+
+  it("answers 500 when respond fails, and lets a response alone that it has sent", async () => {
+    const errors: unknown[] = [];
+    const failed = new Error("respond failed");
+    const options = await optionsOf({
+      consume: { rpm: 4 },
+      onError: (error) => errors.push(error),
+      respond: (_refusal, request, response) => {
+        if (request.url === "/sent") response.end("wait");
+        return Promise.reject(failed);
+      },
+    });
+    const server = await serve(limitListener(options, hello));
+    expect((await send(byKey(server))).status).toBe(500);
+    expect(await send(byKey(server, { path: "/sent" }))).toMatchObject({
+      status: 429,
+      body: "wait",
+    });
+    expect(errors).toEqual([failed, failed]);
+  });
+
+  it("cuts a response off that had begun before the refusal", async () => {
+    const errors: unknown[] = [];
+    const options = await optionsOf({
+      consume: { rpm: 4 },
+      onError: (error) => errors.push(error),
+    });
+    const limited = limitListener(options, hello);
+    const server = await serve((request, response) => {
+      response.writeHead(200).flushHeaders();
+      limited(request, response);
+    });
+    await expect(send(byKey(server))).rejects.toThrow("aborted");
+    expect(errors).toMatchObject([{ code: "ERR_LIMITER_RATE_LIMIT_EXCEEDED" }]);
+  });
+
+  it("runs the listener behind a response that has begun, without headers", async () => {
+    const limited = limitListener(await optionsOf(), hello);
+    const server = await serve((request, response) => {
+      response.writeHead(200).flushHeaders();
+      limited(request, response);
+    });
+    const reply = await send(byKey(server));
+    expect([reply.status, reply.body]).toEqual([200, "hello"]);
+    expect(reply.headers).not.toHaveProperty("ratelimit");
+  });
+
+  it("adds to the lists of other middlewares, and leaves no listener behind", async () => {
+    const limited = limitListener(await optionsOf({ waitUpToMs: 1000 }), (request, response) => {
+      const counts = [
+        response.listenerCount("close"),
+        request.listenerCount("close"),
+        request.listenerCount("error"),
+      ];
+      response.end(JSON.stringify([...counts, request.socket.listenerCount("close") - before]));
+    });
+    let before = 0;
+    const server = await serve((request, response) => {
+      before = request.socket.listenerCount("close");
+      response.setHeader("RateLimit", '"other";r=1');
+      limited(request, response);
+    });
+    const reply = await send(byKey(server));
+    // The one listener that settles the lease.
+    expect(JSON.parse(reply.body)).toEqual([1, 0, 0, 0]);
+    expect(reply.headers["ratelimit"]).toMatch(/^"other";r=1, "rpm";r=2/);
+  });
+
+  it("leaves what the listener throws to its caller", async () => {
+    const failed = new Error("listener failed");
+    const limited = limitListener(await optionsOf(), () => {
+      throw failed;
+    });
+    const caught: unknown[] = [];
+    const server = await serve(async (request, response) => {
+      try {
+        await (limited(request, response) as unknown);
+      } catch (error) {
+        caught.push(error);
+        response.end();
+      }
+    });
+    await send(byKey(server));
+    expect(caught).toEqual([failed]);
+  });
+
+  it("answers HEAD without a body", async () => {
+    const options = await optionsOf({ consume: { rpm: 4 } });
+    const server = await serve(limitListener(options, hello));
+    expect(await send(byKey(server, { method: "HEAD" }))).toMatchObject({ status: 429, body: "" });
+  });
+
+  it("knows of HTTP/2 whether the client has gone away", async () => {
+    const ended: boolean[] = [];
+    const options = await optionsOf({ settle: ({ completed }) => void ended.push(completed) });
+    const begun: string[] = [];
+    const limited = limitListener(options, (request, response) => {
+      begun.push(request.url ?? "");
+      if (request.url === "/") response.end("hello");
+    });
+    const server = createHttp2Server(limited as never);
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+    const client = connect(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
+    onTestFinished(() => {
+      client.destroy();
+      server.close();
+    });
+    await once(client.request({ ":path": "/", "x-key": "key-1" }).resume(), "close");
+    await until(() => ended.length === 1);
+    const leaving = client.request({ ":path": "/never", "x-key": "key-1" }).on("error", () => {});
+    await until(() => begun.includes("/never"));
+    leaving.close();
+    await until(() => ended.length === 2);
+    expect(ended).toEqual([true, false]);
+  });
+
+  it("does not run the listener for a client that has gone", async () => {
+    let asked = false;
+    let response: ServerResponse | undefined;
+    let runs = 0;
+    const options = await optionsOf({
+      entity: async () => {
+        asked = true;
+        await until(() => response?.destroyed === true);
+        return "key-1";
+      },
+    });
+    const limited = limitListener(options, () => (runs += 1));
+    const server = await serve((request, its) => {
+      response = its;
+      limited(request, its);
+    });
+    const client = open(byKey(server)).on("error", () => {});
+    await until(() => asked);
+    client.destroy();
+    await until(() => response?.destroyed === true);
+    await nextTurns();
+    expect((await options.limiter.available("key-1", "chat"))["rpm"]).toBe(3);
+    expect(runs).toBe(0);
+  });
+
+  it("refuses to be made without a listener, or with options that are none", async () => {
+    const options = await optionsOf();
+    expect(() => limitListener(options, undefined as never)).toThrow(ValidationError);
+    expect(() => limitListener({ ...options, respond: "no" as never }, hello)).toThrow(/respond/);
+    expect(() => limitListener({ ...options, onErrors: hello } as never, hello)).toThrow(
+      "did you mean onError?",
+    );
+  });
+});
