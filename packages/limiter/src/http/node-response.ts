@@ -1,11 +1,11 @@
 /*
  * What every framework on node:http needs of the raw response. The end of a request is the `close`
  * of its response and nothing else: it comes once, after a finished response, a thrown handler and
- * a client that went away alike, and frameworks have hooks for only some of these. (One response
- * does not close: that of a pipelined request whose connection ends before its turn. What was taken
- * for it stays charged.)
+ * a client that went away alike, and frameworks have hooks for only some of these. One kind of
+ * response is not closed by Node, so it is here: see `closeWithConnection`.
  */
 import type { ServerResponse } from "node:http";
+import type { Socket } from "node:net";
 import type { RateLimitExceeded } from "../core/bucket/refusal.ts";
 import type { HeldLease } from "./held-lease.ts";
 import { LIST_FIELDS, type HeaderFields, type Reply } from "./reply.ts";
@@ -45,6 +45,7 @@ export async function admitTo<Q>(
   request: Q,
   errorOf?: (request: Q) => unknown,
 ): Promise<Admission<Q>> {
+  if (response.socket === null) closeWithConnection(response);
   let waiting: ClosedSignal | undefined;
   let admission: Admission<Q>;
   try {
@@ -116,6 +117,32 @@ export function endWhenClosed<Q>(
       error: errorOf?.(),
     }),
   );
+}
+
+/** The responses of a connection that wait for their turn to be sent. */
+const QUEUED = Symbol("zae-limiter queued responses");
+
+/**
+ * A client may send requests without waiting for responses (pipelining). The responses that are
+ * not yet on the connection are not closed when it is: they would never end. This closes them, as
+ * Node closes the one whose turn it is. The connection has one listener for all of them.
+ */
+function closeWithConnection(response: ServerResponse): void {
+  const socket: Socket & { [QUEUED]?: Set<ServerResponse> } = response.req.socket;
+  if (socket.destroyed) return close(response);
+  let queued = socket[QUEUED];
+  if (queued === undefined) {
+    const responses = (queued = socket[QUEUED] = new Set<ServerResponse>());
+    socket.once("close", () => responses.forEach(close));
+  }
+  queued.add(response);
+  response.once("close", () => queued.delete(response));
+}
+
+function close(response: ServerResponse): void {
+  if (response.socket !== null || response.destroyed) return;
+  response.destroyed = true;
+  response.emit("close");
 }
 
 /** A signal that aborts when the response closes. */

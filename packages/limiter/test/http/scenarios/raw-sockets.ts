@@ -1,0 +1,114 @@
+import { once } from "node:events";
+import { connect, type Socket } from "node:net";
+import { describe, expect, it, onTestFinished } from "vitest";
+import type { HttpOutcome } from "zae-limiter/http";
+import { until } from "../client.ts";
+import type { Call, ServerAdapter } from "../servers/server-adapter.ts";
+import { Gate, HeldBody, nextTurns, Setting } from "./setting.ts";
+
+/** What clients may do that no library for HTTP does for them. */
+export function rawSocketScenarios(adapter: ServerAdapter): void {
+  describe(`${adapter.name}, over raw sockets`, () => {
+    it("answers requests that were sent without waiting, and settles each of them", async () => {
+      const { setting, ended, server } = await settling(adapter);
+      const socket = await opened(server.port);
+      const text = readAll(socket);
+      socket.write(get("/1") + get("/2") + get("/3") + get("/4", "Connection: close"));
+      expect((await text).match(/HTTP\/1.1 \d+/g)).toEqual([
+        "HTTP/1.1 200",
+        "HTTP/1.1 200",
+        "HTTP/1.1 200",
+        "HTTP/1.1 429",
+      ]);
+      await until(() => ended.length === 3);
+      expect(ended).toEqual(Array.from({ length: 3 }, () => ({ status: 200, completed: true })));
+      expect(await setting.left()).toBe(0);
+    });
+
+    it("settles requests whose connection closes before their turn to answer comes", async () => {
+      const first = new Gate();
+      const ran: string[] = [];
+      const { setting, ended, server } = await settling(adapter, async ({ path }) => {
+        ran.push(path);
+        if (path === "/first") await first.opened;
+        return { body: path };
+      });
+      const socket = await opened(server.port);
+      socket.write(get("/first") + get("/second") + get("/third"));
+      await until(() => ran.length === 3);
+      await nextTurns();
+      socket.destroy();
+      await until(() => ended.length === 3);
+      first.open();
+      await nextTurns();
+      expect(ended.map(({ completed }) => completed)).toEqual([false, false, false]);
+      expect(await setting.left()).toBe(0);
+    });
+
+    it("lets a request leave the queue whose turn to answer never came", async () => {
+      const first = new Gate();
+      const ran: string[] = [];
+      const { setting, server } = await settling(
+        adapter,
+        async ({ path }) => {
+          ran.push(path);
+          if (path === "/first") await first.opened;
+          return { body: path };
+        },
+        { waitUpToMs: 60_000, consume: { rpm: 3 } },
+      );
+      const socket = await opened(server.port);
+      socket.write(get("/first") + get("/second"));
+      await until(() => setting.clock.sleeping === 1);
+      socket.destroy();
+      await until(() => setting.clock.sleeping === 0);
+      first.open();
+      await setting.clock.advance(120_000);
+      await nextTurns();
+      expect(ran).toEqual(["/first"]);
+      expect(await setting.left()).toBe(3);
+    });
+  });
+}
+
+type Ended = Pick<HttpOutcome<Call>, "status" | "completed">;
+
+async function settling(
+  adapter: ServerAdapter,
+  handler?: Parameters<Setting["serve"]>[1],
+  more: Parameters<Setting["options"]>[0] = {},
+) {
+  const setting = await Setting.of(adapter);
+  const ended: Ended[] = [];
+  const server = await setting.serve(
+    [
+      {
+        ...more,
+        settle: ({ status, completed }) => void ended.push({ status, completed }),
+      },
+    ],
+    handler,
+  );
+  return { setting, ended, server };
+}
+
+/** A request of `key-1`, as it is written on a socket. */
+function get(path: string, ...fields: readonly string[]): string {
+  return [`GET ${path} HTTP/1.1`, "Host: localhost", "x-key: key-1", ...fields, "", ""].join("\r\n");
+}
+
+async function opened(port: number): Promise<Socket> {
+  const socket = connect(port, "127.0.0.1").on("error", () => {});
+  onTestFinished(() => void socket.destroy());
+  await once(socket, "connect");
+  return socket;
+}
+
+/** Everything that arrives until the server closes. */
+async function readAll(socket: Socket): Promise<string> {
+  let text = "";
+  socket.setEncoding("latin1").on("data", (chunk: string) => (text += chunk));
+  await once(socket, "close");
+  return text;
+}
+void HeldBody;
