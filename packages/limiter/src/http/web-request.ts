@@ -88,9 +88,8 @@ export class WebRequest<Q> {
     );
   }
 
-  #end(wasSent: boolean, error: unknown): void {
+  #end(completed: boolean, error: unknown): void {
     this.#signal.removeEventListener("abort", this.#onAbort);
-    const completed = wasSent && !this.#signal.aborted;
     this.#held.end({ status: this.#status, completed, error });
   }
 }

@@ -233,7 +233,10 @@ it("answers refusals of handlers in an error handler, and says which errors are 
     if (verdicts.at(-1) === false && !reply.raw.headersSent) reply.code(418).send();
   });
   const call = { entityId: "key-1", resource: "web", consume: { rpm: 11 } };
-  app.get("/", () => limiter.acquire(call, () => "ran"));
+  app.get("/", (_request, reply) => {
+    reply.headers({ "content-encoding": "gzip", "content-length": 3 });
+    return limiter.acquire(call, () => "ran");
+  });
   app.get("/bug", async () => {
     throw new TypeError("a bug");
   });
@@ -247,6 +250,8 @@ it("answers refusals of handlers in an error handler, and says which errors are 
   const port = await listen(app);
   const refused = await send({ port });
   expect([refused.status, refused.headers["x-should-retry"]]).toEqual([429, "false"]);
+  expect(refused.headers).not.toHaveProperty("content-encoding");
+  expect(JSON.parse(refused.body)).toMatchObject({ status: 429 });
   expect((await send({ port, path: "/bug" })).status).toBe(418);
   expect((await send({ port, path: "/sent" })).body).toBe("begun ended");
   expect(verdicts).toEqual([true, false]);

@@ -225,6 +225,8 @@ describe.each(Object.entries(platforms))("%s", (_name, fetchOf) => {
     app.onError(answerRefusals);
     app.use(limitRequests(options));
     app.get("/", async (context) => {
+      context.header("Content-Encoding", "gzip");
+      context.header("Content-Length", "3");
       await limiter.acquire({ entityId: "e", resource: "r", consume: { rpm: 11 } });
       return context.text("ran");
     });
@@ -237,6 +239,8 @@ describe.each(Object.entries(platforms))("%s", (_name, fetchOf) => {
     const port = await listen(app);
     const refused = await send({ port });
     expect([refused.status, refused.headers["x-should-retry"]]).toEqual([429, "false"]);
+    expect(refused.headers).not.toHaveProperty("content-encoding");
+    expect(JSON.parse(refused.body)).toMatchObject({ status: 429 });
     expect(refused.headers["ratelimit"]).toMatch(/^"rpm";r=9;t=6, "rpm";r=10/);
     const denied = await send({ port, path: "/denied" });
     expect([denied.status, denied.body]).toEqual([401, "Who are you?"]);

@@ -122,6 +122,8 @@ function hookOf(
 /** As bytes: Fastify would add a charset to the type of a text, and serialize it once more. */
 function send(reply: FastifyReply, answer: Reply): FastifyReply {
   prepareReply(reply.raw, answer);
+  // A handler that failed may have described the body that it did not send.
+  reply.removeHeader("content-length").removeHeader("content-encoding");
   return reply.type(answer.headers["Content-Type"]!).send(Buffer.from(answer.body));
 }
 

@@ -118,6 +118,9 @@ async function watchBody<E extends Env>(
 
 function answer(context: Context, { status, headers, body }: Reply): Response {
   addHeaders(context, headers);
+  // A handler that failed may have described the body that it did not send.
+  context.header("Content-Length", undefined);
+  context.header("Content-Encoding", undefined);
   return context.body(body, status);
 }
 
