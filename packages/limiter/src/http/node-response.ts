@@ -86,7 +86,7 @@ export function prepareReply(response: ServerResponse, { status, headers }: Repl
  * Whether the response was answered or its client has gone away: no handler should begin. Of
  * node:http2, only `writableFinished` says that the client has gone.
  */
-export function isOver(response: ServerResponse): boolean {
+function isOver(response: ServerResponse): boolean {
   return response.destroyed || response.writableEnded || response.writableFinished;
 }
 
@@ -94,7 +94,7 @@ export function isOver(response: ServerResponse): boolean {
  * Sets header fields, unless they were sent. Of fields with a single value the last one stays: the
  * innermost middleware's, which is the one that refuses if any does.
  */
-function addHeaders(response: ServerResponse, fields: HeaderFields): void {
+export function addHeaders(response: ServerResponse, fields: HeaderFields): void {
   if (response.headersSent) return;
   for (const name in fields) {
     const there = LIST_FIELDS.has(name) ? response.getHeader(name) : undefined;
@@ -104,7 +104,7 @@ function addHeaders(response: ServerResponse, fields: HeaderFields): void {
 }
 
 /** Settles the lease when the response closes. */
-export function endWhenClosed<Q>(
+function endWhenClosed<Q>(
   response: ServerResponse,
   held: HeldLease<Q>,
   errorOf?: () => unknown,

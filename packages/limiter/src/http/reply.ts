@@ -2,7 +2,7 @@ import { RateLimitExceeded } from "../core/bucket/refusal.ts";
 import { RateLimiterUnavailable } from "../core/errors.ts";
 import { systemClock } from "../repository/system-clock.ts";
 import type { HeaderOptions } from "./headers/options.ts";
-import { rateLimitHeaders } from "./headers/rate-limit-headers.ts";
+import { headersOf } from "./headers/rate-limit-headers.ts";
 import { refusalProblem } from "./problem.ts";
 
 /** Header fields by name. */
@@ -43,7 +43,7 @@ export function refusedReply(
     "Retry-After": retryAfter,
     "x-should-retry": shouldRetry,
     ...balances
-  } = rateLimitHeaders(refusal.statuses, { ...(headers === false ? {} : headers), nowMs });
+  } = headersOf(refusal.statuses, headers === false ? {} : headers, nowMs);
   return {
     status: 429,
     headers: {

@@ -94,7 +94,9 @@ async function settling(
 
 /** A request of `key-1`, as it is written on a socket. */
 function get(path: string, ...fields: readonly string[]): string {
-  return [`GET ${path} HTTP/1.1`, "Host: localhost", "x-key: key-1", ...fields, "", ""].join("\r\n");
+  return [`GET ${path} HTTP/1.1`, "Host: localhost", "x-key: key-1", ...fields, "", ""].join(
+    "\r\n",
+  );
 }
 
 async function opened(port: number): Promise<Socket> {
