@@ -121,6 +121,10 @@ describe("the guide tells of every", () => {
     ["repository/dynamodb/opening/options.ts", "DynamoOptions"],
     ["repository/dynamodb/transport/lean/lean-transport.ts", "LeanTransportOptions"],
     ["repository/sqlite/sqlite-repository.ts", "SqliteOptions"],
+    ["otel/instrument.ts", "OtelOptions"],
+    ["diagnostics/messages.ts", "AcquireMessage"],
+    ["diagnostics/messages.ts", "EndMessage"],
+    ["diagnostics/messages.ts", "ChargeMessage"],
   ])("field, in %s, of %s", (file, name) => {
     const source = read(`packages/limiter/src/${file}`);
     const [, body = ""] =
@@ -131,6 +135,23 @@ describe("the guide tells of every", () => {
       fields.filter((field) => !new RegExp(`\`(?:options\\.)?${field}\\b`).test(guide)),
     ).toEqual([]);
   });
+});
+
+it("the guide tells of every instrument and every attribute of telemetry", () => {
+  const [metrics, stores, attributes] = ["metrics", "store-counters", "attributes"].map((name) =>
+    read(`packages/limiter/src/otel/${name}.ts`),
+  ) as [string, string, string];
+  const names = [
+    ...[...metrics.matchAll(/(?:histogram|counter)\(\s*"([\w.]+)"/g)].map(
+      ([, name]) => `zae_limiter.${name}`,
+    ),
+    ...[...metrics.matchAll(/"(zae_limiter[\w.]+)"/g)].map(([, name]) => name!),
+    ...[...stores.matchAll(/^  \["(\w+)"/gm)].map(([, name]) => `zae_limiter.store.${name}`),
+    ...[...attributes.matchAll(/^  \w+: "([\w.]+)",$/gm)].map(([, key]) => key!),
+  ];
+  expect(names.length).toBe(10 + 7 + 12);
+  const page = read("docs/guide/telemetry.md");
+  expect(names.filter((name) => !page.includes(`\`${name}\``))).toEqual([]);
 });
 
 /** The anchors of a page's headings: in small letters, without punctuation, spaces as hyphens. */

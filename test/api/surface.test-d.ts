@@ -8,6 +8,7 @@
 import { expectTypeOf } from "vitest";
 import type * as declared from "declared/zae-limiter";
 import type * as declaredAggregator from "declared/zae-limiter/aggregator";
+import type * as declaredDiagnostics from "declared/zae-limiter/diagnostics";
 import type * as declaredDynamo from "declared/zae-limiter/dynamodb";
 import type * as declaredExpress from "declared/zae-limiter/express";
 import type * as declaredFastify from "declared/zae-limiter/fastify";
@@ -16,7 +17,9 @@ import type * as declaredHttp from "declared/zae-limiter/http";
 import type * as declaredManifest from "declared/zae-limiter/manifest";
 import type * as declaredMemory from "declared/zae-limiter/memory";
 import type * as declaredOpen from "declared/zae-limiter/open";
+import type * as declaredOtel from "declared/zae-limiter/otel";
 import type * as declaredSqlite from "declared/zae-limiter/sqlite";
+import type * as declaredStores from "declared/zae-limiter/stores";
 import type * as declaredTesting from "declared/zae-limiter/testing";
 import type * as declaredUpgrade from "declared/zae-limiter/upgrade";
 import type * as declaredInfra from "declared/@zae-limiter/infra";
@@ -27,6 +30,7 @@ import type * as builtYaml from "@zae-limiter/infra/manifest";
 import type * as builtCdk from "@zae-limiter/infra/cdk";
 import type * as built from "zae-limiter";
 import type * as builtAggregator from "zae-limiter/aggregator";
+import type * as builtDiagnostics from "zae-limiter/diagnostics";
 import type * as builtDynamo from "zae-limiter/dynamodb";
 import type * as builtExpress from "zae-limiter/express";
 import type * as builtFastify from "zae-limiter/fastify";
@@ -35,7 +39,9 @@ import type * as builtHttp from "zae-limiter/http";
 import type * as builtManifest from "zae-limiter/manifest";
 import type * as builtMemory from "zae-limiter/memory";
 import type * as builtOpen from "zae-limiter/open";
+import type * as builtOtel from "zae-limiter/otel";
 import type * as builtSqlite from "zae-limiter/sqlite";
+import type * as builtStores from "zae-limiter/stores";
 import type * as builtTesting from "zae-limiter/testing";
 import type * as builtUpgrade from "zae-limiter/upgrade";
 
@@ -97,6 +103,7 @@ interface Models extends Record<string, readonly [unknown, unknown]> {
   BackendCapabilities: [declared.BackendCapabilities, built.BackendCapabilities];
   RepositoryStatistics: [declared.RepositoryStatistics, built.RepositoryStatistics];
   AcquireRequest: [declared.AcquireRequest, built.AcquireRequest];
+  ChargeRequest: [declared.ChargeRequest, built.ChargeRequest];
   LeaseOfResource: [declared.LeaseOfResource, built.LeaseOfResource];
   Availability: [declared.Availability, built.Availability];
   RateLimitExceededJson: [declared.RateLimitExceededJson, built.RateLimitExceededJson];
@@ -127,7 +134,19 @@ interface Models extends Record<string, readonly [unknown, unknown]> {
   AggregatorOptions: [declaredAggregator.AggregatorOptions, builtAggregator.AggregatorOptions];
   RecordFailure: [declaredAggregator.RecordFailure, builtAggregator.RecordFailure];
   BatchReport: [declaredAggregator.BatchReport, builtAggregator.BatchReport];
+  AcquireMessage: [declaredDiagnostics.AcquireMessage, builtDiagnostics.AcquireMessage];
+  EndedAmounts: [declaredDiagnostics.EndedAmounts, builtDiagnostics.EndedAmounts];
+  EndMessage: [declaredDiagnostics.EndMessage, builtDiagnostics.EndMessage];
+  ChargeMessage: [declaredDiagnostics.ChargeMessage, builtDiagnostics.ChargeMessage];
+  OtelOptions: [declaredOtel.OtelOptions, builtOtel.OtelOptions];
   Fault: [declaredTesting.Fault, builtTesting.Fault];
+  StoreOptions: [declaredStores.StoreOptions, builtStores.StoreOptions];
+  HitInfo: [declaredStores.HitInfo, builtStores.HitInfo];
+  HitStoreInit: [declaredStores.HitStoreInit, builtStores.HitStoreInit];
+  HitStore: [declaredStores.HitStore, builtStores.HitStore];
+  FastifyHitStore: [declaredStores.FastifyHitStore, builtStores.FastifyHitStore];
+  ThrottlerHit: [declaredStores.ThrottlerHit, builtStores.ThrottlerHit];
+  ThrottlerHitStorage: [declaredStores.ThrottlerHitStorage, builtStores.ThrottlerHitStorage];
   TableCheck: [declaredUpgrade.TableCheck, builtUpgrade.TableCheck];
   UpgradeOptions: [declaredUpgrade.UpgradeOptions, builtUpgrade.UpgradeOptions];
   UpgradeReport: [declaredUpgrade.UpgradeReport, builtUpgrade.UpgradeReport];
@@ -209,6 +228,9 @@ export type Surface = [
   None<Broken<typeof declaredExpress, typeof builtExpress>>,
   None<Broken<typeof declaredFastify, typeof builtFastify>>,
   None<Broken<typeof declaredHono, typeof builtHono>>,
+  None<Broken<typeof declaredDiagnostics, typeof builtDiagnostics>>,
+  None<Broken<typeof declaredOtel, typeof builtOtel>>,
+  None<Broken<typeof declaredStores, typeof builtStores>>,
   None<Broken<typeof declaredUpgrade, typeof builtUpgrade>>,
   None<Broken<typeof declaredInfra, typeof builtInfra>>,
   None<Broken<typeof declaredManifest, typeof builtManifest>>,
@@ -220,4 +242,7 @@ export type Surface = [
   None<Exclude<keyof typeof builtHttp, keyof typeof declaredHttp>>,
   None<Exclude<keyof typeof builtFastify, keyof typeof declaredFastify>>,
   None<Exclude<keyof typeof builtHono, keyof typeof declaredHono>>,
+  None<Exclude<keyof typeof builtDiagnostics, keyof typeof declaredDiagnostics>>,
+  None<Exclude<keyof typeof builtOtel, keyof typeof declaredOtel>>,
+  None<Exclude<keyof typeof builtStores, keyof typeof declaredStores>>,
 ];

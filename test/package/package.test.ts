@@ -73,7 +73,7 @@ describe("the library, installed alone", { timeout: TIMEOUT_MS }, () => {
   });
 
   it.each(nodes)("loads every entry by import and by require on %s", async (_, node) => {
-    const names = JSON.stringify(entries.filter((entry) => !entry.endsWith(".json")));
+    const names = JSON.stringify(entries.filter((entry) => !/\.json$|\/otel$/.test(entry)));
     const program = `const { createRequire } = await import("node:module");
       const require = createRequire(process.cwd() + "/program.js");
       for (const name of ${names}) {
@@ -85,6 +85,20 @@ describe("the library, installed alone", { timeout: TIMEOUT_MS }, () => {
     expect(await library.run(node, "--input-type=module", "-e", program)).toEqual({
       code: 0,
       stdout: `${version} Declared limits of zae-limiter\n`,
+      stderr: "",
+    });
+  });
+
+  it.each(nodes)("says what telemetry needs, by import and by require on %s", async (_, node) => {
+    const program = `const { createRequire } = await import("node:module");
+      const require = createRequire(process.cwd() + "/program.js");
+      for (const load of [() => import("zae-limiter/otel"), async () => require("zae-limiter/otel")])
+        await load().catch(({ code, message }) => console.log(code, message));`;
+    const sentence =
+      "ERR_LIMITER_CLIENT_MISSING zae-limiter/otel needs the API of OpenTelemetry: npm install @opentelemetry/api\n";
+    expect(await library.run(node, "--input-type=module", "-e", program)).toEqual({
+      code: 0,
+      stdout: sentence + sentence,
       stderr: "",
     });
   });

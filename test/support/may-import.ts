@@ -54,7 +54,7 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   ...Object.fromEntries(
     ["express", "fastify", "hono"].map((framework) => [
       `http/${framework}`,
-      [...SHARED, "limiter", "http"],
+      [...SHARED, "limiter", "http", "http/headers"],
     ]),
   ),
   // This library as the store of other middlewares.

@@ -69,7 +69,7 @@ describeWithEngine("the calls of every method, by the role of its caller", (engi
     expect(recorder.calls.length).toBeGreaterThan(80);
     const shared = recorder.calls.filter(({ action }) => action === "dynamodb:PartiQLUpdate");
     expect(new Set(shared.map(({ method }) => method))).toEqual(
-      new Set(["consume", "settle", "giveBack"]),
+      new Set(["consume", "charge", "settle", "giveBack"]),
     );
     expect(await missingRights(recorder.calls)).toEqual([]);
   });

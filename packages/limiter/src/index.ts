@@ -42,7 +42,7 @@ export type {
 export { RateLimitExceeded, type RateLimitExceededJson } from "./core/bucket/refusal.ts";
 export type { UsageSnapshot, UsageSummary, UsageWindow } from "./core/usage.ts";
 export type { Availability } from "./limiter/availability.ts";
-export type { AcquireRequest } from "./limiter/call.ts";
+export type { AcquireRequest, ChargeRequest } from "./limiter/call.ts";
 export { Lease } from "./limiter/lease.ts";
 export {
   RateLimiter,

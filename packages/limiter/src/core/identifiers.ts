@@ -35,6 +35,11 @@ export function entityId(value: unknown, field = "entityId"): string {
   return value as string;
 }
 
+/** Whether a value is the id of an entity. */
+export function isEntityId(value: unknown): value is string {
+  return fault(value, ENTITY, MAX_IDENTIFIER_LENGTH, "is none") === undefined;
+}
+
 /**
  * Returns the principal of a change, or throws. Amazon resource names may be longer and hold more
  * characters than other identifiers.

@@ -1,5 +1,2 @@
-export const CHANNELS = {
-  acquire: "zae-limiter:acquire",
-  end: "zae-limiter:end",
-  charge: "zae-limiter:charge",
-} as const;
+export { CHANNELS } from "./channels.ts";
+export type { AcquireMessage, ChargeMessage, EndedAmounts, EndMessage } from "./messages.ts";

@@ -7,8 +7,9 @@
 import type { ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import type { RateLimitExceeded } from "../core/bucket/refusal.ts";
+import type { HeaderFields } from "./headers/options.ts";
 import type { HeldLease } from "./held-lease.ts";
-import { LIST_FIELDS, type HeaderFields, type Reply } from "./reply.ts";
+import { LIST_FIELDS, type Reply } from "./reply.ts";
 import { GONE, type Admission, type RequestLimit } from "./request-limit.ts";
 
 /**

@@ -27,7 +27,7 @@ export function refusalProblem(refusal: RateLimitExceeded): RefusalProblem {
   const { violations, statuses, retryAfterSeconds } = refusal;
   return {
     type: "https://iana.org/assignments/http-problem-types#quota-exceeded",
-    title: "Quota exceeded",
+    title: "Quota Exceeded",
     status: 429,
     detail: detailOf(refusal),
     "violated-policies": violations.map((violation) => policyName(violation, statuses[0]!)),

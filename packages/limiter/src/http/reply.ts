@@ -1,12 +1,9 @@
 import { RateLimitExceeded } from "../core/bucket/refusal.ts";
 import { RateLimiterUnavailable } from "../core/errors.ts";
 import { systemClock } from "../repository/system-clock.ts";
-import type { HeaderOptions } from "./headers/options.ts";
+import type { HeaderFields, HeaderOptions } from "./headers/options.ts";
 import { headersOf } from "./headers/rate-limit-headers.ts";
 import { refusalProblem } from "./problem.ts";
-
-/** Header fields by name. */
-export type HeaderFields = Readonly<Record<string, string>>;
 
 /** The fields that are lists (RFC 9651): what a request meets on its way adds up. */
 export const LIST_FIELDS: ReadonlySet<string> = new Set(["RateLimit-Policy", "RateLimit"]);
@@ -63,7 +60,7 @@ export function unavailableReply(): Reply {
     headers: { ...PROBLEM_FIELDS, "Retry-After": "1" },
     body: JSON.stringify({
       type: "https://iana.org/assignments/http-problem-types#temporary-reduced-capacity",
-      title: "Temporary reduced capacity",
+      title: "Temporary Reduced Capacity",
       status: 503,
       detail: "The limits of this request cannot be checked at the moment.",
     }),

@@ -14,12 +14,12 @@ import { RateLimiterUnavailable } from "../core/errors.ts";
 import type { AcquireRequest } from "../limiter/call.ts";
 import type { Lease } from "../limiter/lease.ts";
 import type { AcquireResult } from "../limiter/rate-limiter.ts";
-import type { HeaderOptions } from "./headers/options.ts";
+import type { HeaderFields, HeaderOptions } from "./headers/options.ts";
 import { headersOf } from "./headers/rate-limit-headers.ts";
 import { HeldLease } from "./held-lease.ts";
 import { sawMadeInHandler, warnOfSecret } from "./misuse.ts";
 import type { HttpLimitOptions } from "./options.ts";
-import { refusedReply, unavailableReply, type HeaderFields, type Reply } from "./reply.ts";
+import { refusedReply, unavailableReply, type Reply } from "./reply.ts";
 
 /** What becomes of a request. */
 export type Admission<Q> =

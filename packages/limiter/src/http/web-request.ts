@@ -13,7 +13,7 @@
  * the lease stays open; what was taken stays charged then.
  */
 import type { HeldLease } from "./held-lease.ts";
-import type { HeaderFields } from "./reply.ts";
+import type { HeaderFields } from "./headers/options.ts";
 import { isRemakeable, isSpent, remade } from "./web-response.ts";
 
 /** A request that was granted. Its lease is ended once. */

@@ -1,4 +1,5 @@
-import { LIST_FIELDS, type HeaderFields, type Reply } from "./reply.ts";
+import type { HeaderFields } from "./headers/options.ts";
+import { LIST_FIELDS, type Reply } from "./reply.ts";
 
 /** Other statuses belong to upgrades and network errors; `new Response` does not take them. */
 const FIRST_STATUS = 200;

@@ -1,6 +1,6 @@
-import { copiedAmounts, type Amounts } from "../core/amounts.ts";
+import { copiedAmounts, isRecord, type Amounts } from "../core/amounts.ts";
 import { ValidationError } from "../core/errors.ts";
-import { optionNames, unknownOption } from "../core/options.ts";
+import { checkOptions, optionNames, unknownOption } from "../core/options.ts";
 import { entityId as checkEntityId, resourceName } from "../core/identifiers.ts";
 import { checkLimits, type Limit } from "../core/limit.ts";
 import { checkOnUnavailable, policyOf, type OnUnavailable } from "../core/bucket/policy.ts";
@@ -29,6 +29,25 @@ export interface AcquireRequest {
   readonly signal?: AbortSignal;
 }
 
+/** Consumption that has already happened. */
+export interface ChargeRequest {
+  /** Who consumed. The entity need not have been created. */
+  readonly entityId: string;
+  /** What was used, such as a model. Resources need no registration. */
+  readonly resource: string;
+  /** Whole tokens by limit, not negative. Only limits that exist. */
+  readonly amounts: Amounts;
+  /** What was used of further resources. At most 16 resources in total. */
+  readonly also?: Readonly<Record<string, Amounts>>;
+}
+
+const CHARGE_NAMES = optionNames<ChargeRequest>({
+  entityId: true,
+  resource: true,
+  amounts: true,
+  also: true,
+});
+
 const REQUEST_NAMES = optionNames<AcquireRequest>({
   entityId: true,
   resource: true,
@@ -54,12 +73,26 @@ export function checkedRequest(request: AcquireRequest): ConsumeRequest {
   const own = { resource, amounts: copiedAmounts(request.consume, "consume") };
   const override =
     request.limits === undefined ? undefined : policyOf(checkLimits(request.limits), "override");
-  return {
-    entityId,
-    resources:
-      request.also === undefined ? [own] : [own, ...furtherResources(request, request.also)],
-    override,
-  };
+  if (override !== undefined && request.also !== undefined)
+    throw new ValidationError("limits", "limits", "cannot be combined with also");
+  const resources = request.also === undefined ? [own] : withFurther(own, request.also, "consume");
+  return { entityId, resources, override };
+}
+
+/** Checks a charge and translates it for the repository. */
+export function checkedCharge(request: ChargeRequest): ConsumeRequest {
+  if (!isRecord(request))
+    throw new ValidationError(
+      "request",
+      request,
+      "must be one object { entityId, resource, amounts }, not arguments one by one",
+    );
+  checkOptions(request, CHARGE_NAMES, "a charge");
+  const entityId = checkEntityId(request.entityId);
+  const resource = resourceName(request.resource);
+  const own = { resource, amounts: copiedAmounts(request.amounts, "amounts") };
+  const resources = request.also === undefined ? [own] : withFurther(own, request.also, "amounts");
+  return { entityId, resources, override: undefined };
 }
 
 /**
@@ -86,21 +119,21 @@ function checkCallOptions(request: AcquireRequest): void {
     throw new ValidationError("signal", signal, "must be an AbortSignal");
 }
 
-function furtherResources(
-  { resource, limits }: AcquireRequest,
+/** The call's own resource and further ones; `field` has the amounts of its own. */
+function withFurther(
+  own: ResourceAmounts,
   also: Readonly<Record<string, Amounts>>,
+  field: string,
 ): readonly ResourceAmounts[] {
-  if (typeof also !== "object" || also === null || Symbol.iterator in also)
+  if (!isRecord(also))
     throw new ValidationError("also", also, "must be an object of amounts by resource");
-  if (limits !== undefined)
-    throw new ValidationError("limits", "limits", "cannot be combined with also");
   const further = Object.entries(also).map(([name, amounts]) => {
     resourceName(name, "also");
-    if (name === resource)
+    if (name === own.resource)
       throw new ValidationError(
         "also",
         name,
-        "must not name the call's own resource; put its amounts into consume",
+        `must not name the call's own resource; put its amounts into ${field}`,
       );
     return { resource: name, amounts: copiedAmounts(amounts, `also.${name}`) };
   });
@@ -110,5 +143,23 @@ function furtherResources(
       further.length + 1,
       `must not bring the call to more than ${MAX_RESOURCES} resources`,
     );
-  return further;
+  return [own, ...further];
+}
+
+/**
+ * Throws if the options of a limiter have no repository, and says which mistake it looks like.
+ */
+export function checkRepository(options: { readonly repository: unknown }): void {
+  const repository: unknown = options?.repository;
+  if (hasMethod(repository, "consume")) return;
+  let reason = "must be a repository, such as new MemoryRepository()";
+  if (hasMethod(repository, "then"))
+    reason = "is a Promise: await it, as in repository: await SqliteRepository.open(path)";
+  else if (hasMethod(options, "consume") || hasMethod(options, "then"))
+    reason = "must be passed in an object: new RateLimiter({ repository })";
+  throw new ValidationError("repository", repository, reason);
+}
+
+function hasMethod(value: unknown, name: string): boolean {
+  return typeof (value as Readonly<Record<string, unknown>> | undefined)?.[name] === "function";
 }

@@ -1,4 +1,4 @@
-import { amountOf, type Amounts } from "../core/amounts.ts";
+import { amountOf, NO_AMOUNTS, type Amounts } from "../core/amounts.ts";
 import {
   InfrastructureError,
   LeaseExpiredError,
@@ -16,7 +16,12 @@ import type {
   ResourceAmounts,
 } from "../repository/port.ts";
 import type { LeaseRecord, LeaseWarnings } from "./lease-warnings.ts";
-import { ResourceLease, type LeaseOfResource, type OnTaken } from "./resource-lease.ts";
+import {
+  ResourceLease,
+  type LeaseOfResource,
+  type OnTaken,
+  type PartAmounts,
+} from "./resource-lease.ts";
 
 /**
  * How often writing the end of a lease is tried. The backend retries with back-off itself; these
@@ -38,6 +43,18 @@ export interface LeaseHost {
   /** Called when the end of a lease could not be written and there is no caller to throw to. */
   readonly onEndFailed: (error: RateLimiterUnavailable, lease: Lease) => void;
   readonly warnings: LeaseWarnings;
+  /** Of one lease, if somebody listened when it was acquired. */
+  readonly trace: LeaseTrace | undefined;
+}
+
+/** Tells whoever listens of what becomes of a lease. */
+export interface LeaseTrace {
+  takeMore<T>(amounts: ResourceAmounts, take: () => Promise<T>): Promise<T>;
+  end(
+    how: "commit" | "rollback",
+    written: Promise<void>,
+    amounts: () => readonly PartAmounts[],
+  ): Promise<void>;
 }
 
 /** What a call took; without a receipt if it was let through without the store. */
@@ -159,7 +176,8 @@ export class Lease implements LeaseOfResource, AsyncDisposable {
    */
   commit(): Promise<void> {
     // Most calls cost what they estimated: their lease has no parts, and nothing to write.
-    if (this.#parts !== undefined || this.#state !== "open") return this.#commitDifferences();
+    if (this.#parts !== undefined || this.#state !== "open" || this.#host.trace !== undefined)
+      return this.#traced("commit", () => this.#commitDifferences());
     this.#end("committed");
     return NOTHING_TO_WRITE;
   }
@@ -168,13 +186,8 @@ export class Lease implements LeaseOfResource, AsyncDisposable {
    * Gives everything back.
    * @example await lease.rollback(); // the work was not done
    */
-  async rollback(): Promise<void> {
-    this.#end("rolled back");
-    if (this.#pendingTakes !== undefined) await Promise.allSettled(this.#pendingTakes);
-    const { receipt } = this.#taken;
-    if (receipt === undefined) return;
-    await attemptEnd(() => this.#host.repository.giveBack(receipt));
-    this.#host.onGivenBack(takenPartsOf(receipt));
+  rollback(): Promise<void> {
+    return this.#traced("rollback", () => this.#giveBack());
   }
 
   /**
@@ -224,6 +237,29 @@ export class Lease implements LeaseOfResource, AsyncDisposable {
     this.#assertOpen();
     this.#state = state;
     if (this.#record !== undefined) this.#record.isOpen = false;
+  }
+
+  /** Ends the lease and, if somebody listens, publishes that; a second end is none. */
+  #traced(how: "commit" | "rollback", end: () => Promise<void>): Promise<void> {
+    const { trace } = this.#host;
+    if (trace === undefined || this.#state !== "open") return end();
+    return trace.end(how, end(), () => this.#amounts());
+  }
+
+  /** What was taken, and what it costs. A degraded lease has taken nothing. */
+  #amounts(): readonly PartAmounts[] {
+    const parts = this.#allParts().map((part) => part.amounts);
+    if (!this.degraded) return parts;
+    return parts.map(({ resource }) => ({ resource, taken: NO_AMOUNTS, settled: NO_AMOUNTS }));
+  }
+
+  async #giveBack(): Promise<void> {
+    this.#end("rolled back");
+    if (this.#pendingTakes !== undefined) await Promise.allSettled(this.#pendingTakes);
+    const { receipt } = this.#taken;
+    if (receipt === undefined) return;
+    await attemptEnd(() => this.#host.repository.giveBack(receipt));
+    this.#host.onGivenBack(takenPartsOf(receipt));
   }
 
   async #commitDifferences(): Promise<void> {
@@ -286,7 +322,12 @@ export class Lease implements LeaseOfResource, AsyncDisposable {
    * The end of the lease also waits for `onTaken`, so that the differences it writes are complete.
    */
   async #trackTake(amounts: ResourceAmounts, onTaken: OnTaken): Promise<void> {
-    const taking = this.#takeMore(amounts).then(onTaken);
+    const { trace } = this.#host;
+    const taking = (
+      trace === undefined
+        ? this.#takeMore(amounts)
+        : trace.takeMore(amounts, () => this.#takeMore(amounts))
+    ).then(onTaken);
     const pendingTakes = (this.#pendingTakes ??= new Set());
     pendingTakes.add(taking);
     try {

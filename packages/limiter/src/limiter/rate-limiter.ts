@@ -4,14 +4,23 @@ import type { AsyncDisposable } from "../repository/platform-types.ts";
 import { checkOnUnavailable, type OnUnavailable } from "../core/bucket/policy.ts";
 import { RateLimitExceeded } from "../core/bucket/refusal.ts";
 import { checkOptions, optionNames } from "../core/options.ts";
+import { ACQUIRE, END } from "../diagnostics/channels.ts";
 import type { ConsumeOutcome, ConsumeRequest, MaybePromise } from "../repository/port.ts";
 import type { Repository } from "../repository/repository.ts";
 import type { Clock } from "../repository/system-clock.ts";
 import { availabilityOf, type Availability } from "./availability.ts";
 import { emitWarning } from "../repository/warning.ts";
-import { checkedRequest, type AcquireRequest } from "./call.ts";
+import {
+  checkedCharge,
+  checkedRequest,
+  checkRepository,
+  type AcquireRequest,
+  type ChargeRequest,
+} from "./call.ts";
 import { Lease, type LeaseHost } from "./lease.ts";
 import { LeaseWarnings, type LeaseWatch } from "./lease-warnings.ts";
+import { publishCharge, TracedCall } from "./traced-calls.ts";
+import { closedError, located } from "./unavailable.ts";
 import { WaitingRoom, type TakeResult } from "./waiting.ts";
 
 /** What a limiter needs. */
@@ -96,6 +105,7 @@ export class RateLimiter implements AsyncDisposable {
       onGivenBack: (buckets) => this.#waiting.wake(buckets),
       onEndFailed: options.onSettlementFailed ?? warn,
       warnings: this.#warnings,
+      trace: undefined,
     };
   }
 
@@ -144,10 +154,29 @@ export class RateLimiter implements AsyncDisposable {
   async tryAcquire(request: AcquireRequest): Promise<AcquireResult> {
     const watch = this.#warnings.begin();
     const wanted = checkedRequest(request);
-    const taking = this.#takeOrWait(request, wanted);
+    const trace = this.#traceOf(request, wanted);
+    const taking = this.#decide(request, wanted, trace);
     const result = taking instanceof Promise ? await taking : taking;
     if (!result.granted) return { granted: false, refusal: new RateLimitExceeded(result) };
-    return { granted: true, lease: this.#leaseOf(wanted, result, watch) };
+    return { granted: true, lease: this.#leaseOf(wanted, result, trace, watch) };
+  }
+
+  /**
+   * Records consumption that has already happened. It is never refused and may cause debt; it
+   * cascades, and counts as usage but not as a request. Rejects with `RateLimiterUnavailable` if it
+   * could not be recorded, whatever `onUnavailable` says.
+   * @example
+   * await limiter.charge({ entityId: "key-1", resource: "gpt-4", amounts: { tpm: 1_250 } });
+   */
+  async charge(request: ChargeRequest): Promise<void> {
+    const wanted = checkedCharge(request);
+    if (this.#closed) throw closedError();
+    try {
+      await this.#repository.charge(wanted);
+    } catch (error) {
+      throw error instanceof RateLimiterUnavailable ? located(error, request) : error;
+    }
+    publishCharge(this.#repository, wanted);
   }
 
   /**
@@ -232,9 +261,10 @@ export class RateLimiter implements AsyncDisposable {
   /** With a watch if the caller has to end the lease. */
   async #acquireLease(request: AcquireRequest, watch?: LeaseWatch): Promise<Lease> {
     const wanted = checkedRequest(request);
-    const taking = this.#takeOrWait(request, wanted);
+    const trace = this.#traceOf(request, wanted);
+    const taking = this.#decide(request, wanted, trace);
     const result = taking instanceof Promise ? await taking : taking;
-    if (result.granted) return this.#leaseOf(wanted, result, watch);
+    if (result.granted) return this.#leaseOf(wanted, result, trace, watch);
     const refusal = new RateLimitExceeded(result, "to be thrown");
     // Wait one turn, so that the caller can attach a handler first: Node tracks unhandled
     // rejections, and the bookkeeping costs as much as the decision.
@@ -258,20 +288,45 @@ export class RateLimiter implements AsyncDisposable {
     return result;
   }
 
-  #leaseOf(wanted: ConsumeRequest, granted: Granted, watch?: LeaseWatch): Lease {
-    const lease = Lease.create(this.#host, wanted, granted);
+  #leaseOf(
+    wanted: ConsumeRequest,
+    granted: Granted,
+    trace: TracedCall | undefined,
+    watch?: LeaseWatch,
+  ): Lease {
+    const host = trace === undefined ? this.#host : { ...this.#host, trace };
+    const lease = Lease.create(host, wanted, granted);
     if (watch !== undefined) this.#warnings.watch(lease, watch);
     return lease;
+  }
+
+  /** Undefined if nobody listens: then the call makes nothing that would be published. */
+  #traceOf(request: AcquireRequest, wanted: ConsumeRequest): TracedCall | undefined {
+    if (!ACQUIRE.hasSubscribers && !END.hasSubscribers) return undefined;
+    return new TracedCall(this.#repository, wanted, request.waitUpToMs);
   }
 
   /**
    * Returns the result itself if the backend decides synchronously: every further promise would
    * cost as much as the decision.
    */
-  #takeOrWait(request: AcquireRequest, wanted: ConsumeRequest): MaybePromise<TakeResult<Granted>> {
+  #decide(
+    request: AcquireRequest,
+    wanted: ConsumeRequest,
+    trace: TracedCall | undefined,
+  ): MaybePromise<TakeResult<Granted>> {
+    if (trace === undefined) return this.#takeOrWait(request, wanted, trace);
+    return trace.take(() => this.#takeOrWait(request, wanted, trace));
+  }
+
+  #takeOrWait(
+    request: AcquireRequest,
+    wanted: ConsumeRequest,
+    trace: TracedCall | undefined,
+  ): MaybePromise<TakeResult<Granted>> {
     if (this.#closed) throw closedError();
     if (request.waitUpToMs !== undefined && request.waitUpToMs > 0)
-      return this.#wait(request, wanted, request.waitUpToMs);
+      return this.#wait(request, wanted, request.waitUpToMs, trace);
     request.signal?.throwIfAborted();
     return this.#take(request, wanted);
   }
@@ -280,6 +335,7 @@ export class RateLimiter implements AsyncDisposable {
     request: AcquireRequest,
     wanted: ConsumeRequest,
     waitUpToMs: number,
+    trace: TracedCall | undefined,
   ): Promise<TakeResult<Granted>> {
     return this.#waiting.wait({
       entityId: wanted.entityId,
@@ -288,7 +344,7 @@ export class RateLimiter implements AsyncDisposable {
       signal: request.signal,
       take: async () => this.#take(request, wanted),
       peek: () => this.#peek(request, wanted),
-      undo: (granted) => this.#leaseOf(wanted, granted).finish("rollback"),
+      undo: (granted) => this.#leaseOf(wanted, granted, trace).finish("rollback"),
     });
   }
 
@@ -331,40 +387,6 @@ export class RateLimiter implements AsyncDisposable {
     if (action === "block") throw located(error, request);
     return LET_THROUGH;
   }
-}
-
-/** Throws if this is no repository, and says which mistake it looks like. */
-function checkRepository(options: RateLimiterOptions): void {
-  const repository: unknown = options?.repository;
-  if (hasMethod(repository, "consume")) return;
-  let reason = "must be a repository, such as new MemoryRepository()";
-  if (hasMethod(repository, "then"))
-    reason = "is a Promise: await it, as in repository: await SqliteRepository.open(path)";
-  else if (hasMethod(options, "consume") || hasMethod(options, "then"))
-    reason = "must be passed in an object: new RateLimiter({ repository })";
-  throw new ValidationError("repository", repository, reason);
-}
-
-function hasMethod(value: unknown, name: string): boolean {
-  return typeof (value as Readonly<Record<string, unknown>> | undefined)?.[name] === "function";
-}
-
-/** Adds the call to an error of the store, unless the backend has done so. */
-function located(
-  error: RateLimiterUnavailable,
-  { entityId, resource }: AcquireRequest,
-): RateLimiterUnavailable {
-  if (error.entityId !== undefined) return error;
-  return new RateLimiterUnavailable(error.message, {
-    entityId,
-    resource,
-    ...(error.stackName !== undefined && { stackName: error.stackName }),
-    cause: error,
-  });
-}
-
-function closedError(): RateLimiterUnavailable {
-  return new RateLimiterUnavailable("This limiter was closed. Make a new one.");
 }
 
 function warn(error: RateLimiterUnavailable, lease: Lease): void {

@@ -50,6 +50,13 @@ export interface LeaseOfResource {
   settle(totals: Readonly<Record<string, number | undefined>>): void;
 }
 
+/** What was taken of one resource, and what it costs with the differences. */
+export interface PartAmounts {
+  readonly resource: string;
+  readonly taken: Amounts;
+  readonly settled: Amounts;
+}
+
 interface Owner {
   assertOpen(): void;
   /** Calls `onTaken` as soon as the store has granted the take, before the promise resolves. */
@@ -160,6 +167,12 @@ export class ResourceLease implements LeaseOfResource {
         if (!(error instanceof ValidationError)) throw error;
       }
     }
+  }
+
+  /** What is published at the end of the lease. */
+  get amounts(): PartAmounts {
+    const settled = addAmounts(this.#taken, this.#pendingDeltas);
+    return { resource: this.resource, taken: this.#taken, settled };
   }
 
   /** What commit has to write: nothing if the estimate was right. */

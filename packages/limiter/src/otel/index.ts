@@ -1,4 +1,1 @@
-/** The frame's placeholder: branch `telemetry` replaces it. */
-export function instrument(): Disposable {
-  return { [Symbol.dispose]: () => {} };
-}
+export { instrument, type OtelOptions } from "./instrument.ts";

@@ -7,6 +7,7 @@
 declare global {
   interface SymbolConstructor {
     readonly asyncDispose: unique symbol;
+    readonly dispose: unique symbol;
   }
   interface AbortSignal {}
 }
@@ -18,4 +19,13 @@ export interface AsyncDisposable {
    * @example await using repository = await SqliteRepository.open("limits.db");
    */
   [Symbol.asyncDispose](): Promise<void>;
+}
+
+/** What `using` ends. The same as the compiler's own type, which not all of them have. */
+export interface Disposable {
+  /**
+   * Called by `using` at the end of its block.
+   * @example using telemetry = instrument();
+   */
+  [Symbol.dispose](): void;
 }

@@ -86,6 +86,13 @@ export interface RepositoryPort {
    */
   consume(request: ConsumeRequest, extending?: Receipt): MaybePromise<ConsumeOutcome>;
   /**
+   * Charges what has already been consumed, even into debt: never refused, and not counted as a
+   * request. Writes nothing if all amounts are 0. If it fails after a part of it may have been
+   * written, the error says so: charging again could charge twice.
+   * @example await repository.charge({ entityId, resources, override: undefined });
+   */
+  charge(request: ConsumeRequest): MaybePromise<void>;
+  /**
    * Writes the differences between what was taken and the real cost, which may cause debt. What
    * they name beside the limits of the receipt is only counted.
    * @example await repository.settle(receipt, [{ resource: "gpt-4", amounts: { tpm: -120 } }]);

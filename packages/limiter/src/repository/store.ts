@@ -107,6 +107,7 @@ export interface StoredBucket {
 /** The buckets of a namespace. */
 export interface BucketStore {
   consume(request: ConsumeRequest, extending?: Receipt): MaybePromise<ConsumeOutcome>;
+  charge(request: ConsumeRequest): MaybePromise<void>;
   settle(receipt: Receipt, deltas: readonly ResourceAmounts[]): MaybePromise<void>;
   giveBack(receipt: Receipt): MaybePromise<void>;
   read(request: ConsumeRequest): MaybePromise<readonly LimitStatus[]>;

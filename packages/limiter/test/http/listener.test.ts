@@ -6,7 +6,7 @@ import { describe, expect, it, onTestFinished } from "vitest";
 import { ValidationError } from "zae-limiter";
 import { limitListener, type HttpLimitOptions, type ListenerOptions } from "zae-limiter/http";
 import { open, send, until } from "./client.ts";
-import { byKey, nextTurns, Setting } from "./scenarios/setting.ts";
+import { byKey, Gate, nextTurns, Setting } from "./scenarios/setting.ts";
 import { collectWarnings } from "./scenarios/warnings.ts";
 import { nodeListener } from "./servers/listener.ts";
 import { nodeCall } from "./servers/node-answer.ts";
@@ -45,16 +45,14 @@ describe("limitListener", () => {
       consume: { rpm: 4 },
       onError: (error) => errors.push(error),
       respond: (_refusal, request, response) => {
-        if (request.url === "/sent") response.end("wait");
+        // More than a socket takes at once.
+        if (request.url === "/sent") response.end("x".repeat(5_000_000));
         return Promise.reject(failed);
       },
     });
     const server = await serve(limitListener(options, hello));
     expect((await send(byKey(server))).status).toBe(500);
-    expect(await send(byKey(server, { path: "/sent" }))).toMatchObject({
-      status: 429,
-      body: "wait",
-    });
+    expect((await send(byKey(server, { path: "/sent" }))).body).toHaveLength(5_000_000);
     expect(errors).toEqual([failed, failed]);
   });
 
@@ -131,7 +129,16 @@ describe("limitListener", () => {
 
   it("knows of HTTP/2 whether the client has gone away", async () => {
     const ended: boolean[] = [];
-    const options = await optionsOf({ settle: ({ completed }) => void ended.push(completed) });
+    const [asked, release] = [new Gate(), new Gate()];
+    const options = await optionsOf({
+      settle: ({ completed }) => void ended.push(completed),
+      resource: async ({ url }) => {
+        if (url !== "/waits") return "chat";
+        asked.open();
+        await release.opened;
+        return "chat";
+      },
+    });
     const begun: string[] = [];
     const limited = limitListener(options, (request, response) => {
       begun.push(request.url ?? "");
@@ -151,16 +158,63 @@ describe("limitListener", () => {
     leaving.close();
     await until(() => ended.length === 2);
     expect(ended).toEqual([true, false]);
+    const waiting = client.request({ ":path": "/waits", "x-key": "key-1" }).on("error", () => {});
+    await asked.opened;
+    waiting.close();
+    // The server sees it before a later request.
+    await once(client.request({ ":path": "/" }).resume(), "close");
+    release.open();
+    await nextTurns();
+    expect(begun).toEqual(["/", "/never", "/"]);
+    expect((await options.limiter.available("key-1", "chat"))["rpm"]).toBe(1);
   });
 
-  it("does not run the listener for a client that has gone", async () => {
-    let asked = false;
+  it.each([0, 120_000])(
+    "charges no client that has gone, and waits %i ms for none",
+    async (waitUpToMs) => {
+      const setting = await Setting.of(nodeListener);
+      const asked = new Gate();
+      let response: ServerResponse | undefined;
+      let runs = 0;
+      const options = setting.options({
+        waitUpToMs,
+        consume: { rpm: 3 },
+        entity: async () => {
+          asked.open();
+          await until(() => response?.destroyed === true);
+          return "key-1";
+        },
+      });
+      const limited = limitListener(optionsFor(options, nodeCall), () => (runs += 1));
+      const server = await serve((request, its) => {
+        response = its;
+        limited(request, its);
+      });
+      if (waitUpToMs > 0)
+        await setting.limiter.acquire(
+          { entityId: "key-1", resource: "chat", consume: { rpm: 1 } },
+          () => {},
+        );
+      const client = open(byKey(server)).on("error", () => {});
+      await asked.opened;
+      client.destroy();
+      await until(() => response?.destroyed === true);
+      await nextTurns();
+      expect([await setting.left(), setting.clock.sleeping, runs]).toEqual([
+        waitUpToMs > 0 ? 2 : 3,
+        0,
+        0,
+      ]);
+    },
+  );
+
+  it("does not run the listener behind a response that others have ended meanwhile", async () => {
     let response: ServerResponse | undefined;
     let runs = 0;
     const options = await optionsOf({
       entity: async () => {
-        asked = true;
-        await until(() => response?.destroyed === true);
+        // More than a socket takes at once: it is ended, and not finished.
+        response?.end("x".repeat(5_000_000));
         return "key-1";
       },
     });
@@ -169,10 +223,7 @@ describe("limitListener", () => {
       response = its;
       limited(request, its);
     });
-    const client = open(byKey(server)).on("error", () => {});
-    await until(() => asked);
-    client.destroy();
-    await until(() => response?.destroyed === true);
+    expect((await send(byKey(server))).body).toHaveLength(5_000_000);
     await nextTurns();
     expect((await options.limiter.available("key-1", "chat"))["rpm"]).toBe(3);
     expect(runs).toBe(0);

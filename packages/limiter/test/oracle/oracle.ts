@@ -137,6 +137,19 @@ export class Oracle {
     return lease;
   }
 
+  /**
+   * Charges what has already happened, whether it fits or not: to every bucket that is charged or
+   * counts anything.
+   */
+  charge({ charges }: Decision, nowMs: number): void {
+    for (const charge of charges) {
+      const used = { ...charge.tokens, ...charge.counted };
+      if (Object.values(used).every((tokens) => tokens === 0)) continue;
+      this.#put(charge.key, bucketAfter("granted", charge, nowMs)!, charge.tokens, false);
+      this.#record(charges[0]!, charge, nowMs, used, 0);
+    }
+  }
+
   /** Writes the differences of a lease. */
   settle(lease: OracleLease, nowMs: number): void {
     for (const { part, tokens, counted } of this.settlementOf(lease))
@@ -209,7 +222,7 @@ export class Oracle {
   }
 
   #record(
-    { entityId: ownId }: OracleLease,
+    { entityId: ownId }: Pick<OracleLease, "entityId">,
     { key, entityId }: Pick<Part, "key" | "entityId">,
     nowMs: number,
     tokens: Tokens,

@@ -1,6 +1,6 @@
 import { type AcquireRequest, type Lease } from "zae-limiter";
-import { LIMIT_NAMES, LIMIT_SETS, RESOURCES } from "./fixtures.ts";
-import { chosenAmounts } from "./chosen-amounts.ts";
+import { LIMIT_NAMES, LIMIT_SETS } from "./fixtures.ts";
+import { chosenWants } from "./chosen-amounts.ts";
 import type { Client } from "./client.ts";
 import { compareRefusal } from "./compare.ts";
 import { countDecision } from "./decision-counts.ts";
@@ -20,31 +20,16 @@ export async function acquire(world: World, step: AcquireStep): Promise<void> {
   const { entityId, resource } = step;
   const override =
     step.override === undefined ? undefined : LIMIT_SETS[step.override % LIMIT_SETS.length];
-  const further =
-    step.also === undefined || override !== undefined
-      ? undefined
-      : RESOURCES.find((other) => other !== resource)!;
-  const own = {
-    resource,
-    tokens: chosenAmounts(world, { entityId, resource, override }, step.amounts, nowMs),
-  };
-  const also =
-    further === undefined
-      ? []
-      : [
-          {
-            resource: further,
-            tokens: chosenAmounts(world, { entityId, resource: further }, step.also!, nowMs),
-          },
-        ];
-  const call: Call = { entityId, wants: [own, ...also], override };
+  const wants = chosenWants(world, step, override, nowMs);
+  const [own, also] = wants;
+  const call: Call = { entityId, wants, override };
   const request: AcquireRequest = {
     entityId,
     resource,
     consume: own.tokens,
     onUnavailable: step.onUnavailable,
     ...(override !== undefined && { limits: override }),
-    ...(also[0] !== undefined && { also: { [also[0].resource]: also[0].tokens } }),
+    ...(also !== undefined && { also: { [also.resource]: also.tokens } }),
   };
   world.focus = { entityId, resource };
   await decideAndDo(world, client, { step, call, request });

@@ -1,8 +1,26 @@
 import { leastAvailable } from "./compare.ts";
-import type { Call } from "../oracle/oracle.ts";
+import { RESOURCES } from "./fixtures.ts";
+import type { Call, Want } from "../oracle/oracle.ts";
 import type { Tokens } from "../oracle/oracle-bucket.ts";
-import type { AmountChoice } from "./steps.ts";
+import type { AcquireStep, AmountChoice, ChargeStep } from "./steps.ts";
 import type { World } from "./world.ts";
+
+/** What a step wants: of its own resource, and perhaps of another. */
+export function chosenWants(
+  world: World,
+  { entityId, resource, amounts, also }: AcquireStep | ChargeStep,
+  override: Call["override"],
+  nowMs: number,
+): readonly [Want, ...Want[]] {
+  const own = {
+    resource,
+    tokens: chosenAmounts(world, { entityId, resource, override }, amounts, nowMs),
+  };
+  if (also === undefined || override !== undefined) return [own];
+  const further = RESOURCES.find((other) => other !== resource)!;
+  const tokens = chosenAmounts(world, { entityId, resource: further }, also, nowMs);
+  return [own, { resource: further, tokens }];
+}
 
 /**
  * Amounts for a call, in proportion to what is there. Names that no level knows are mostly left

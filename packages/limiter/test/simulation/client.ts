@@ -49,7 +49,7 @@ export class SkewedClock implements Clock {
   }
 }
 
-const FAULTY: ReadonlySet<string> = new Set(["consume", "settle", "giveBack"]);
+const FAULTY: ReadonlySet<string> = new Set(["consume", "charge", "settle", "giveBack"]);
 
 /** A process, or what stands for one: a limiter over a store that fails as planned. */
 export class Client {

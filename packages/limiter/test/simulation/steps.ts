@@ -43,12 +43,24 @@ export interface AcquireStep {
   readonly crashIfLost: boolean;
 }
 
+/** One charge for what has already happened. */
+export interface ChargeStep {
+  readonly kind: "charge";
+  readonly client: number;
+  readonly entityId: string;
+  readonly resource: string;
+  readonly amounts: readonly AmountChoice[];
+  readonly also: readonly AmountChoice[] | undefined;
+  readonly fault: FaultChoice;
+}
+
 /**
  * One thing that happens. Plain data that refers to nothing that came before, so that any part of a
  * history can be replayed.
  */
 export type Step =
   | AcquireStep
+  | ChargeStep
   | { readonly kind: "use"; readonly lease: number; readonly action: LeaseAction }
   | {
       readonly kind: "end";
@@ -146,7 +158,8 @@ function opening(random: Random): Step[] {
 
 function makeStep(random: Random): Step {
   const roll = random();
-  if (roll < 0.34) return makeAcquire(random);
+  if (roll < 0.31) return makeAcquire(random);
+  if (roll < 0.34) return makeCharge(random);
   if (roll < 0.48) return { kind: "use", lease: between(random, 0, 9), action: makeAction(random) };
   if (roll < 0.63)
     return {
@@ -195,6 +208,18 @@ function makeAcquire(random: Random): AcquireStep {
     fault: makeFault(random),
     onUnavailable: pick(random, ["allow", "block"] as const),
     crashIfLost: random() < 0.5,
+  };
+}
+
+function makeCharge(random: Random): ChargeStep {
+  return {
+    kind: "charge",
+    client: between(random, 0, CLIENTS - 1),
+    entityId: pick(random, ENTITIES),
+    resource: pick(random, RESOURCES),
+    amounts: makeAmounts(random),
+    also: random() < 0.2 ? makeAmounts(random) : undefined,
+    fault: makeFault(random),
   };
 }
 

@@ -9,6 +9,7 @@ import { ENTITIES, LIMIT_SETS, RESOURCES } from "./fixtures.ts";
 import { Client, SkewedClock, type Backend, type Run } from "./client.ts";
 import { compareAvailable, compareBuckets, compareUsage } from "./compare.ts";
 import { acquire, retry } from "./acquiring.ts";
+import { charge } from "./charging.ts";
 import type { HeldLease, RefusedCall } from "./held-lease.ts";
 import { endLease, useLease } from "./lease-actions.ts";
 import { BrokenPromise, Oracle } from "../oracle/oracle.ts";
@@ -137,6 +138,8 @@ export class World {
     switch (step.kind) {
       case "acquire":
         return acquire(this, step);
+      case "charge":
+        return charge(this, step);
       case "use":
         return useLease(this, step);
       case "end":

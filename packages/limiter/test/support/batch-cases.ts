@@ -21,7 +21,7 @@ export const START_MS = 1_800_000_000_000;
 /** The limits that situations are about. */
 export const NAMES = ["rpm", "tpm"];
 
-type Kind = "take" | "overrun" | "giveBack";
+type Kind = "take" | "charge" | "overrun" | "giveBack";
 
 /** What one member wants: by limit, in millitokens. */
 export interface Wanted {
@@ -105,6 +105,7 @@ export function members(names: readonly string[]): fc.Arbitrary<readonly Wanted[
     fc.oneof(
       member("take", [...names, UNLIMITED], { min: 0, max: 12_000 }),
       member("take", names, { min: 0, max: 4000 }),
+      member("charge", [...names, UNLIMITED], { min: 0, max: 12_000 }),
       ending("giveBack", names, { min: -12_000, max: 0 }),
       ending("overrun", names, { min: -12_000, max: 12_000 }),
     ),
@@ -157,7 +158,7 @@ function countedBy(
   { kind, costs, unlimited = {} }: Wanted,
   { limits }: Bucket,
 ): Readonly<Record<string, number>> {
-  if (kind !== "take") return unlimited;
+  if (kind !== "take" && kind !== "charge") return unlimited;
   const isVisible = (name: string): boolean =>
     limits.some((held) => held.limit.name === name && !held.hidden);
   return Object.fromEntries(Object.entries(costs).filter(([name]) => !isVisible(name)));

@@ -4,12 +4,11 @@ import { PolicyCache } from "../../src/repository/policy-cache.ts";
 import type { ConsumeRequest, MaybePromise, Receipt } from "../../src/repository/port.ts";
 import type { StoredConfig } from "../../src/repository/store.ts";
 import type { Clock } from "../../src/repository/system-clock.ts";
+import { Admission, DynamoBuckets } from "../../src/repository/dynamodb/buckets.ts";
 import {
-  Admission,
-  DynamoBuckets,
   newCounts,
   type BucketCounts,
-} from "../../src/repository/dynamodb/buckets.ts";
+} from "../../src/repository/dynamodb/write/write-observer.ts";
 import { Connection } from "../../src/repository/dynamodb/table/connection.ts";
 import { Expiring } from "../../src/repository/dynamodb/cache/expiring.ts";
 import { ItemReader } from "../../src/repository/dynamodb/table/item-reader.ts";

@@ -43,7 +43,7 @@ export async function forgetDefaults(repository: Repository): Promise<void> {
   await repository.deleteSystemDefaults();
 }
 
-/** What a limiter is for: settlements, refusals, waiting, several resources, parents, shards. */
+/** What a limiter is for: ends, refusals, waiting, several resources, charges, parents, shards. */
 export async function acquireInEveryWay(
   repository: Repository,
   { stranger = "stranger" }: { readonly stranger?: string } = {},
@@ -57,6 +57,7 @@ export async function acquireInEveryWay(
   await lease.rollback();
   await (await limiter.acquire({ ...request, also: { "gpt-5": { rpm: 1 } } })).commit();
   await limiter.tryAcquire({ ...request, consume: { rpm: 5000 } });
+  await limiter.charge({ entityId: "key-1", resource: "gpt-4", amounts: { rpm: 1 } });
   // What no shard holds alone is gathered.
   await takeOne(repository, stranger);
   await repository.splitBucket!(stranger, "gpt-4", { shards: 4 });

@@ -29,12 +29,13 @@ const MANAGES_ALL: Needs = { roles: ["full"], tenants: false };
 const DEPLOYS: Needs = { roles: [], tenants: false };
 
 /**
- * Every method of a repository, and `open`. What a limiter does arrives as `consume`, `settle`,
- * `giveBack`, `read` and `remembered`.
+ * Every method of a repository, and `open`. What a limiter does arrives as `consume`, `charge`,
+ * `settle`, `giveBack`, `read` and `remembered`.
  */
 export const METHOD_NEEDS: Readonly<Record<Method | "open", Needs>> = {
   open: EVERYBODY,
   consume: ACQUIRES,
+  charge: ACQUIRES,
   settle: ACQUIRES,
   giveBack: ACQUIRES,
   splitBucket: ACQUIRES,

@@ -1,4 +1,4 @@
-import { amountOf, checkNames, MILLI, type Amounts } from "../amounts.ts";
+import { amountOf, checkNames, MILLI, NO_AMOUNTS, type Amounts } from "../amounts.ts";
 import {
   balanceMilli,
   fullBucket,
@@ -288,6 +288,11 @@ export function dividedAmounts(policy: Policy, amounts: Amounts): DividedAmounts
     amounts: onlyNames(amounts, (name) => policy.names.has(name)),
     unlimited: onlyNames(amounts, (name) => !policy.names.has(name)),
   };
+}
+
+/** Whether anything is charged or counted. */
+export function isSomething({ amounts, unlimited = NO_AMOUNTS }: DividedAmounts): boolean {
+  return [amounts, unlimited].some((each) => Object.values(each).some((amount) => amount !== 0));
 }
 
 function onlyNames(amounts: Amounts, isWanted: (name: string) => boolean): Amounts {

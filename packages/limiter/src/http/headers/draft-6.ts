@@ -4,8 +4,8 @@ import { integer } from "./structured-fields.ts";
 /**
  * The fields of draft-ietf-httpapi-ratelimit-headers-06: the policies without their names, and the
  * tightest limit. The limit is the capacity, so that what remains is never above it. On a refusal
- * the reset is the moment of Retry-After, as the draft asks. It must not be missing: of a full limit
- * it is 0, and of a call that can never fit it is the window.
+ * the reset is the moment of Retry-After, as the draft asks. The draft requires a reset: that of a
+ * full limit is 0, and that of a call that can never fit is the window.
  *
  *   RateLimit-Policy: 100;w=60
  *   RateLimit-Limit: 100

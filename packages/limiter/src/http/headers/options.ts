@@ -23,13 +23,13 @@ export interface HeaderOptions {
   readonly parents?: boolean;
   /** The limits that "openai" and "anthropic" show. @default rpm, tpm, itpm and otpm */
   readonly names?: {
-    /** @default "rpm" */
+    /** The limit of requests. @default "rpm" */
     readonly requests?: string;
-    /** @default "tpm" */
+    /** The limit of tokens, of any kind. @default "tpm" */
     readonly tokens?: string;
-    /** @default "itpm" */
+    /** The limit of input tokens. @default "itpm" */
     readonly inputTokens?: string;
-    /** @default "otpm" */
+    /** The limit of output tokens. @default "otpm" */
     readonly outputTokens?: string;
   };
 }

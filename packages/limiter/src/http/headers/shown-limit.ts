@@ -42,9 +42,9 @@ export function shownLimits(
 }
 
 /**
- * What a limit is called in headers and problems: `rpm`, `parent-rpm` for the parent's, `search-rpm`
- * for that of a further resource, `parent-search-rpm` for its parent's. `first` is the first status
- * of the call: it tells the call's own entity and resource.
+ * What a limit is called in headers and problems: `rpm`; `parent-rpm` if it is the parent's;
+ * `search-rpm` if it is that of a further resource; `parent-search-rpm` if it is both. `first` is
+ * the first status of the call: it tells the call's own entity and resource.
  */
 export function policyName(status: LimitStatus, first: LimitStatus): string {
   const { limitName } = status;
@@ -69,11 +69,11 @@ function isTighter(left: ShownLimit, right: ShownLimit): boolean {
 }
 
 /**
- * Whole seconds, rounded up, until the call fits a limit that refused it, or until any other holds
- * one more token; undefined if that never happens.
+ * Whole seconds, rounded up, until the call fits a limit that refused it, or until any other limit
+ * holds one more token; undefined if that never happens.
  *
- * A status rounds its balance down, so the next token may come up to one token's time earlier. Never
- * later: in this time one whole token is earned, whatever was there before.
+ * One token's time is never too short, whatever part of a token is there already. A status does not
+ * tell that part: it rounds its balance down.
  */
 export function secondsUntilMore(shown: ShownLimit): number | undefined {
   const { limit, available, exceeded, waitSeconds } = shown;

@@ -17,7 +17,7 @@ export function integer(value: number): string {
 
 /**
  * A text as a String. A String holds ASCII only: the UTF-8 bytes of other characters are
- * percent-encoded, as in a Display String, and so is the percent sign. Names of limits need neither.
+ * percent-encoded, as in a Display String, and so is the percent sign. No name of a limit needs it.
  */
 export function text(value: string): string {
   return PLAIN.test(value) ? `"${value}"` : `"${escaped(value)}"`;

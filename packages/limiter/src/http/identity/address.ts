@@ -16,9 +16,11 @@ export interface Network {
 /** Bits in front of those of an IPv4 address. */
 const IPV4_OFFSET = 96;
 
+/** With a port or without, and as sockets that serve IPv4 and IPv6 write it. */
 const IPV4 =
-  /^(0|[1-9]\d{0,2})\.(0|[1-9]\d{0,2})\.(0|[1-9]\d{0,2})\.(0|[1-9]\d{0,2})(?::\d{1,5})?$/;
+  /^(?:::ffff:)?(0|[1-9]\d{0,2})\.(0|[1-9]\d{0,2})\.(0|[1-9]\d{0,2})\.(0|[1-9]\d{0,2})(?::\d{1,5})?$/;
 const BRACKETED = /^\[([^\]]*)\](?::\d{1,5})?$/;
+const GROUP = /^[0-9a-f]{1,4}$/i;
 const ZONE = /%[\w.-]+$/;
 
 /**
@@ -45,7 +47,12 @@ export function parseNetwork(text: string): Network | undefined {
 /** Whether an address lies in a network. A network of IPv6 holds no IPv4 addresses. */
 export function isWithin(address: Address, network: Network): boolean {
   if (isIpv4(address) && network.prefix < IPV4_OFFSET) return false;
-  return prefixOf(address, network.prefix) === prefixOf(network.address, network.prefix);
+  const { address: start, prefix } = network;
+  for (let index = 0; index * 16 < prefix; index += 1) {
+    const bits = Math.min(16, prefix - index * 16);
+    if ((address[index]! ^ start[index]!) >> (16 - bits) !== 0) return false;
+  }
+  return true;
 }
 
 /** Whether it is an address of IPv4. */
@@ -79,7 +86,7 @@ function ipv4(parts: RegExpExecArray): Address | undefined {
 }
 
 function parseIpv6(text: string): Address | undefined {
-  const [front = "", back, ...more] = text.split("::");
+  const [front = "", back, ...more] = withoutDots(text).split("::");
   const before = groupsOf(front);
   if (back === undefined) return before?.length === 8 ? before : undefined;
   const after = groupsOf(back);
@@ -88,21 +95,18 @@ function parseIpv6(text: string): Address | undefined {
   return missing < 1 ? undefined : [...before, ...Array<number>(missing).fill(0), ...after];
 }
 
-/** The groups of one side of `::`, the last two of which may be an IPv4 address. */
-function groupsOf(side: string): number[] | undefined {
-  if (side === "") return [];
-  const groups: number[] = [];
-  const parts = side.split(":");
-  for (const [index, part] of parts.entries()) {
-    const embedded = index === parts.length - 1 ? parseEmbedded(part) : undefined;
-    if (embedded !== undefined) groups.push(...embedded);
-    else if (/^[0-9a-f]{1,4}$/i.test(part)) groups.push(Number.parseInt(part, 16));
-    else return undefined;
-  }
-  return groups;
+/** Writes an IPv4 address at the end of an IPv6 address as two groups. */
+function withoutDots(text: string): string {
+  const start = text.lastIndexOf(":") + 1;
+  const parts = IPV4.exec(text.slice(start));
+  const groups = parts === null ? undefined : ipv4(parts)?.slice(6);
+  if (groups === undefined) return text;
+  return text.slice(0, start) + groups.map((group) => group.toString(16)).join(":");
 }
 
-function parseEmbedded(part: string): readonly number[] | undefined {
-  const parts = IPV4.exec(part);
-  return parts === null ? undefined : ipv4(parts)?.slice(6);
+function groupsOf(side: string): number[] | undefined {
+  const parts = side === "" ? [] : side.split(":");
+  return parts.every((part) => GROUP.test(part))
+    ? parts.map((part) => Number.parseInt(part, 16))
+    : undefined;
 }

@@ -25,7 +25,7 @@ export interface AddressOptions {
 
 /** Who sent a request, nearest first: the socket's address, then what proxies have added. */
 interface Hops {
-  /** Undefined on platforms that tell no socket. */
+  /** Undefined where there is no socket, for Unix sockets, and once a socket is closed. */
   readonly peer: Address | undefined;
   /** `X-Forwarded-For`, from its end. */
   readonly forwarded: readonly string[];
@@ -63,8 +63,8 @@ export function clientAddress(
 ): string {
   checkOptions(options, NAMES, "clientAddress");
   const prefix = checkedPrefix(options.ipv6Prefix);
-  const isTrusted = trustOf(options.trustedProxies);
   const hops = hopsOf(request);
+  const isTrusted = trustOf(options.trustedProxies, request.socket !== undefined);
   const client = clientOf(hops, isTrusted);
   if (client === undefined) throw nobody(hops);
   if (isTrusted === undefined && hops.forwarded.length > 0 && isPrivate(client)) warnOfProxy();
@@ -87,7 +87,10 @@ function clientOf({ peer, forwarded }: Hops, isTrusted: Trust | undefined): Addr
   return believed;
 }
 
-function trustOf(proxies: AddressOptions["trustedProxies"] = 0): Trust | undefined {
+function trustOf(
+  proxies: AddressOptions["trustedProxies"] = 0,
+  hasSocket: boolean,
+): Trust | undefined {
   if (typeof proxies === "number" && Number.isSafeInteger(proxies) && proxies >= 0)
     return proxies === 0 ? undefined : (place) => place < proxies;
   if (!Array.isArray(proxies))
@@ -96,11 +99,23 @@ function trustOf(proxies: AddressOptions["trustedProxies"] = 0): Trust | undefin
       proxies,
       "must be how many proxies there are, or an array of their addresses and networks",
     );
-  const networks = (proxies as readonly string[]).map((text) => checkedNetwork(text));
+  const networks = networksOf(proxies as readonly string[]);
   if (networks.length === 0) return undefined;
-  // A platform that tells no socket is the first proxy.
+  // A platform without sockets is the first proxy. But whoever closes its socket early is nobody,
+  // and must not be believed.
   return (_place, address) =>
-    address === undefined || networks.some((network) => isWithin(address, network));
+    address === undefined ? !hasSocket : networks.some((network) => isWithin(address, network));
+}
+
+/** The networks of each list: it is the same for every request, and reading it takes 5 µs. */
+const NETWORKS_MEMO = new WeakMap<readonly string[], readonly Network[]>();
+
+function networksOf(proxies: readonly string[]): readonly Network[] {
+  const known = NETWORKS_MEMO.get(proxies);
+  if (known !== undefined) return known;
+  const networks = proxies.map((text) => checkedNetwork(text));
+  NETWORKS_MEMO.set(proxies, networks);
+  return networks;
 }
 
 function checkedNetwork(text: unknown): Network {

@@ -1,24 +1,21 @@
 import { createHash } from "node:crypto";
 import { ValidationError } from "../../core/errors.ts";
-import { entityId } from "../../core/identifiers.ts";
+import { entityId, isEntityId } from "../../core/identifiers.ts";
 
 /** Hex digits of a hashed secret: 128 bits. */
 const SECRET_DIGITS = 32;
 
 /**
  * Makes an entity id for a secret, such as an API key: the prefix, a dash and 32 hex digits of its
- * SHA-256. Ids are stored, logged and shown; secrets must not be.
+ * SHA-256. Ids are stored, logged and shown; secrets must not be. Requests without a secret may pass
+ * an empty text: they share one id.
  * @example hashedId("key", "sk-live-51H8"); // "key-" and 32 hex digits
  */
 export function hashedId(prefix: string, secret: string): string {
   entityId(prefix, "prefix");
-  if (typeof secret !== "string" || secret === "")
-    // Not the value itself: an error's message is logged.
-    throw new ValidationError(
-      "secret",
-      typeof secret,
-      "must be a text that is not empty; answer requests without a key before they are limited",
-    );
+  // Not the value itself: an error's message is logged.
+  if (typeof secret !== "string")
+    throw new ValidationError("secret", typeof secret, "must be a string");
   return entityId(`${prefix}-${sha256(secret).slice(0, SECRET_DIGITS)}`, "prefix");
 }
 
@@ -42,22 +39,14 @@ const PLAIN = /[^A-Za-z0-9_.:-]/g;
  */
 export function idOf(text: string): string {
   if (typeof text !== "string") throw new ValidationError("text", text, "must be a string");
-  if (isOwnId(text)) return text;
+  // To catch what `entityId` throws would take 8 µs instead of 0.3.
+  if (isEntityId(text) && !text.startsWith(ENCODED) && !text.startsWith(CUT)) return text;
   const encoded = text.replaceAll(PLAIN, escaped);
   if (ENCODED.length + encoded.length <= MAX_LENGTH) return ENCODED + encoded;
   // The encoded text, because UTF-8 has only one form for all halves of surrogate pairs.
   const hash = sha256(encoded);
   const room = MAX_LENGTH - CUT.length - 1 - hash.length;
   return `${CUT}${encoded.slice(0, room)}:${hash}`;
-}
-
-function isOwnId(text: string): boolean {
-  if (text.startsWith(ENCODED) || text.startsWith(CUT)) return false;
-  try {
-    return entityId(text) === text;
-  } catch {
-    return false;
-  }
 }
 
 /** `@` and the code in hex: two digits in ASCII, otherwise a `u` and four. */

@@ -39,6 +39,14 @@ describe("the bound of one acquire", () => {
     expect(requests).toBeGreaterThan(1);
   });
 
+  it.each<[string, Adversary, number]>([
+    ["whose every write is overtaken", { shards: 1, write: overtaken }, MAX_OVERTAKEN],
+    ["that is throttled for ever", { shards: 1, write: throttled }, MAX_ATTEMPTS],
+    ["that never gets an answer", { shards: 1, write: reset }, MAX_ATTEMPTS],
+  ])("holds three times over for a charge %s", async (_, adversary, once) => {
+    expect(await requestsOf(adversary, ["e"], "charge")).toBe(1 + 3 * once);
+  });
+
   // One read of both buckets. Then each write is a shared request, and a read of both items; or one
   // shared request in all, and all attempts of each alone. What was throttled is read once more.
   it.each<[string, Adversary, number]>([
@@ -68,6 +76,7 @@ describe("the bound of one acquire", () => {
 async function requestsOf(
   { shards, write, statement }: Adversary,
   entities: readonly string[],
+  method: "consume" | "charge" = "consume",
 ): Promise<number> {
   const transport: DynamoTransport = {
     call: async (operation, input) => {
@@ -89,7 +98,7 @@ async function requestsOf(
   });
   await Promise.all(
     entities.map((entityId) =>
-      expect(process.buckets.consume(requestFor(entityId, { tpm: 1 }))).rejects.toThrow(
+      expect(process.buckets[method](requestFor(entityId, { tpm: 1 }))).rejects.toThrow(
         RateLimiterUnavailable,
       ),
     ),

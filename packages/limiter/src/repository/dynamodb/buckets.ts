@@ -10,7 +10,7 @@
  *   refuse    with the state of every limit (refusal.ts); when the images have changed meanwhile,
  *             decide again
  *
- * The end of a lease is in lease-end.ts.
+ * The end of a lease, and a charge without one, are in lease-end.ts.
  *
  * The bound of one acquire: at most MAX_DECISIONS decisions and, for each of its buckets,
  * MAX_TAKE_ROUNDS rounds of takes over all of them, and so no more than `mostRequests` requests
@@ -30,7 +30,7 @@ import type { BucketStore, PolicySource, StoredBucket } from "../store.ts";
 import type { Clock } from "../system-clock.ts";
 import { BucketWriter } from "./write/bucket-writer.ts";
 import type { BucketKey } from "./items/bucket-key.ts";
-import type { WriteCounts } from "./write/write-observer.ts";
+import type { BucketCounts } from "./write/write-observer.ts";
 import { contended, MAX_DECISIONS, MAX_TAKE_ROUNDS, overloaded } from "./acquire/bounds.ts";
 import { ChargePreparation, mayFit, takeFromShard, type KnownEntity } from "./acquire/charges.ts";
 import type { Connection } from "./table/connection.ts";
@@ -51,13 +51,6 @@ import type { Splitter } from "./shards/splitter.ts";
 import { ShardTaker } from "./acquire/take-from-shards.ts";
 import { takeFromSeveral, type SeveralRefused } from "./acquire/take-from-several.ts";
 import type { WantedCharge } from "./acquire/wanted-charge.ts";
-
-/** What the buckets of one repository have done; see `RepositoryStatistics`. */
-export interface BucketCounts extends WriteCounts {
-  refusalsFromMemory: number;
-  splits: number;
-  merges: number;
-}
 
 /** What the buckets of one namespace are made of. */
 export interface BucketsOptions {
@@ -143,7 +136,7 @@ export class DynamoBuckets implements BucketStore {
       largestTickMs: options.largestTickMs,
     });
     this.#refusals = new Refusals({ ...options, writer, chooser, clock });
-    this.#leaseEnds = new LeaseEnds({ ...options, writer, clock });
+    this.#leaseEnds = new LeaseEnds({ ...options, writer, chooser, homeNumber, clock });
     this.#list = new BucketList(connection, namespaceId);
   }
 
@@ -158,6 +151,12 @@ export class DynamoBuckets implements BucketStore {
         ? charges.then((read) => this.#decide(newCall(request, read, extending, begun)))
         : this.#decide(newCall(request, charges, extending, begun)),
     );
+  }
+
+  charge(request: ConsumeRequest): MaybePromise<void> {
+    this.#admission.check();
+    const charges = Promise.resolve(this.#preparation.of(request));
+    return this.#admission.count(charges.then((read) => this.#leaseEnds.charge(read)));
   }
 
   settle(receipt: Receipt, deltas: readonly ResourceAmounts[]): Promise<void> {
@@ -335,8 +334,8 @@ const MAX_UNDER_WAY = 20_000;
 
 /**
  * Bounds what one process keeps in its queues; more than this is a leak, not load. Only acquires
- * are rejected: everything else that is written ends a lease that was granted, so there is never
- * more of it than there are leases.
+ * and charges are rejected: everything else that is written ends a lease that was granted, so there
+ * is never more of it than there are leases.
  */
 export class Admission {
   readonly #most: number;
@@ -346,12 +345,12 @@ export class Admission {
     this.#most = most;
   }
 
-  /** Throws when too many acquires are in progress. */
+  /** Throws when too many acquires and charges are in progress. */
   check(): void {
     if (this.#underWay >= this.#most) throw overloaded(this.#underWay);
   }
 
-  /** Counts an acquire while it is in progress. One that returned at once is not counted. */
+  /** Counts one while it is in progress. One that returned at once is not counted. */
   count<T>(outcome: MaybePromise<T>): MaybePromise<T> {
     if (outcome instanceof Promise) {
       this.#underWay += 1;
@@ -362,19 +361,6 @@ export class Admission {
 
   readonly #end = (): void => {
     this.#underWay -= 1;
-  };
-}
-
-/** Counts that begin at 0. */
-export function newCounts(): BucketCounts {
-  return {
-    writes: 0,
-    failedConditions: 0,
-    batches: 0,
-    batchedOperations: 0,
-    refusalsFromMemory: 0,
-    splits: 0,
-    merges: 0,
   };
 }
 

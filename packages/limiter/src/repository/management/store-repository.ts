@@ -99,6 +99,10 @@ export class StoreRepository implements Repository {
     return this.#buckets().consume(request, extending);
   }
 
+  charge(request: ConsumeRequest): MaybePromise<void> {
+    return this.#buckets().charge(request);
+  }
+
   settle(receipt: Receipt, deltas: readonly ResourceAmounts[]): MaybePromise<void> {
     return this.#buckets().settle(receipt, deltas);
   }

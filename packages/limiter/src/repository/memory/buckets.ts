@@ -18,6 +18,7 @@ import {
   chargesOf,
   dividedAmounts,
   hasAll,
+  isSomething,
   knownAmounts,
   knows,
   type DividedAmounts,
@@ -103,17 +104,19 @@ export class MemoryBuckets implements BucketStore {
     const charges = this.#charges(request, nowMs);
     if (!fits(charges, nowMs)) return this.#refuse(charges, nowMs);
     for (const charge of charges) {
-      if (charge.cell === undefined)
-        charge.cell = this.#create(
-          charge,
-          charge.policy.source === "override" ? UNRESOLVED : this.#dependencies.policies.version,
-        );
-      else if (charge.bucket !== charge.cell) this.#replace(charge.cell, charge.bucket);
       charge.requests = extending === undefined ? 1 : 0;
-      this.#write(charge.cell, charge, charge, nowMs);
+      this.#take(charge, nowMs);
     }
     const taken = new MemoryReceipt(charges);
     return extending === undefined ? taken : (extending as MemoryReceipt).extendedBy(taken);
+  }
+
+  charge(request: ConsumeRequest): void {
+    this.#dependencies.assertActive();
+    const nowMs = this.#dependencies.nowMs();
+    this.#forgetSome(nowMs);
+    for (const charge of this.#charges(request, nowMs))
+      if (isSomething(charge)) this.#take(charge, nowMs);
   }
 
   settle(receipt: Receipt, deltas: readonly ResourceAmounts[]): void {
@@ -243,6 +246,17 @@ export class MemoryBuckets implements BucketStore {
       if (cell !== undefined && bucket !== undefined) this.#replace(cell, bucket);
     }
     return refused;
+  }
+
+  /** Takes what a charge wants, whether it fits or not. */
+  #take(charge: CellCharge, nowMs: number): void {
+    if (charge.cell === undefined)
+      charge.cell = this.#create(
+        charge,
+        charge.policy.source === "override" ? UNRESOLVED : this.#dependencies.policies.version,
+      );
+    else if (charge.bucket !== charge.cell) this.#replace(charge.cell, charge.bucket);
+    this.#write(charge.cell, charge, charge, nowMs);
   }
 
   #write(cell: Cell, { amounts, costs, unlimited }: Cost, counted: Counted, nowMs: number): void {

@@ -11,6 +11,7 @@ import {
   chargesOf,
   dividedAmounts,
   hasAll,
+  isSomething,
   knownAmounts,
   knows,
   limitNamesOf,
@@ -113,6 +114,14 @@ export class SqliteBuckets implements BucketStore {
     return { granted: true, receipt, limitNames: decision.limitNames };
   }
 
+  charge(request: ConsumeRequest): Promise<void> {
+    return this.#namespace.transactions.share((set) => {
+      const nowMs = this.#namespace.nowMs();
+      for (const charge of this.#charges(set, request, nowMs))
+        if (isSomething(charge)) this.#take(set, charge, 0, nowMs);
+    });
+  }
+
   settle(receipt: Receipt, deltas: readonly ResourceAmounts[]): Promise<void> {
     return this.#end(receipt as SqliteReceipt, (set, parts, nowMs) => {
       for (const { resource, amounts } of deltas) {
@@ -177,14 +186,20 @@ export class SqliteBuckets implements BucketStore {
     const nowMs = this.#namespace.nowMs();
     const charges = this.#charges(set, request, nowMs);
     if (!fits(charges, nowMs)) return this.#refuse(set, charges, nowMs);
-    const { namespaceId } = this.#namespace;
     const taken = charges.map((charge) => {
-      const { entityId, resource, amounts, unlimited, bucket, found, isCascaded } = charge;
-      const loaded = found.loaded ?? set.create(found, { namespaceId, entityId, resource }, bucket);
-      this.#write(set, loaded, bucket, { amounts, unlimited, requests, isCascaded, nowMs });
+      const loaded = this.#take(set, charge, requests, nowMs);
       return { loaded, charge };
     });
     return { granted: true, taken, limitNames: limitNamesOf(request, charges) };
+  }
+
+  /** Takes what a charge wants, whether it fits or not. */
+  #take(set: WorkingSet, charge: FoundCharge, requests: 0 | 1, nowMs: number): LoadedBucket {
+    const { namespaceId } = this.#namespace;
+    const { entityId, resource, amounts, unlimited, bucket, found, isCascaded } = charge;
+    const loaded = found.loaded ?? set.create(found, { namespaceId, entityId, resource }, bucket);
+    this.#write(set, loaded, bucket, { amounts, unlimited, requests, isCascaded, nowMs });
+    return loaded;
   }
 
   #refuse(set: WorkingSet, charges: readonly FoundCharge[], nowMs: number): Decision {

@@ -102,6 +102,9 @@ export const closingTopic: Topic = (test) => {
     for (const asked of [limiter, ofTenant]) {
       await failsAsClosed("acquire", () => asked.acquire(call({ rpm: 1 })));
       await failsAsClosed("tryAcquire", () => asked.tryAcquire(call({ rpm: 1 })));
+      await failsAsClosed("charge", () =>
+        asked.charge({ entityId: KEY, resource: MODEL, amounts: { rpm: 1 } }),
+      );
       await failsAsClosed("check", () => asked.check(call({ rpm: 1 })));
       await failsAsClosed("available", () => asked.available(KEY, MODEL));
     }

@@ -7,6 +7,7 @@ import { cacheTopic } from "./cache.ts";
 import { cancellationTopic } from "./cancellation.ts";
 import { capacityTopic } from "./capacity.ts";
 import { cascadeTopic } from "./cascade.ts";
+import { chargesTopic } from "./charges.ts";
 import { closingTopic } from "./closing.ts";
 import { configurationTopic } from "./configuration.ts";
 import { debtTopic } from "./debt.ts";
@@ -60,6 +61,7 @@ const TOPICS: Readonly<Record<string, Topic>> = {
   "work that was done": doneWorkTopic,
   "what is left after a grant": statusesTopic,
   debt: debtTopic,
+  "charges for what already happened": chargesTopic,
   cascade: cascadeTopic,
   "several resources": severalResourcesTopic,
   waiting: waitingTopic,

@@ -263,12 +263,16 @@ describeWithEngine("a batch", (engine) => {
     expect(await stored()).toMatchObject({ consumed: 1 + 30 });
   });
 
-  it("a batch gathers a bounded number of acquires, and every end of a lease", async () => {
+  it("a batch gathers a bounded number of acquires and charges, and every end of a lease", async () => {
     const process = open({ maxUnderWay: 3 });
     const lease = await granted(process, call(10));
     const { started, release } = await gather(process, () =>
       Promise.allSettled([
-        ...[20, 30, 40].map(async (tpm) => process.buckets.consume(call(tpm))),
+        process.buckets.consume(call(20)),
+        process.buckets.charge(call(30)),
+        ...["consume", "charge"].map(async (name) =>
+          process.buckets[name as "consume" | "charge"](call(40)),
+        ),
         process.buckets.giveBack(lease),
       ]),
     );
@@ -278,11 +282,12 @@ describeWithEngine("a batch", (engine) => {
       "fulfilled",
       "fulfilled",
       "rejected",
+      "rejected",
       "fulfilled",
     ]);
-    const { reason } = outcomes[2] as PromiseRejectedResult;
+    const { reason } = outcomes[3] as PromiseRejectedResult;
     expect(reason).toBeInstanceOf(RateLimiterUnavailable);
-    expect(String(reason)).toContain("overloaded: 3 acquires are waiting");
+    expect(String(reason)).toContain("overloaded: 3 calls are waiting");
     await granted(process, call(40));
     expect(await stored()).toMatchObject({ consumed: 1 + 20 + 30 + 40 });
   });

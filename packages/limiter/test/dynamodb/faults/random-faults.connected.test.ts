@@ -94,7 +94,7 @@ class Ledger {
   }
 }
 
-/** One call, and the end of its lease. */
+/** One call and the end of its lease, or a charge. */
 async function work(
   limiter: RateLimiter,
   {
@@ -104,6 +104,11 @@ async function work(
   }: { readonly child: string; readonly random: Random; readonly ledger: Ledger },
 ): Promise<void> {
   const tpm = between(random, 10, 99);
+  if (tpm % 4 === 3) {
+    const request = { entityId: child, resource: "r", amounts: { tpm } };
+    const isCharged = await limiter.charge(request).then(() => true, unlessUnavailable);
+    return isCharged === true ? ledger.add(child, tpm, 0) : ledger.add(child, 0, tpm);
+  }
   const lease = await limiter
     .acquire({ entityId: child, resource: "r", consume: { tpm } })
     .catch(unlessUnavailable);

@@ -20,7 +20,7 @@ export interface Lease {
 
 /** A call that has not been answered. */
 export interface Operation {
-  readonly kind: "take" | "settle" | "give back" | "split" | "merge";
+  readonly kind: "take" | "charge" | "settle" | "give back" | "split" | "merge";
   readonly entityId: string;
   /** What it charges, if it is carried out. */
   readonly effect: Effect;
@@ -108,7 +108,9 @@ export class Client {
         if (name !== GRANTS) mayGive.set(name, (mayGive.get(name) ?? 0) + given);
       }
     const mayCharge = operations.some(
-      ({ kind, effect }) => kind === "settle" && [...effect.values()].some((amount) => amount > 0),
+      ({ kind, effect }) =>
+        (kind === "settle" || kind === "charge") &&
+        [...effect.values()].some((amount) => amount > 0),
     );
     return { process: this.number, mayCharge, mayGive, operations, owed, reshapes };
   }

@@ -8,6 +8,7 @@ const SITUATIONS = [
   "grant by cascade",
   "grant of a parent's own call",
   "further take",
+  "charge",
   "settlement",
   "give-back",
   "end that was tried again",

@@ -21,9 +21,37 @@ export function startSomething(world: World, client: Client): void {
   );
   if (lease !== undefined && (lease.ending !== undefined || random() < world.scenario.leaseCalls))
     return endOrExtend(world, client, lease);
-  const { entityIds, parentId, callsParent } = world.scenario;
+  const { entityIds, parentId, callsParent, charges } = world.scenario;
   const entityId = pick(random, callsParent ? [...entityIds, parentId!] : entityIds);
-  startTake(world, client, { entityId, amounts: someAmounts(world, entityId) });
+  const amounts = someAmounts(world, entityId);
+  if (charges > 0 && random() < charges) startCharge(world, client, entityId, amounts);
+  else startTake(world, client, { entityId, amounts });
+}
+
+/** Charges what already happened: once, if it says so, and at most once if it does not. */
+function startCharge(
+  world: World,
+  client: Client,
+  entityId: string,
+  amounts: Record<string, number>,
+): void {
+  const effect: Effect = new Map(Object.entries(amounts));
+  const operation: Operation = {
+    kind: "charge",
+    entityId,
+    effect,
+    lease: undefined,
+    ...newOperation(),
+    attempts: 1,
+  };
+  const request = requestFor(entityId, amounts, { resource: RESOURCE });
+  run(world, client, operation, async () => client.process.buckets.charge(request), {
+    answered: () => {
+      world.coverage.count("charge");
+      world.ledger.exactly(world.charged(entityId), effect);
+    },
+    failed: () => world.perhaps(operation),
+  });
 }
 
 /** Splits some bucket. */

@@ -150,6 +150,20 @@ export function verdictScenarios(adapter: ServerAdapter): void {
       await expect.poll(() => setting.left()).toBe(3);
     });
 
+    it("asks nobody to come back later whose request was granted", async () => {
+      const setting = await Setting.of(adapter);
+      const { repository } = setting;
+      const remembered = repository.remembered.bind(repository);
+      // Another call brought the limit into debt between the grant and the look at it.
+      const debt = { available: -1, exceeded: true, retryAfterSeconds: 5 };
+      repository.remembered = async (receipt) =>
+        (await remembered(receipt)).map((status) => Object.assign({}, status, debt));
+      const server = await setting.serve([{}]);
+      const reply = await send(byKey(server));
+      expect(reply.headers["ratelimit"]).toContain('"rpm";r=0');
+      expect(reply.headers).not.toHaveProperty("retry-after");
+    });
+
     it("gives everything back if the headers cannot be made", async () => {
       const setting = await Setting.of(adapter);
       setting.repository.remembered = () => {

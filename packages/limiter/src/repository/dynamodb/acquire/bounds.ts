@@ -39,7 +39,7 @@ export function contended({ entityId, resource }: BucketKey): RateLimiterUnavail
 /** The error of a call that there is no room for. */
 export function overloaded(underWay: number): RateLimiterUnavailable {
   return new RateLimiterUnavailable(
-    `This process is overloaded: ${underWay} acquires are waiting for DynamoDB. ` +
+    `This process is overloaded: ${underWay} calls are waiting for DynamoDB. ` +
       "Try again later, or make fewer calls at once.",
   );
 }

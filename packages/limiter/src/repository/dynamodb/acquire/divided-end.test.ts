@@ -79,11 +79,11 @@ describe("the end of a lease that is divided", () => {
       NOW_MS,
     );
     expect(ends.map(({ requests }) => requests)).toEqual([-1, 0]);
-    expect(ends.map(({ part }) => [part.key, part.incarnation.divisor])).toEqual([
+    expect(ends.map(({ part }) => [part.key, part.incarnation!.divisor])).toEqual([
       [first.key, 2],
       [second.key, 2],
     ]);
-    expect(ends[0]!.part.incarnation.creation).toBe("other.0000");
+    expect(ends[0]!.part.incarnation!.creation).toBe("other.0000");
   });
 
   it("counts once what no limit holds, also when nothing else is to be written", () => {

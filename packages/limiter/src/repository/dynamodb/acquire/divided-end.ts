@@ -9,6 +9,7 @@ import { costsThat, positiveCosts, type Costs } from "../write/batch-decision.ts
 import type { BucketImage } from "../items/bucket-item.ts";
 import type { KnownShard } from "../cache/known-buckets.ts";
 import type { ReceiptPart } from "./receipt.ts";
+import type { BucketIncarnation } from "../write/write-intent.ts";
 import {
   distributed,
   ownersOfClass,
@@ -16,9 +17,15 @@ import {
   type ShardClass,
 } from "../shards/shard-tree.ts";
 
+/** The shard that an end is written to. */
+export interface EndTarget extends Pick<ReceiptPart, "key" | "policy" | "isCascaded"> {
+  /** Undefined for a charge, which goes to whichever bucket there is. */
+  readonly incarnation: BucketIncarnation | undefined;
+}
+
 /** What is written to one shard of a bucket. */
 interface EndPart {
-  readonly part: ReceiptPart;
+  readonly part: EndTarget;
   readonly costs: Costs;
   readonly unlimited?: Costs | undefined;
   readonly requests: number;
@@ -30,7 +37,7 @@ export function dividedEnd(
   shards: readonly KnownShard[],
   nowMs: number,
 ): readonly EndPart[] {
-  const taken = { shard: part.key.shard, divisor: part.incarnation.divisor };
+  const taken = { shard: part.key.shard, divisor: part.incarnation?.divisor ?? 1 };
   const images = shards.map(({ image }) => image);
   const given = costsThat(costs, (cost) => cost < 0);
   const parts = [
@@ -40,7 +47,7 @@ export function dividedEnd(
   const ends = parts.map(({ shard, amounts }, index) => {
     const { key, image } = shards.find((known) => known.image.shard === shard)!;
     const { divisor, splitAtMs } = image;
-    const incarnation = { ...part.incarnation, divisor, splitAtMs };
+    const incarnation = part.incarnation && { ...part.incarnation, divisor, splitAtMs };
     return {
       part: { ...part, key, incarnation },
       costs: amounts,

@@ -1,4 +1,17 @@
-import { expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
+import {
+  bucketProcess,
+  NAMESPACE_ID,
+  requestFor,
+  type BucketProcess,
+} from "../../../../test/support/bucket-process.ts";
+import {
+  named,
+  ScriptedTable,
+  SkippingClock,
+  type Fault,
+} from "../../../../test/support/scripted-table.ts";
+import { NOW_MS } from "../../../../test/support/shard-images.ts";
 import { Limit } from "../../../core/limit.ts";
 import { policyOf } from "../../../core/bucket/policy.ts";
 import { bucketKey } from "../items/bucket-key.ts";
@@ -30,6 +43,64 @@ it("what a lease took before a deletion or a split, and after it, goes back apar
     parts.map((part) => [part, { tpm: -2000 }]),
   );
 });
+
+describe("a charge", () => {
+  it("is written once, however many answers are lost before one comes", async () => {
+    const { process, table } = newProcess();
+    table.faults.push(LOST, ...times(7, GONE));
+    await process.buckets.charge(requestFor("e", { tpm: 100 }));
+    table.faults.push(LOST, ...times(7, GONE));
+    await process.buckets.charge(requestFor("e", { tpm: 7 }));
+    expect(await balanceOf(process)).toBe(-47_000);
+  });
+
+  it("says that it cannot tell when none comes, and is not written again by the next", async () => {
+    const { process, table } = newProcess();
+    table.faults.push(LOST, ...times(8, GONE));
+    await expect(process.buckets.charge(requestFor("e", { tpm: 100 }))).rejects.toThrow(
+      "may have been written, wholly or in part: charging again could charge it twice",
+    );
+    await process.buckets.charge(requestFor("e", { tpm: 7 }));
+    expect(await balanceOf(process)).toBe(-47_000);
+  });
+
+  it("says that nothing was charged when it was not", async () => {
+    const { process, table } = newProcess();
+    table.faults.push(...times(9, { instead: named("ThrottlingException") }));
+    const charging = process.buckets.charge(requestFor("e", { tpm: 100 }));
+    await expect(charging).rejects.toThrow(/^Nothing was charged\./);
+    expect(table.items.size).toBe(0);
+  });
+});
+
+const RESET = named("Error", { code: "ECONNRESET" });
+const LOST: Fault = { afterwards: RESET };
+const GONE: Fault = { instead: RESET };
+
+function times(count: number, fault: Fault): readonly Fault[] {
+  return Array.from({ length: count }, () => fault);
+}
+
+function newProcess(): { readonly process: BucketProcess; readonly table: ScriptedTable } {
+  const table = new ScriptedTable();
+  const process = bucketProcess({
+    transport: table,
+    tableName: "table",
+    clock: new SkippingClock(NOW_MS),
+    seed: 1,
+    config: () => ({ limits: [Limit.perDay("tpm", 60)] }),
+    maxShards: 1,
+  });
+  return { process, table };
+}
+
+async function balanceOf({ known }: BucketProcess): Promise<number> {
+  const key = bucketKey(
+    { namespaceId: NAMESPACE_ID, entityId: "e", resource: "r", shard: 0 },
+    undefined,
+  );
+  return (await known.readAll(key)).shards[0]!.image.bucket.balances[0]!;
+}
 
 const KEY = bucketKey({ namespaceId: "n", entityId: "e", resource: "r", shard: 0 }, undefined);
 const PART: ReceiptPart = {

@@ -1,18 +1,22 @@
 /*
- * The end of a lease: what it gives back or charges, written to the shards that it took from.
+ * The end of a lease: what it gives back or charges, written to the shards that it took from. And
+ * what is charged without a lease, to a shard of each of its buckets.
  *
  *   settle, giveBack ──▶ one write for each shard ──▶ done
- *                               │
+ *   charge                      │
  *                               └──▶ the shard was split or merged since, or cannot pay: read all
  *                                    shards, and write to those that it concerns now
  *                                    (divided-end.ts)
  *
  * A receipt ends once. When a write fails the caller may try again: what is done is not repeated,
- * and the history of each write keeps it from happening twice.
+ * and the history of each write keeps it from happening twice. A charge has no receipt, so it is
+ * tried again here.
  */
 import { addAmounts, inMilli, NO_AMOUNTS } from "../../../core/amounts.ts";
+import { RateLimiterUnavailable } from "../../../core/errors.ts";
 import {
   hasAll,
+  isSomething,
   knows,
   negated,
   type DividedAmounts,
@@ -23,12 +27,16 @@ import type { Receipt, ResourceAmounts } from "../../port.ts";
 import type { PolicySource } from "../../store.ts";
 import { wholeMs, type Clock } from "../../system-clock.ts";
 import { onlyCharged, type Costs } from "../write/batch-decision.ts";
-import { siblingKey } from "../items/bucket-key.ts";
+import { siblingKey, type BucketKey } from "../items/bucket-key.ts";
 import type { BucketWriter } from "../write/bucket-writer.ts";
-import { dividedEnd } from "./divided-end.ts";
-import type { KnownBuckets } from "../cache/known-buckets.ts";
+import { bucketUnder, fitsShard, policyChoice } from "./charges.ts";
+import type { CurrentPolicies } from "./current-policy.ts";
+import { dividedEnd, type EndTarget } from "./divided-end.ts";
+import type { KnownBuckets, KnownShard } from "../cache/known-buckets.ts";
 import type { ReceiptPart } from "./receipt.ts";
 import type { RepeatableOperation } from "../write/write-intent.ts";
+import { fromHome } from "./take-from-shards.ts";
+import type { WantedCharge } from "./wanted-charge.ts";
 
 /** What was taken for a lease, and how it ends. */
 export interface DynamoReceipt extends Receipt {
@@ -37,16 +45,18 @@ export interface DynamoReceipt extends Receipt {
   ends: readonly EndWrite[] | undefined;
 }
 
-/** What the end of a lease writes to one shard of a bucket. */
+/** What the end of a lease, or a charge, writes to one shard of a bucket. */
 export interface EndWrite {
-  readonly part: ReceiptPart;
+  readonly part: EndTarget;
   readonly costs: Costs;
   /** What is only counted. */
   readonly unlimited: Costs | undefined;
   readonly requests: number;
-  /** Whether this is the shard's part of an overrun that one shard could not pay alone. */
+  /** Whether this is the shard's part of what one shard could not pay alone. */
   readonly mayOwe: boolean;
   readonly operation: RepeatableOperation;
+  /** Set on what is charged without a lease. */
+  readonly charge: WantedCharge | undefined;
   /** Only `LeaseEnds` changes it. */
   state: EndState;
 }
@@ -57,20 +67,33 @@ type EndState =
   | { readonly kind: "divided"; readonly into: readonly EndWrite[] }
   | { readonly kind: "done" };
 
-/** Ends leases. */
+/**
+ * Attempts of one charge. Each write is retried as often as any request; further attempts are for a
+ * store that has just come back, as at the end of a lease.
+ */
+const CHARGE_ATTEMPTS = 3;
+
+/** Ends leases, and charges without one. */
 export class LeaseEnds {
   readonly #known: KnownBuckets;
   readonly #writer: BucketWriter;
+  readonly #chooser: CurrentPolicies;
+  readonly #homeNumber: number;
   readonly #policies: Pick<PolicySource, "levels">;
   readonly #clock: Clock;
 
   constructor(options: {
     readonly known: KnownBuckets;
     readonly writer: BucketWriter;
+    readonly chooser: CurrentPolicies;
+    /** Which shard a charge is written to: this modulo the count. */
+    readonly homeNumber: number;
     readonly policies: Pick<PolicySource, "levels">;
     readonly clock: Clock;
   }) {
     this.#known = options.known;
+    this.#chooser = options.chooser;
+    this.#homeNumber = options.homeNumber;
     this.#policies = options.policies;
     this.#writer = options.writer;
     this.#clock = options.clock;
@@ -107,6 +130,35 @@ export class LeaseEnds {
     await this.#write(newEnd(part, amounts, { unlimited, requests: -part.requests }));
   }
 
+  /**
+   * Charges each bucket once, even into debt. If that fails, some may have been charged, and the
+   * error says so.
+   */
+  async charge(charges: readonly WantedCharge[]): Promise<void> {
+    const ends = charges.filter(isSomething).map((charge) => {
+      const { costs, policy, isCascaded } = charge;
+      const part = { key: this.#payerOf(charge), policy, isCascaded, incarnation: undefined };
+      return newEnd(part, costs, { unlimited: undefined, requests: 0, charge });
+    });
+    for (let attempt = 1; ; attempt += 1)
+      try {
+        return await this.#writeAll(ends);
+      } catch (error) {
+        if (!(error instanceof RateLimiterUnavailable)) throw error;
+        if (attempt === CHARGE_ATTEMPTS) throw notCharged(error, ends);
+      }
+  }
+
+  /** The shard that a charge goes to: from home on, the first that can pay it, or else home. */
+  #payerOf(charge: WantedCharge): BucketKey {
+    const { key } = charge;
+    if (this.#known.countOf(key) === 1) return key;
+    const nowMs = wholeMs(this.#clock);
+    const shards = fromHome(this.#known.known(key), this.#homeNumber);
+    const payer = shards.find(({ image }) => fitsShard(charge, image, nowMs)) ?? shards[0];
+    return payer?.key ?? key;
+  }
+
   async #levelsOf(parts: readonly ReceiptPart[]): Promise<ReadonlyMap<ReceiptPart, Levels>> {
     const levels = parts.map(({ entityId, resource }) => this.#policies.levels(entityId, resource));
     const read = await Promise.all(levels);
@@ -121,17 +173,41 @@ export class LeaseEnds {
   }
 
   async #write(end: EndWrite): Promise<void> {
-    if (end.state.kind === "open" && !(await this.#writeToShard(end))) {
-      const { shards } = await this.#known.readAll(siblingKey(end.part.key, 0));
-      const isSame = shards[0]?.image.creation === end.part.incarnation.creation;
-      const parts = isSame ? dividedEnd(leftOf(end), shards, wholeMs(this.#clock)) : [];
-      const into = parts.map(({ part, costs, unlimited, requests }) =>
-        newEnd(part, costs, { unlimited, requests, mayOwe: true }),
-      );
-      end.state = { kind: "divided", into };
-    }
+    if (end.state.kind === "open" && !(await this.#writeToShard(end)))
+      end.state = { kind: "divided", into: await this.#divided(end) };
     if (end.state.kind === "divided") await this.#writeAll(end.state.into);
     end.state = DONE;
+  }
+
+  async #divided(end: EndWrite): Promise<readonly EndWrite[]> {
+    const { part, charge } = end;
+    const first = siblingKey(part.key, 0);
+    const { shards } = await this.#known.readAll(first);
+    const nowMs = wholeMs(this.#clock);
+    let divided: ReturnType<typeof dividedEnd> = [];
+    // A charge to a bucket that was deleted meanwhile begins the next one.
+    if (charge !== undefined && shards.length === 0)
+      divided = [{ ...end, part: { ...part, key: first } }];
+    else if (charge !== undefined)
+      divided = dividedEnd(end, await this.#underPolicy(charge, shards, nowMs), nowMs);
+    else if (shards[0]?.image.creation === part.incarnation!.creation)
+      divided = dividedEnd(leftOf(end), shards, nowMs);
+    return divided.map(({ part: target, costs, unlimited, requests }) =>
+      newEnd(target, costs, { unlimited, requests, charge, mayOwe: true }),
+    );
+  }
+
+  /** The shards under the limits that their parts of a charge will bring them under. */
+  async #underPolicy(
+    charge: WantedCharge,
+    shards: readonly KnownShard[],
+    nowMs: number,
+  ): Promise<readonly KnownShard[]> {
+    const policy = await this.#chooser.onAll(charge, shards);
+    return shards.map((shard) => {
+      const bucket = bucketUnder({ policy }, shard.image, nowMs);
+      return { ...shard, image: { ...shard.image, bucket } };
+    });
   }
 
   /**
@@ -141,18 +217,18 @@ export class LeaseEnds {
    * exists for as long as the bucket.
    */
   async #writeToShard(end: EndWrite): Promise<boolean> {
-    const { part, costs, unlimited, requests, mayOwe, operation } = end;
+    const { part, costs, unlimited, requests, charge, mayOwe, operation } = end;
     const { key, policy, incarnation, isCascaded } = part;
-    const isOverrun = [costs, unlimited ?? NO_AMOUNTS].some(hasPositive);
-    const kind = isOverrun ? "overrun" : "giveBack";
-    if (this.#known.imageOf(key) === undefined) await this.#known.read(key);
+    const kind = charge === undefined ? kindOfEnd(end) : "charge";
+    // A charge creates a bucket that is missing.
+    if (charge === undefined && this.#known.imageOf(key) === undefined) await this.#known.read(key);
     const outcome = await this.#writer.write(key, {
       kind,
       costs,
       unlimited,
       isCascaded,
       requests,
-      policy,
+      policy: charge === undefined ? policy : policyChoice(charge, key, this.#chooser),
       incarnation,
       mayOwe,
       operation,
@@ -178,6 +254,10 @@ function parentsLacking(
 /** What is left of an end whose give-back may have been written to a shard that is gone. */
 function leftOf(end: EndWrite): EndWrite {
   return end.operation.history?.onlyCharges === true ? onlyCharged(end) : end;
+}
+
+function kindOfEnd({ costs, unlimited = NO_AMOUNTS }: EndWrite): "overrun" | "giveBack" {
+  return [costs, unlimited].some(hasPositive) ? "overrun" : "giveBack";
 }
 
 function hasPositive(costs: Costs): boolean {
@@ -225,15 +305,17 @@ export function endsOf(
 }
 
 function newEnd(
-  part: ReceiptPart,
+  part: EndTarget,
   costs: Costs,
   {
     unlimited,
     requests,
+    charge,
     mayOwe = false,
   }: {
     readonly unlimited: Costs | undefined;
     readonly requests: number;
+    readonly charge?: WantedCharge | undefined;
     readonly mayOwe?: boolean;
   },
 ): EndWrite {
@@ -243,10 +325,29 @@ function newEnd(
     costs,
     unlimited: isCounting ? unlimited : undefined,
     requests,
+    charge,
     mayOwe,
     operation: { history: undefined },
     state: OPEN,
   };
+}
+
+/** The error of a charge, which says whether any of it may have been written. */
+function notCharged(
+  error: RateLimiterUnavailable,
+  ends: readonly EndWrite[],
+): RateLimiterUnavailable {
+  return new RateLimiterUnavailable(
+    ends.every(isUnwritten)
+      ? `Nothing was charged. ${error.message}`
+      : "The charge may have been written, wholly or in part: charging again could charge it twice.",
+    { ...(error.stackName !== undefined && { stackName: error.stackName }), cause: error },
+  );
+}
+
+function isUnwritten({ state, operation: { history } }: EndWrite): boolean {
+  if (state.kind === "divided") return state.into.every(isUnwritten);
+  return state.kind === "open" && (history === undefined || history.fate === "not applied");
 }
 
 /**

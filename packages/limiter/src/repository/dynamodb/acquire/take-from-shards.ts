@@ -20,7 +20,7 @@ import { TableUnavailable } from "../table/table-errors.ts";
 import type { Connection } from "../table/connection.ts";
 import type { CurrentPolicies } from "./current-policy.ts";
 import { asOfMs, GatherQueue, noteThrottled, type TakeAttempt } from "./gather-queue.ts";
-import type { KnownBuckets, KnownShard } from "../cache/known-buckets.ts";
+import type { KnownBucket, KnownBuckets, KnownShard } from "../cache/known-buckets.ts";
 import type { Refused, Taken, Undecided } from "./receipt.ts";
 import type { CalmWatch } from "../shards/calm.ts";
 import type { Splitter } from "../shards/splitter.ts";
@@ -117,13 +117,8 @@ export class ShardTaker {
    */
   *#holders(charge: WantedCharge, attempt: TakeAttempt): Generator<KnownShard> {
     const known = this.#known.known(charge.key);
-    const { count, shards } = known;
     if (!mayFit(charge, known, asOfMs(attempt, wholeMs(this.#clock)))) return;
-    const home = Math.max(
-      0,
-      shards.findIndex(({ image }) => image.shard >= this.#homeNumber % count),
-    );
-    for (const shard of [...shards.slice(home), ...shards.slice(0, home)])
+    for (const shard of fromHome(known, this.#homeNumber))
       if (attempt.throttled?.has(shard.key.text) !== true && this.#holds(charge, shard, attempt))
         yield shard;
   }
@@ -138,4 +133,16 @@ export class ShardTaker {
     const atMs = asOfMs(attempt, wholeMs(this.#clock));
     return fitsShard(charge, image, isOld ? image.bucket.refilledAtMs : atMs);
   }
+}
+
+/** The known shards of a bucket, beginning at home. */
+export function fromHome(
+  { count, shards }: KnownBucket,
+  homeNumber: number,
+): readonly KnownShard[] {
+  const home = Math.max(
+    0,
+    shards.findIndex(({ image }) => image.shard >= homeNumber % count),
+  );
+  return [...shards.slice(home), ...shards.slice(0, home)];
 }

@@ -280,7 +280,7 @@ function carryOut(options: {
   const found = drawn.meanwhile.reduce((bucket, event) => after(bucket, event, nowMs), image);
   const next = updated(itemOf(found), input);
   if (next === undefined) return "condition failed";
-  const rewrites = drawn.wanted.some(({ kind }) => kind === "take");
+  const rewrites = drawn.wanted.some(({ kind }) => kind === "take" || kind === "charge");
   const start = rewrites ? underPolicy(found, policy, nowMs) : found;
   expectSame(
     imageOf(next).bucket,
@@ -317,7 +317,7 @@ function oneAfterAnother(
     if (verdicts[index] !== "written") return bucket;
     const { kind, costs } = member;
     const costsMilli = bucket.limits.map(({ limit, hidden }) =>
-      kind === "take" && hidden ? 0 : amountOf(costs, limit.name),
+      (kind === "take" || kind === "charge") && hidden ? 0 : amountOf(costs, limit.name),
     );
     if (kind === "take")
       expect(

@@ -17,10 +17,11 @@ export type Costs = Readonly<Record<string, number>>;
 /** What one member does to the balances of a bucket. */
 export interface BatchStep {
   /**
-   * `take` is refused when it does not fit; `overrun` may go into debt; `giveBack` has negative
-   * costs only; `applyLimits` takes nothing, but writes the limits that a refusal was decided with.
+   * `take` is refused when it does not fit; `charge` is the same even into debt; `overrun` is what
+   * the end of a lease takes beyond its estimate, even into debt; `giveBack` has negative costs
+   * only; `applyLimits` takes nothing, but writes the limits that a refusal was decided with.
    */
-  readonly kind: "take" | "overrun" | "giveBack" | "applyLimits";
+  readonly kind: "take" | "charge" | "overrun" | "giveBack" | "applyLimits";
   readonly costs: Costs;
   /**
    * What the end of a lease only counts, because its take did. What the bucket has no limit for is
@@ -34,6 +35,12 @@ export interface BatchStep {
    */
   readonly isCascaded: boolean;
 }
+
+/**
+ * The kinds that are decided with the limits that apply now: they bring the bucket under these, and
+ * create one that is missing. The end of a lease keeps to what the lease took from.
+ */
+export const UNDER_POLICY: ReadonlySet<BatchStep["kind"]> = new Set(["take", "charge"]);
 
 /** The members of a batch, decided one after another. */
 export interface DecidedBatch {
@@ -69,7 +76,7 @@ export function decideBatch(
   const accepted: boolean[] = [];
   for (const step of steps) {
     const { kind, costs, isCascaded } = step;
-    const costsMilli = kind === "take" ? takenOf(bucket, costs) : costsOf(bucket, costs);
+    const costsMilli = UNDER_POLICY.has(kind) ? takenOf(bucket, costs) : costsOf(bucket, costs);
     const unlimited = unlimitedOf(bucket, step);
     if (!folds.every((fold, index) => fold.staysExact(costsMilli[index]!, fold.netMilli))) break;
     if (unlimited !== undefined && !isCountable(byName, unlimited)) break;
@@ -119,7 +126,7 @@ function isCountable(folds: ReadonlyMap<string, LimitFold>, unlimited: Costs): b
   });
 }
 
-/** What a take charges to each limit of a bucket: nothing to those that have left the policy. */
+/** What a take or charge costs each limit: nothing to those that have left the policy. */
 function takenOf({ limits }: Bucket, costs: Costs): number[] {
   return limits.map(({ limit, hidden }) => (hidden ? 0 : amountOf(costs, limit.name)));
 }
@@ -132,10 +139,10 @@ function unlimitedOf({ limits }: Bucket, { kind, costs, unlimited }: BatchStep):
   return lacking && unlimited ? addAmounts(lacking, unlimited) : (lacking ?? unlimited);
 }
 
-/** Whether a limit is charged for what a step of this kind names. */
+/** Whether a limit is charged for what a step names. */
 function isLimited(limits: Bucket["limits"], name: string, kind: BatchStep["kind"]): boolean {
   for (const { limit, hidden } of limits)
-    if (limit.name === name && !(hidden && kind === "take")) return true;
+    if (limit.name === name && !(hidden && UNDER_POLICY.has(kind))) return true;
   return false;
 }
 

@@ -200,6 +200,13 @@ describe("a write that got no answer", () => {
     expect(storedMilli(stored(table).bucket, 0)).toBe(50_000);
   });
 
+  it("is neither charged again nor assumed to be when that happened to a charge", async () => {
+    const { writer, table } = lostForGood();
+    const charge = { ...take(1000), kind: "charge", requests: 0 } as const;
+    await expect(writer.write(KEY, charge)).rejects.toThrow("outcome is unknown");
+    expect(storedMilli(stored(table).bucket, 0)).toBe(50_000);
+  });
+
   it("is charged when that happened, without what it gave back", async () => {
     const { writer, table } = lostForGood({ limits: [TPM, Limit.perMinute("rpm", 60)] });
     const costs = { tpm: 1000, rpm: -1000 };

@@ -31,6 +31,7 @@ import { TableUnavailable } from "../table/table-errors.ts";
 import type { Connection } from "../table/connection.ts";
 import type { SharedRequests } from "../table/shared-requests.ts";
 import type { BucketEntry, KnownBuckets } from "../cache/known-buckets.ts";
+import { UNDER_POLICY } from "./batch-decision.ts";
 import { fenceOf } from "./fence.ts";
 import {
   concludeIfKnown,
@@ -58,7 +59,7 @@ import {
   type PlannedWrite,
 } from "./write-plan.ts";
 
-/** Failed conditions after which an acquire ends as contended; the end of a lease goes on. */
+/** Failed conditions after which a call ends as contended; the end of a lease goes on. */
 export const MAX_OVERTAKEN = 12;
 
 /** The most give-backs that wait for the next write of one shard; the rest stays charged. */
@@ -182,7 +183,7 @@ export class BucketWriter {
     // What ends a lease stays open, and goes with the next batch: finished work is never forgotten
     // because other processes were faster.
     for (const member of carried)
-      if (member.isOpen && (isTake(member) || member.work.intent.kind === "applyLimits"))
+      if (member.isOpen && !isEnd(member))
         member.reject(
           unavailable(key, `too much contention, ${MAX_OVERTAKEN} writes were overtaken by others`),
         );
@@ -224,11 +225,11 @@ export class BucketWriter {
     const refilledAtMs = image?.bucket.refilledAtMs ?? nowMs;
     const asOfMs = refilledAtMs >= begunMs && refilledAtMs <= nowMs ? refilledAtMs : nowMs;
     // What is owed comes first, and decides nothing for others.
-    const decisive = carried.find(isTake) ?? carried.at(-1)!;
+    const decisive = carried.find(({ work }) => UNDER_POLICY.has(work.intent.kind));
     const plan = planWrite({
       key,
       intents: carried.map(intentOf),
-      policy: decisive.work.policy!,
+      policy: (decisive ?? carried.at(-1)!).work.policy!,
       image,
       nowMs,
       asOfMs,
@@ -250,7 +251,8 @@ export class BucketWriter {
     members: readonly BatchMember[],
     image: BucketImage | undefined,
   ): PlannedWrite | undefined {
-    if (image === undefined || !members.some((member) => isTake(member) && isPending(member)))
+    if (image === undefined) return undefined;
+    if (!members.some((each) => each.work.intent.kind === "take" && isPending(each)))
       return undefined;
     return fenceOf(image, {
       key,
@@ -337,8 +339,8 @@ export class BucketWriter {
   }
 }
 
-function isTake({ work }: BatchMember): boolean {
-  return work.intent.kind === "take";
+function isEnd({ work: { intent } }: BatchMember): boolean {
+  return intent.kind === "overrun" || intent.kind === "giveBack";
 }
 
 function intentOf({ work }: BatchMember): WriteIntent {
@@ -363,9 +365,7 @@ function leaveUnanswered(lane: Lane, { write, planned: { carried, plan } }: Send
   if (write.mark !== undefined) (lane.unanswered ??= new UnansweredWrites()).add(left);
 }
 
-/**
- * Resumes the writes that members which were sent before, perhaps in another lane, still wait for.
- */
+/** Resumes the writes that members still wait for, which may have been sent in another lane. */
 function resumeUnanswered(lane: Lane, members: readonly BatchMember[]): void {
   for (const { work } of members) {
     const pending = work.operation.history?.pending;

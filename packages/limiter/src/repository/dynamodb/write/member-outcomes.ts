@@ -6,14 +6,15 @@
  *   not applied  ──▶ decided again
  *   pending      ──▶ decided again, by a write that rules the earlier ones out
  *   unknown      ──▶ the side that charges more is assumed: a take is not granted, a give-back is
- *                    not repeated, and of an overrun only what it charges is
+ *                    not repeated, and of an overrun only what it charges is. A charge is neither:
+ *                    its caller is told
  */
 import { addAmounts, NO_AMOUNTS } from "../../../core/amounts.ts";
 import { dividedAmounts, negated } from "../../../core/bucket/decision.ts";
 import { RateLimiterUnavailable } from "../../../core/errors.ts";
 import type { Policy } from "../../../core/bucket/policy.ts";
 import { Member } from "../../group-commit.ts";
-import { onlyCharged, positiveCosts } from "./batch-decision.ts";
+import { onlyCharged, positiveCosts, UNDER_POLICY } from "./batch-decision.ts";
 import type { BucketImage } from "../items/bucket-item.ts";
 import type { BucketKey } from "../items/bucket-key.ts";
 import { OperationHistory, UnansweredWrite } from "./unanswered-writes.ts";
@@ -43,7 +44,7 @@ export function concludeIfKnown(
   const { fate } = history;
   if (fate === "applied") member.resolve(appliedOutcome(history.appliedTo, image, policy!));
   if (fate !== "unknown") return;
-  if (intent.kind === "take") member.reject(outcomeUnknown(key));
+  if (UNDER_POLICY.has(intent.kind)) member.reject(outcomeUnknown(key));
   else if (intent.kind !== "overrun" || Object.keys(positiveCosts(intent.costs)).length === 0)
     member.resolve(appliedOutcome(undefined, image, policy!));
   else history.keepOnlyCharges();

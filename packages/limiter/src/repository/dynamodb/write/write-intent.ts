@@ -13,8 +13,8 @@ export interface WriteIntent extends BatchStep {
   /** The bucket that a lease took from: nothing goes back to one that was created after it. */
   readonly incarnation?: BucketIncarnation | undefined;
   /**
-   * Whether this shard alone bears an overrun, even if that puts it into debt; otherwise all shards
-   * pay it together.
+   * Whether this shard alone bears an overrun or a charge, even if that puts it into debt;
+   * otherwise all shards pay it together.
    */
   readonly mayOwe?: boolean | undefined;
   /** Given by a caller that may try again, so that it does not happen twice. */

@@ -9,6 +9,26 @@ export interface WriteCounts {
   batchedOperations: number;
 }
 
+/** What they have done in all. */
+export interface BucketCounts extends WriteCounts {
+  refusalsFromMemory: number;
+  splits: number;
+  merges: number;
+}
+
+/** Counts that begin at 0. */
+export function newCounts(): BucketCounts {
+  return {
+    writes: 0,
+    failedConditions: 0,
+    batches: 0,
+    batchedOperations: 0,
+    refusalsFromMemory: 0,
+    splits: 0,
+    merges: 0,
+  };
+}
+
 /** Is notified of the outcomes of writes. */
 export interface WriteObserver {
   /** A write brought back the image of a shard; it was sent at `sentAtMs`. */

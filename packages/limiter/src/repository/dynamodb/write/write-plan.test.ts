@@ -54,6 +54,13 @@ describe("a plan for a bucket that does not exist", () => {
     expect(plan(undefined, [overrun(1, takenUntil(NOW_MS + 1000))]).verdicts).toEqual(["gone"]);
   });
 
+  it("creates it for a charge, into debt if need be, and counts no request", () => {
+    const { write, verdicts } = plan(undefined, [charge(70_000)]);
+    expect(verdicts).toEqual(["written"]);
+    expect(imageOf(write!.item!).bucket).toMatchObject({ balances: [-10_000, 0, 70_000] });
+    expect(numberOf(write!.item!["gr"])).toBe(0);
+  });
+
   it("creates no other shard than the first", () =>
     expect(plan(undefined, [take(1)], { key: shardKey(1) })).toEqual({
       write: undefined,
@@ -207,6 +214,16 @@ describe("a plan for a shard, or for what a lease gives back or owes", () => {
     expect(plan(SHARD, [{ ...unpaid, mayOwe: true }]).verdicts).toEqual(["written"]);
   });
 
+  it("charges it by its share of the limits that apply now", () => {
+    const lowered = { policy: policyOf([Limit.perMinute("tpm", 16)], "resource") };
+    expect(plan(SHARD, [charge(8000)], lowered).verdicts).toEqual(["written"]);
+    expect(plan(SHARD, [charge(8001)], lowered).verdicts).toEqual(["split"]);
+    expect(plan(SHARD, [overrun(10_000), charge(8001)], lowered).verdicts).toEqual([
+      "written",
+      "split",
+    ]);
+  });
+
   it("never lets one shard of several expire", () => {
     const expiring = { ...SHARD, expiresAtSeconds: NOW_MS / 1000 + 60 };
     const planned = plan(expiring, [take(1000)]);
@@ -280,6 +297,10 @@ function carried(...open: readonly (readonly [WriteIntent, Policy])[]): number {
 
 function take(tpm: number): WriteIntent {
   return { kind: "take", costs: { tpm }, isCascaded: false, requests: 1, policy: () => POLICY };
+}
+
+function charge(tpm: number): WriteIntent {
+  return { ...take(tpm), kind: "charge", requests: 0 };
 }
 
 function overrun(tpm: number, incarnation?: BucketIncarnation): WriteIntent {

@@ -7,7 +7,7 @@ import type { AttributeMap } from "../transport/attribute-values.ts";
 import type { Conditional } from "../table/connection.ts";
 import type { WriteOutput } from "../table/shared-requests.ts";
 import { ItemUpdate, type ItemWrite } from "../table/update-expression.ts";
-import { decideBatch, requestsOf } from "./batch-decision.ts";
+import { decideBatch, requestsOf, UNDER_POLICY } from "./batch-decision.ts";
 import { putOf } from "./bucket-creation.ts";
 import {
   changedImage,
@@ -71,7 +71,7 @@ export interface Plan {
 /** What a plan is made from. */
 export interface PlanRequest {
   readonly key: BucketKey;
-  /** In order of arrival. All takes among them are to be decided with `policy`. */
+  /** In order of arrival. All takes and charges are to be decided with `policy`. */
   readonly intents: readonly WriteIntent[];
   readonly policy: Policy;
   readonly image: BucketImage | undefined;
@@ -100,16 +100,16 @@ interface ChosenIntent {
  */
 export function countCarried(open: readonly ChosenIntent[]): number {
   if (open.length < 2 || goesAlone(open[0]!)) return Math.min(1, open.length);
-  const first = open.find(({ intent }) => intent.kind === "take")?.policy;
+  const isChosen = ({ intent }: ChosenIntent): boolean => UNDER_POLICY.has(intent.kind);
+  const first = open.find(isChosen)?.policy;
   const end = open.findIndex(
-    (each) =>
-      goesAlone(each) || (each.intent.kind === "take" && !isSamePolicy(each.policy!, first!)),
+    (each) => goesAlone(each) || (isChosen(each) && !isSamePolicy(each.policy!, first!)),
   );
   return end < 0 ? open.length : end;
 }
 
 function goesAlone({ intent: { kind }, policy }: ChosenIntent): boolean {
-  return kind === "applyLimits" || (kind === "take" && policy!.source === "override");
+  return kind === "applyLimits" || (UNDER_POLICY.has(kind) && policy!.source === "override");
 }
 
 function isSamePolicy(left: Policy, right: Policy): boolean {
@@ -127,9 +127,10 @@ export function planWrite(request: PlanRequest): Plan {
   const present = thoseThat(
     intents,
     (intent) =>
-      isFor(image, intent, nowMs) && !isDivided(image, intent) && !overdraws(image, intent, nowMs),
+      isFor(image, intent, nowMs) && !isDivided(image, intent) && !overdraws(request, intent),
   );
-  const rewrites = !isUnder(image.bucket, policy) && present.some(({ kind }) => kind === "take");
+  const rewrites =
+    !isUnder(image.bucket, policy) && present.some(({ kind }) => UNDER_POLICY.has(kind));
   const bucket = rewrites
     ? underPolicy(image.bucket, policyOn(image, policy), nowMs)
     : image.bucket;
@@ -293,7 +294,7 @@ function planCreation(request: PlanRequest): Plan {
   const bucket = fullBucket(policy.bucketLimits, nowMs);
   // Only shard 0 begins a bucket; the others come from splits, and are gone with it.
   const present = intents.filter(
-    (intent) => key.shard === 0 && (intent.kind === "take" || outlived(intent, nowMs)),
+    (intent) => key.shard === 0 && (UNDER_POLICY.has(intent.kind) || outlived(intent, nowMs)),
   );
   const { accepted, folds } = decideBatch(bucket, present, nowMs);
   const verdicts = verdictsOf(intents, { present, accepted, otherwise: () => "gone" });
@@ -327,10 +328,7 @@ function planCreation(request: PlanRequest): Plan {
   };
 }
 
-/**
- * Whether the bucket is the one that an intent is meant for: a lease's, unless it was deleted
- * since.
- */
+/** Whether the bucket is the one that an intent is meant for: its lease's, if it has one. */
 function isFor({ creation }: BucketImage, intent: WriteIntent, nowMs: number): boolean {
   return (
     intent.incarnation === undefined ||
@@ -358,12 +356,13 @@ function isDivided(
  * Whether one shard of several cannot pay a charge: while it owed everything, the others would go
  * on as if there were no debt.
  */
-function overdraws(
-  { bucket, divisor }: BucketImage,
-  { kind, costs, mayOwe }: WriteIntent,
-  nowMs: number,
-): boolean {
-  if (divisor === 1 || kind !== "overrun" || mayOwe === true) return false;
+function overdraws({ image, policy, nowMs }: PlanRequest, intent: WriteIntent): boolean {
+  const { kind, costs, mayOwe } = intent;
+  if (image!.divisor === 1 || (kind !== "overrun" && kind !== "charge") || mayOwe === true)
+    return false;
+  // A charge brings the shard under its policy first.
+  const bucket =
+    kind === "charge" ? underPolicy(image!.bucket, policyOn(image!, policy), nowMs) : image!.bucket;
   return bucket.limits.some(({ limit }, index) => {
     const cost = costs[limit.name] ?? 0;
     return cost > 0 && balanceMilli(bucket, index, nowMs) < cost;

@@ -1,0 +1,64 @@
+/*
+ * Both copies of the library and the question alone in one process, in short turns: prints the
+ * ratio of the copies' CPU, and what an acquire of each and the question cost. Usage: node
+ * telemetry-worker.js FIRST ROUNDS TURN_MS WARM_UP_MS, where FIRST is the copy that is loaded and
+ * warmed up first, which makes a difference: "with" or "without".
+ */
+import { channel, tracingChannel } from "node:diagnostics_channel";
+import { register } from "node:module";
+import type * as Library from "zae-limiter";
+import type * as Memory from "zae-limiter/memory";
+import { cpuRatio, interleave, median, type Contestant, type Measured } from "./harness.ts";
+
+register("./without-channels-hooks.js", import.meta.url);
+const [first, ...pace] = process.argv.slice(2);
+const [rounds, turnMs, warmUpMs] = pace.map(Number) as [number, number, number];
+const copies = [await acquiring(""), await acquiring("?without")];
+const contestants = [...(first === "with" ? copies : copies.toReversed()), asking()];
+const measured = await interleave(contestants, { rounds, turnMs, warmUpMs });
+const named = (name: string): Measured => measured.find((one) => one.name === name)!;
+const all = [named(""), named("?without"), named("question")];
+console.log(
+  JSON.stringify({
+    ratio: cpuRatio(named(""), named("?without")),
+    cpuNs: all.map(({ cpuNs }) => median(cpuNs)),
+  }),
+);
+
+/** What every acquire asks, on channels of the same kind that nobody hears. */
+function asking(): Contestant {
+  const acquire = tracingChannel("bench:acquire");
+  const end = channel("bench:end");
+  let heard = 0;
+  return {
+    name: "question",
+    async run(operations) {
+      for (let count = 0; count < operations; count += 1)
+        if (acquire.hasSubscribers || end.hasSubscribers) heard += 1;
+      if (heard > 0) throw new Error("somebody listens");
+    },
+  };
+}
+
+async function acquiring(mark: string): Promise<Contestant> {
+  const { Limit, RateLimiter } = (await import(`zae-limiter${mark}`)) as typeof Library;
+  const { MemoryRepository } = (await import(`zae-limiter/memory${mark}`)) as typeof Memory;
+  const repository = new MemoryRepository();
+  await repository.setSystemDefaults([
+    Limit.custom({ name: "rpm", capacity: 1e9, refillAmount: 1, refillPeriodSeconds: 3600 }),
+  ]);
+  const limiter = new RateLimiter({ repository });
+  return {
+    name: mark,
+    async run(operations) {
+      for (let count = 0; count < operations; count += 1) {
+        const lease = await limiter.acquire({
+          entityId: "customer",
+          resource: "gpt-4",
+          consume: { rpm: 1 },
+        });
+        await lease.commit();
+      }
+    },
+  };
+}

@@ -1,0 +1,66 @@
+/*
+ * What the channels of `zae-limiter/diagnostics` cost a memory acquire while nobody listens: `npm
+ * run bench:telemetry`. Two answers: the question for subscribers alone, in a loop; and the library
+ * as it is, against a copy whose question was taken out when it was loaded. The copies take short
+ * turns in one process. How a process compiles them differs by more than the question costs, so
+ * several processes do that, one after another, and the second answer says only that it is lost in
+ * that noise.
+ */
+import { execFileSync } from "node:child_process";
+import { fileURLToPath } from "node:url";
+import { median, printTable, printVerdicts, whole, type Verdict } from "./harness.ts";
+
+/** What one process measured. */
+interface Race {
+  /** CPU of an acquire with channels, by that of one without. */
+  readonly ratio: number;
+  /** An acquire with channels, one without, and the question alone. */
+  readonly cpuNs: readonly [number, number, number];
+}
+
+/** What channels that nobody hears cost a memory acquire and its commit. */
+export function channelCost({ quick }: { readonly quick: boolean }): {
+  readonly verdicts: readonly Verdict[];
+  readonly races: readonly Race[];
+} {
+  const races = Array.from({ length: quick ? 1 : 12 }, (_, index) => race(index, quick));
+  const cpuNs = [0, 1, 2].map((which) => median(races.map((one) => one.cpuNs[which]!)));
+  const [ours, without, question] = cpuNs as [number, number, number];
+  const verdicts = [
+    {
+      what: "the question whether anybody listens, by a memory acquire",
+      ratio: question / ours,
+      goal: { atMost: 0.01 },
+      cpuNs: [question, ours] as const,
+    },
+    {
+      what: "a memory acquire with channels that nobody hears, by one without channels",
+      ratio: median(races.map(({ ratio }) => ratio)),
+      goal: undefined,
+      cpuNs: [ours, without] as const,
+    },
+  ];
+  return { verdicts, races };
+}
+
+function race(index: number, quick: boolean): Race {
+  const worker = fileURLToPath(new URL("telemetry-worker.js", import.meta.url));
+  const first = index % 2 === 0 ? "with" : "without";
+  const args = [worker, first, ...(quick ? ["1", "20", "0"] : ["31", "20", "300"])];
+  return JSON.parse(execFileSync(process.execPath, args, { encoding: "utf8" })) as Race;
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  const { verdicts, races } = channelCost({ quick: process.argv.includes("--quick") });
+  printTable(
+    ["One key, one limit; CPU ns", "with channels", "without", "ratio", "the question alone"],
+    races.map(({ ratio, cpuNs: [ours, theirs, question] }, index) => [
+      `process ${index + 1}`,
+      whole(ours),
+      whole(theirs),
+      ratio.toFixed(3),
+      question.toFixed(2),
+    ]),
+  );
+  printVerdicts("While nobody listens", verdicts);
+}

@@ -1,0 +1,37 @@
+/*
+ * Loads a second copy of the library, for `import("zae-limiter?without")`: the same code without
+ * the question whether anybody listens to its channels.
+ */
+import type { LoadHook, ResolveHook } from "node:module";
+
+const MARK = "?without";
+
+/** What is asked, by file of the built library, and what is loaded instead. */
+const QUESTIONS: readonly (readonly [file: string, question: string, instead: string])[] = [
+  [
+    "/limiter/rate-limiter.js",
+    "if (!ACQUIRE.hasSubscribers && !END.hasSubscribers)\n            return undefined;",
+    "return undefined;",
+  ],
+  ["/limiter/lease.js", " || this.#host.trace !== undefined", ""],
+];
+
+/** What a marked file imports is marked too. */
+export const resolve: ResolveHook = async (specifier, context, nextResolve) => {
+  const isMarked = specifier.endsWith(MARK) || context.parentURL?.endsWith(MARK) === true;
+  const resolved = await nextResolve(specifier.replace(MARK, ""), context);
+  return isMarked && resolved.url.startsWith("file:")
+    ? { ...resolved, url: resolved.url + MARK }
+    : resolved;
+};
+
+/** Takes the questions out, and fails if one is no longer there. */
+export const load: LoadHook = async (url, context, nextLoad) => {
+  const loaded = await nextLoad(url, context);
+  const found = QUESTIONS.find(([file]) => url.endsWith(`/dist${file}${MARK}`));
+  if (found === undefined) return loaded;
+  const [file, question, instead] = found;
+  const source = (loaded.source as Buffer).toString();
+  if (source.split(question).length !== 2) throw new Error(`${file} has changed: ${question}`);
+  return { ...loaded, source: source.replace(question, instead) };
+};

@@ -1,0 +1,82 @@
+import type { Amounts } from "../core/amounts.ts";
+import type { RateLimitExceeded } from "../core/bucket/refusal.ts";
+
+/**
+ * One acquire, on every event of `CHANNELS.acquire`. It is one object from `start` to `asyncEnd`,
+ * and what is not known at the start is filled in. Subscribers must not change it.
+ */
+export interface AcquireMessage {
+  /** The name of the repository's namespace. */
+  readonly namespace: string;
+  /** Who makes the call. Keep it out of metrics: there are too many of them. */
+  readonly entityId: string;
+  /** The call's own resource. */
+  readonly resource: string;
+  /** What the call takes of its own resource. */
+  readonly consume: Amounts;
+  /** What it takes of further resources; empty for most calls. */
+  readonly also: Readonly<Record<string, Amounts>>;
+  /** How long the call may wait; 0 if it does not. */
+  readonly waitUpToMs: number;
+  /** Only of `lease.consume`: the call whose lease takes more. No lease is opened by it. */
+  readonly extending: AcquireMessage | undefined;
+  /**
+   * What became of the call; absent if it threw. A degraded call was let through without the store,
+   * and has taken nothing.
+   */
+  outcome?: "granted" | "degraded" | "refused";
+  /** Which limits refused, and when to retry; only if the outcome is `refused`. */
+  refusal?: RateLimitExceeded;
+  /** How long the call waited for tokens, by the repository's clock; 0 if it may not wait. */
+  waitedMs?: number;
+  /** What the call threw. A refusal is not an error here. */
+  error?: unknown;
+}
+
+/** What a lease took of one resource, and what it cost in the end. */
+export interface EndedAmounts {
+  /** What was taken, by the acquire and by `lease.consume`. A degraded lease has taken nothing. */
+  readonly taken: Amounts;
+  /**
+   * What it costs, as the store has it: all zeros after a rollback, and what was taken if the end
+   * could not be written.
+   */
+  readonly settled: Amounts;
+}
+
+/** The end of a lease, on `CHANNELS.end`. Every lease has exactly one. */
+export interface EndMessage extends EndedAmounts {
+  /** The name of the repository's namespace. */
+  readonly namespace: string;
+  /** Who made the call. */
+  readonly entityId: string;
+  /** The call's own resource, which `taken` and `settled` belong to. */
+  readonly resource: string;
+  /** Whether the lease was committed or rolled back. */
+  readonly how: "commit" | "rollback";
+  /** The same of further resources; empty for most calls. */
+  readonly also: Readonly<Record<string, EndedAmounts>>;
+  /** How long the lease was open, by the repository's clock. */
+  readonly heldMs: number;
+  /** Why the end could not be written, even after retries; undefined if it was. */
+  readonly error: unknown;
+  /**
+   * The call that took the lease. Its outcome is absent if it was aborted after the take: then it
+   * threw, nobody got the lease, and the limiter gave everything back.
+   */
+  readonly acquire: AcquireMessage;
+}
+
+/** A charge that was recorded, on `CHANNELS.charge`. */
+export interface ChargeMessage {
+  /** The name of the repository's namespace. */
+  readonly namespace: string;
+  /** Who consumed. */
+  readonly entityId: string;
+  /** What was used. */
+  readonly resource: string;
+  /** Whole tokens by limit. */
+  readonly amounts: Amounts;
+  /** What was used of further resources; empty for most charges. */
+  readonly also: Readonly<Record<string, Amounts>>;
+}

@@ -1,0 +1,49 @@
+import * as fc from "fast-check";
+import { expect, it } from "vitest";
+import { anyStatuses, status } from "../../test/support/statuses.ts";
+import { RateLimitExceeded } from "../core/bucket/refusal.ts";
+import { refusalProblem } from "./problem.ts";
+
+it("names the limits that refused, and says in a sentence which one and how long", () => {
+  const refusal = new RateLimitExceeded([
+    status("rpm"),
+    status("tpm", { available: 0, retryAfterSeconds: 0.5 }),
+    status("rpm", { entityId: "org-1", available: -5, retryAfterSeconds: 11.001 }),
+    status("rpm", { resource: "search", available: 0, retryAfterSeconds: 2 }),
+    status("rpm", { entityId: "org-1", resource: "search", retryAfterSeconds: 1 }),
+  ]);
+  expect(refusalProblem(refusal)).toEqual({
+    type: "https://iana.org/assignments/http-problem-types#quota-exceeded",
+    title: "Quota Exceeded",
+    status: 429,
+    detail: "The request exceeds the limit parent-rpm of 60 every 60 s; retry in 12 s.",
+    "violated-policies": ["tpm", "parent-rpm", "search-rpm", "parent-search-rpm"],
+    retry_after_ms: 11_001,
+  });
+});
+
+it("says of a request that can never fit why that is", () => {
+  const refusal = new RateLimitExceeded([
+    status("tpm", { available: 60, requested: 500, retryAfterSeconds: Infinity }),
+  ]);
+  expect(refusalProblem(refusal)).toMatchObject({
+    detail: "The request takes 500 of tpm, which never holds more than 60, so it can never fit.",
+    "violated-policies": ["tpm"],
+    retry_after_ms: null,
+  });
+});
+
+it("tells no ids of entities, and no wait that is too short", () => {
+  const secret = "entity-9f2b";
+  fc.assert(
+    fc.property(anyStatuses, (statuses) => {
+      const renamed = statuses.map((each) => ({ ...each, entityId: `${secret}-${each.entityId}` }));
+      if (!renamed.some(({ exceeded }) => exceeded)) return;
+      const problem = refusalProblem(new RateLimitExceeded(renamed));
+      expect(JSON.stringify(problem)).not.toContain(secret);
+      for (const { exceeded, retryAfterSeconds } of renamed)
+        if (exceeded && problem.retry_after_ms !== null)
+          expect(problem.retry_after_ms / 1000).toBeGreaterThanOrEqual(retryAfterSeconds);
+    }),
+  );
+});

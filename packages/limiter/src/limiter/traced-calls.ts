@@ -1,0 +1,166 @@
+/*
+ * What is published about calls. A TracedCall is made only while somebody listens; otherwise a call
+ * costs the question whether anybody does, and a lease has no trace of it.
+ *
+ *   acquire ──▶ take ──▶ granted ──▶ lease ──▶ takeMore … ──▶ end
+ *                 │
+ *                 └──▶ refused, or threw: there is no lease, and no end
+ *
+ * A lease that was acquired before anybody listened publishes nothing, not even its end: who counts
+ * would otherwise see ends without a beginning.
+ */
+import type { Amounts } from "../core/amounts.ts";
+import type { LimitStatus } from "../core/bucket/decision.ts";
+import { RateLimitExceeded } from "../core/bucket/refusal.ts";
+import { ACQUIRE, CHARGE, END } from "../diagnostics/channels.ts";
+import type { AcquireMessage, EndedAmounts } from "../diagnostics/messages.ts";
+import type { ConsumeRequest, MaybePromise, Receipt, ResourceAmounts } from "../repository/port.ts";
+import type { Repository } from "../repository/repository.ts";
+import type { LeaseTrace } from "./lease.ts";
+import type { PartAmounts } from "./resource-lease.ts";
+
+/** The decision of a call, as far as it is published. */
+type Decided =
+  | { readonly granted: true; readonly receipt: Receipt | undefined }
+  | { readonly granted: false; readonly statuses: readonly LimitStatus[] };
+
+/** What is published of a repository. */
+type Source = Pick<Repository, "namespaceName" | "clock">;
+
+/** One call and its lease, for whoever listens. */
+export class TracedCall implements LeaseTrace {
+  readonly #source: Source;
+  readonly #message: AcquireMessage;
+  /** When the call began; when it was granted, from then on. */
+  #sinceMs: number;
+
+  constructor(source: Source, wanted: ConsumeRequest, waitUpToMs = 0) {
+    this.#source = source;
+    this.#sinceMs = source.clock.now();
+    const { amounts: consume, ...call } = callOf(source, wanted);
+    this.#message = { ...call, consume, waitUpToMs, extending: undefined };
+  }
+
+  /** Publishes the acquire around its decision. */
+  async take<T extends Decided>(decide: () => MaybePromise<T>): Promise<T> {
+    const message = this.#message;
+    const beganMs = this.#sinceMs;
+    let result: T | undefined;
+    await ACQUIRE.tracePromise(async () => {
+      try {
+        result = await decide();
+      } finally {
+        this.#sinceMs = this.#source.clock.now();
+        message.waitedMs = message.waitUpToMs > 0 ? this.#sinceMs - beganMs : 0;
+      }
+      if (result.granted) message.outcome = result.receipt === undefined ? "degraded" : "granted";
+      else {
+        message.outcome = "refused";
+        message.refusal = new RateLimitExceeded(result);
+      }
+    }, message);
+    return result!;
+  }
+
+  /** Publishes a `lease.consume` around its decision. */
+  async takeMore<T>(amounts: ResourceAmounts, take: () => Promise<T>): Promise<T> {
+    const { namespace, entityId, outcome } = this.#message;
+    const message: AcquireMessage = {
+      namespace,
+      entityId,
+      resource: amounts.resource,
+      consume: amounts.amounts,
+      also: NO_RESOURCES,
+      waitUpToMs: 0,
+      extending: this.#message,
+    };
+    let result: T | undefined;
+    await ACQUIRE.tracePromise(async () => {
+      message.waitedMs = 0;
+      try {
+        result = await take();
+        message.outcome = outcome!;
+      } catch (error) {
+        if (!(error instanceof RateLimitExceeded)) throw error;
+        message.outcome = "refused";
+        message.refusal = error;
+      }
+    }, message);
+    if (message.refusal !== undefined) throw message.refusal;
+    return result!;
+  }
+
+  /** Publishes the end of the lease when it is written, or could not be. */
+  async end(
+    how: "commit" | "rollback",
+    written: Promise<void>,
+    amounts: () => readonly PartAmounts[],
+  ): Promise<void> {
+    try {
+      await written;
+    } catch (error) {
+      this.#publishEnd(how, amounts(), error);
+      throw error;
+    }
+    this.#publishEnd(how, amounts(), undefined);
+  }
+
+  #publishEnd(how: "commit" | "rollback", parts: readonly PartAmounts[], error: unknown): void {
+    if (!END.hasSubscribers) return;
+    const { namespace, entityId, resource } = this.#message;
+    const ended = parts.map((part) => [part.resource, endedAmounts(how, part, error)] as const);
+    END.publish({
+      namespace,
+      entityId,
+      resource,
+      how,
+      ...ended[0]![1],
+      also: Object.fromEntries(ended.slice(1)),
+      heldMs: this.#source.clock.now() - this.#sinceMs,
+      error,
+      acquire: this.#message,
+    });
+  }
+}
+
+/** Publishes a charge that was recorded, if somebody listens. */
+export function publishCharge(source: Source, charged: ConsumeRequest): void {
+  if (CHARGE.hasSubscribers) CHARGE.publish(callOf(source, charged));
+}
+
+const NO_RESOURCES: Readonly<Record<string, never>> = Object.freeze({});
+
+/** What all messages say of a call. */
+function callOf(
+  { namespaceName }: Source,
+  { entityId, resources }: ConsumeRequest,
+): {
+  readonly namespace: string;
+  readonly entityId: string;
+  readonly resource: string;
+  readonly amounts: Amounts;
+  readonly also: Readonly<Record<string, Amounts>>;
+} {
+  const [own, ...further] = resources;
+  return {
+    namespace: namespaceName,
+    entityId,
+    resource: own!.resource,
+    amounts: own!.amounts,
+    also:
+      further.length === 0
+        ? NO_RESOURCES
+        : Object.fromEntries(further.map(({ resource, amounts }) => [resource, amounts])),
+  };
+}
+
+/** What counts in the store: a failed end has changed nothing there. */
+function endedAmounts(how: "commit" | "rollback", part: PartAmounts, error: unknown): EndedAmounts {
+  const { taken, settled } = part;
+  if (error !== undefined) return { taken, settled: taken };
+  return { taken, settled: how === "commit" ? settled : zeros(settled) };
+}
+
+function zeros(amounts: Amounts): Amounts {
+  return Object.fromEntries(Object.keys(amounts).map((name) => [name, 0]));
+}

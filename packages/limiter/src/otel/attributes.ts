@@ -1,0 +1,49 @@
+import { ZaeLimiterError } from "../core/errors.ts";
+
+/** The attribute keys of metrics, spans and events. No metric has `entityId`. */
+export const KEYS = {
+  namespace: "zae_limiter.namespace",
+  resource: "zae_limiter.resource",
+  limit: "zae_limiter.limit",
+  level: "zae_limiter.level",
+  of: "zae_limiter.of",
+  outcome: "zae_limiter.outcome",
+  how: "zae_limiter.how",
+  retryAfter: "zae_limiter.retry_after",
+  waited: "zae_limiter.waited",
+  extending: "zae_limiter.extending",
+  entityId: "zae_limiter.entity.id",
+  errorType: "error.type",
+} as const;
+
+/** Stands for all resources beyond the first ones, as every series costs memory and money. */
+const OTHER = "other";
+
+/** Most resources that metrics tell apart. */
+const MAX_RESOURCES = 200;
+
+/** The resources that metrics tell apart: the first ones that were used. */
+export class ResourceNames {
+  readonly #known = new Set<string>();
+
+  /** The resource, or `other` if there are too many. */
+  of(resource: string): string {
+    if (this.#known.has(resource)) return resource;
+    if (this.#known.size >= MAX_RESOURCES) return OTHER;
+    this.#known.add(resource);
+    return resource;
+  }
+}
+
+/** The names that platforms give to the errors of signals, whose class says nothing. */
+const SIGNAL_ERRORS: ReadonlySet<string> = new Set(["AbortError", "TimeoutError"]);
+
+/**
+ * The kind of an error: its code or its class. Texts that programs make, such as messages or the
+ * reason of a signal, may hold the id of an entity.
+ */
+export function errorType(error: unknown): string {
+  if (error instanceof ZaeLimiterError) return error.code;
+  if (!(error instanceof Error)) return "_OTHER";
+  return SIGNAL_ERRORS.has(error.name) ? error.name : error.constructor.name;
+}

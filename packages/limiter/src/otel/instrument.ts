@@ -1,0 +1,131 @@
+import { subscribe, unsubscribe } from "node:diagnostics_channel";
+import type { Attributes, MeterProvider, TracerProvider } from "@opentelemetry/api";
+import { ValidationError } from "../core/errors.ts";
+import { checkOptions, optionNames } from "../core/options.ts";
+import { VERSION } from "../core/version.ts";
+import { CHANNELS } from "../diagnostics/channels.ts";
+import type { AcquireMessage, ChargeMessage, EndMessage } from "../diagnostics/messages.ts";
+import type { Disposable } from "../repository/platform-types.ts";
+import type { Repository } from "../repository/repository.ts";
+import { monotonicMs } from "../repository/system-clock.ts";
+import { api } from "./api.ts";
+import { Metrics } from "./metrics.ts";
+import { beginSpan, type AcquireSpan } from "./spans.ts";
+import { observeStores } from "./store-counters.ts";
+
+/** How calls become metrics and spans. */
+export interface OtelOptions {
+  /** Where metrics go. @default the global provider */
+  readonly meterProvider?: MeterProvider;
+  /** Where spans go. @default the global provider */
+  readonly tracerProvider?: TracerProvider;
+  /**
+   * A span for each acquire, or an event on the span that is active when it begins.
+   * @default "acquire"
+   */
+  readonly spans?: "acquire" | "none";
+  /** Whether spans and events name the entity. Metrics never do. @default false */
+  readonly entityOnSpans?: boolean;
+  /**
+   * Further attributes of spans and events; called when an acquire has ended. They are not added to
+   * metrics.
+   * @example instrument({ attributes: ({ waitUpToMs }) => ({ "app.may_wait": waitUpToMs > 0 }) });
+   */
+  readonly attributes?: (message: AcquireMessage) => Attributes;
+  /**
+   * The repositories whose `getStatistics()` become counters by namespace; of a store, the one that
+   * was opened and not also those of its `namespace()`, which count the same. @default none
+   */
+  readonly repositories?: readonly Repository[];
+}
+
+const OPTION_NAMES = optionNames<OtelOptions>({
+  meterProvider: true,
+  tracerProvider: true,
+  spans: true,
+  entityOnSpans: true,
+  attributes: true,
+  repositories: true,
+});
+
+/**
+ * Makes metrics and spans of all calls of every limiter in the process, until it is disposed of.
+ * Call it once, after the SDK of OpenTelemetry was started: each call counts everything again.
+ * @example const telemetry = instrument({ repositories: [repository] });
+ */
+export function instrument(options: OtelOptions = {}): Disposable {
+  checkOptions(options, OPTION_NAMES, "instrument");
+  const { spans = "acquire", entityOnSpans = false, attributes, repositories = [] } = options;
+  if (spans !== "acquire" && spans !== "none")
+    throw new ValidationError("spans", spans, 'must be "acquire" or "none"');
+  if (attributes !== undefined && typeof attributes !== "function")
+    throw new ValidationError("attributes", attributes, "must be a function");
+  if (!Array.isArray(repositories))
+    throw new ValidationError("repositories", repositories, "must be an array of repositories");
+  const tracer = (options.tracerProvider ?? api.trace).getTracer(SCOPE, VERSION);
+  const meter = (options.meterProvider ?? api.metrics).getMeter(SCOPE, VERSION);
+  const metrics = new Metrics(meter);
+  const stopObserving = observeStores(meter, repositories);
+  const stopListening = listen(metrics, (message) =>
+    beginSpan(tracer, message, { spans, entityOnSpans, attributes }),
+  );
+  let isDisposed = false;
+  return {
+    [Symbol.dispose]: () => {
+      if (isDisposed) return;
+      isDisposed = true;
+      stopListening();
+      stopObserving();
+      metrics.stop();
+    },
+  };
+}
+
+/** What metrics and spans are said to come from. */
+const SCOPE = "zae-limiter";
+
+/** An acquire that was seen from its beginning. */
+interface SeenCall {
+  readonly beganMs: number;
+  readonly span: AcquireSpan;
+}
+
+/**
+ * Listens to all channels. Returns what ends that. Calls and leases that were under way before are
+ * left out, so that what is counted adds up.
+ */
+function listen(metrics: Metrics, begin: (message: AcquireMessage) => AcquireSpan): () => void {
+  const seen = new WeakMap<AcquireMessage, SeenCall>();
+  const handlers: readonly (readonly [string, (message: unknown) => void])[] = [
+    [
+      `tracing:${CHANNELS.acquire}:start`,
+      (data) => {
+        const message = data as AcquireMessage;
+        if (message.extending !== undefined && !seen.has(message.extending)) return;
+        seen.set(message, { span: begin(message), beganMs: monotonicMs() });
+      },
+    ],
+    [
+      `tracing:${CHANNELS.acquire}:asyncEnd`,
+      (data) => {
+        const message = data as AcquireMessage;
+        const call = seen.get(message);
+        if (call === undefined) return;
+        metrics.acquired(message, (monotonicMs() - call.beganMs) / 1000);
+        call.span(message);
+      },
+    ],
+    [
+      CHANNELS.end,
+      (data) => {
+        const message = data as EndMessage;
+        if (seen.has(message.acquire)) metrics.ended(message);
+      },
+    ],
+    [CHANNELS.charge, (data) => metrics.charged(data as ChargeMessage)],
+  ];
+  for (const [channel, handler] of handlers) subscribe(channel, handler);
+  return () => {
+    for (const [channel, handler] of handlers) unsubscribe(channel, handler);
+  };
+}

@@ -1,0 +1,69 @@
+import type { Attributes, Span, Tracer } from "@opentelemetry/api";
+import type { AcquireMessage } from "../diagnostics/messages.ts";
+import { api } from "./api.ts";
+import { errorType, KEYS } from "./attributes.ts";
+
+/** What spans say, and whether there are any. */
+export interface SpanOptions {
+  readonly spans: "acquire" | "none";
+  readonly entityOnSpans: boolean;
+  readonly attributes: ((message: AcquireMessage) => Attributes) | undefined;
+}
+
+/** What is told of an acquire at its end, by a span of its own or by an event on the active one. */
+export type AcquireSpan = (message: AcquireMessage) => void;
+
+/** Begins to tell of an acquire. */
+export function beginSpan(
+  tracer: Tracer,
+  message: AcquireMessage,
+  options: SpanOptions,
+): AcquireSpan {
+  if (options.spans === "none") return eventOn(api.trace.getActiveSpan(), options);
+  const span = tracer.startSpan(`acquire ${message.resource}`, {
+    kind: api.SpanKind.INTERNAL,
+    attributes: knownAtStart(message, options),
+  });
+  return (ended) => {
+    try {
+      span.setAttributes(knownAtEnd(ended, options));
+      // Without a message: those of errors name the entity.
+      if (ended.outcome === undefined) span.setStatus({ code: api.SpanStatusCode.ERROR });
+    } finally {
+      span.end();
+    }
+  };
+}
+
+function eventOn(span: Span | undefined, options: SpanOptions): AcquireSpan {
+  return (message) =>
+    span?.addEvent("zae_limiter.acquire", {
+      ...knownAtStart(message, options),
+      ...knownAtEnd(message, options),
+    });
+}
+
+function knownAtStart(message: AcquireMessage, { entityOnSpans }: SpanOptions): Attributes {
+  return {
+    [KEYS.namespace]: message.namespace,
+    [KEYS.resource]: message.resource,
+    ...(message.extending !== undefined && { [KEYS.extending]: true }),
+    ...(entityOnSpans && { [KEYS.entityId]: message.entityId }),
+  };
+}
+
+function knownAtEnd(message: AcquireMessage, { attributes }: SpanOptions): Attributes {
+  const { outcome = "error", refusal, waitedMs = 0, error } = message;
+  return {
+    [KEYS.outcome]: outcome,
+    ...(message.waitUpToMs > 0 && { [KEYS.waited]: waitedMs / 1000 }),
+    ...(refusal !== undefined && { [KEYS.limit]: refusal.primaryViolation.limitName }),
+    // What can never fit has no time to retry at.
+    ...(refusal !== undefined &&
+      Number.isFinite(refusal.retryAfterSeconds) && {
+        [KEYS.retryAfter]: refusal.retryAfterSeconds,
+      }),
+    ...(outcome === "error" && { [KEYS.errorType]: errorType(error) }),
+    ...attributes?.(message),
+  };
+}

@@ -1,0 +1,114 @@
+/*
+ * Middlewares count hits in a window and compare the count with their limit. Here a bucket decides,
+ * and the count is what makes the middleware decide the same:
+ *
+ *   granted   capacity − available: 1 at least, and never more than the limit
+ *   refused   one more than the limit
+ *
+ * Nothing is taken by a request that is refused.
+ */
+import type { LimitStatus } from "../core/bucket/decision.ts";
+import { ValidationError } from "../core/errors.ts";
+import { idOf } from "../http/identity/ids.ts";
+import type { Lease } from "../limiter/lease.ts";
+import type { StoreOptions } from "./options.ts";
+import type { Quota } from "./quota.ts";
+
+/** What a refused request counts as if the middleware alone knows the limit: more than any. */
+const MORE_THAN_ANY_LIMIT = 2 ** 31;
+
+/** One request, as a middleware counts it. */
+export interface Hit {
+  readonly totalHits: number;
+  /** Until the bucket is full; of a refused request, until one fits. */
+  readonly waitMs: number;
+  /** What was taken; undefined if the request was refused. */
+  readonly lease: Lease | undefined;
+}
+
+/** Counts the requests of one store by asking the limiter. */
+export class HitCounter {
+  readonly options: Required<StoreOptions>;
+
+  constructor(options: Required<StoreOptions>) {
+    this.options = options;
+  }
+
+  /** Takes one request of a key. The caller ends the lease. */
+  async take(key: unknown, quota: Quota): Promise<Hit> {
+    if (quota.limit === 0) return { totalHits: 1, waitMs: quota.windowMs, lease: undefined };
+    const result = await this.options.limiter.tryAcquire(this.#request(key, quota, 1));
+    if (!result.granted)
+      return {
+        totalHits: quota.limit === undefined ? MORE_THAN_ANY_LIMIT : quota.limit + 1,
+        waitMs: Math.round(result.refusal.retryAfterSeconds * 1000),
+        lease: undefined,
+      };
+    const { lease } = result;
+    try {
+      const status = this.#own(await lease.statuses(), lease.entityId);
+      // A charge may have put the bucket into debt since: what was granted stays granted.
+      const totalHits = Math.min(Math.max(1, hitsIn(status)), quota.limit ?? Infinity);
+      return { totalHits, waitMs: fullAfterMs(status), lease };
+    } catch (error) {
+      await lease.finish("rollback");
+      throw error;
+    }
+  }
+
+  /** Takes one request of a key, for good. */
+  async count(key: unknown, quota: Quota): Promise<Hit> {
+    const hit = await this.take(key, quota);
+    await hit.lease?.commit();
+    return hit;
+  }
+
+  /** What has been taken of a key's bucket; nothing is taken. */
+  async look(key: unknown, quota: Quota): Promise<Omit<Hit, "lease">> {
+    if (quota.limit === 0) return { totalHits: 0, waitMs: 0 };
+    const request = this.#request(key, quota, 0);
+    const { statuses } = await this.options.limiter.check(request);
+    const status = this.#own(statuses, request.entityId);
+    return {
+      totalHits: Math.min(Math.max(0, hitsIn(status)), quota.limit ?? Infinity),
+      waitMs: fullAfterMs(status),
+    };
+  }
+
+  #request(key: unknown, { resource, limits }: Quota, amount: 0 | 1) {
+    return {
+      entityId: entityOf(key),
+      resource,
+      consume: { [this.options.limitName]: amount },
+      ...(limits !== undefined && { limits }),
+    };
+  }
+
+  /** A parent's limits are in the list too. */
+  #own(statuses: readonly LimitStatus[], entityId: string): LimitStatus | undefined {
+    return statuses.find(
+      (status) => status.entityId === entityId && status.limitName === this.options.limitName,
+    );
+  }
+}
+
+/** A generator that found nothing would put all clients into one bucket. */
+function entityOf(key: unknown): string {
+  if (typeof key === "string" || typeof key === "number") return idOf(String(key));
+  throw new ValidationError(
+    "key",
+    key,
+    `must be a text, not ${key === null ? "null" : typeof key}: see what the key generator of the middleware returns`,
+  );
+}
+
+/** Without a status the call was let through without the store, or its name is not limited. */
+function hitsIn(status: LimitStatus | undefined): number {
+  return status === undefined ? 0 : status.limit.capacity - status.available;
+}
+
+function fullAfterMs(status: LimitStatus | undefined): number {
+  if (status === undefined) return 0;
+  const { refillAmount, refillPeriodSeconds } = status.limit;
+  return Math.ceil((hitsIn(status) * refillPeriodSeconds * 1000) / refillAmount);
+}

@@ -1,0 +1,39 @@
+import { ValidationError } from "../core/errors.ts";
+import type { RateLimiter } from "../limiter/rate-limiter.ts";
+import type { StoreOptions } from "./options.ts";
+import type { Quota } from "./quota.ts";
+
+/**
+ * The limits that middlewares of this process have announced: one for each resource and name of a
+ * limit. There are as many as the application names, in its middlewares and routes.
+ */
+const LIMITS_MEMO = new WeakMap<RateLimiter, Map<string, string>>();
+
+/**
+ * Throws if another middleware of the limiter has announced a different limit for the bucket: they
+ * would replace each other's limit with every request. Other processes may have different limits,
+ * as they do during a deployment. `apart` is what the application can choose to keep two apart.
+ */
+export function announce(
+  { limiter, limitName }: Required<StoreOptions>,
+  quota: Quota,
+  apart: string,
+): void {
+  const announced = LIMITS_MEMO.get(limiter) ?? new Map<string, string>();
+  LIMITS_MEMO.set(limiter, announced);
+  const bucket = `${quota.resource} ${limitName}`;
+  const text = quota.limit === undefined ? "stored limits" : limitText(quota.limit, quota.windowMs);
+  const known = announced.get(bucket) ?? text;
+  if (known !== text)
+    throw new ValidationError(
+      "resource",
+      quota.resource,
+      `another middleware of this limiter has ${known} for it, and this one has ${text}; give each its own ${apart}`,
+    );
+  announced.set(bucket, text);
+}
+
+/** A limit for each window, such as `100/60s`. */
+export function limitText(limit: number, windowMs: number): string {
+  return `${limit}/${windowMs / 1000}s`;
+}

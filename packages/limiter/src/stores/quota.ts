@@ -1,0 +1,77 @@
+import { ValidationError } from "../core/errors.ts";
+import { Limit, positive } from "../core/limit.ts";
+import { hashedId } from "../http/identity/ids.ts";
+
+/** What a middleware calls its limit and its window, for errors. */
+export interface QuotaWords {
+  readonly limit: string;
+  readonly window: string;
+}
+
+/** So many requests in a window, and the bucket that counts them. */
+export interface Quota {
+  /** Undefined if the store is not told, so that stored limits decide. */
+  readonly limit: number | undefined;
+  readonly windowMs: number;
+  /** Where requests are counted. */
+  readonly resource: string;
+  /** What the call brings along: the bucket's only limit. Undefined if stored limits decide. */
+  readonly limits: readonly Limit[] | undefined;
+}
+
+/**
+ * A limit for each window as a bucket of that capacity, which refills at that rate. `scope` is what
+ * a middleware counts apart from the rest of the resource, such as a route. The limit is no part of
+ * the name: the bucket is carried over when it changes.
+ */
+export function quotaOf(
+  base: { readonly resource: string; readonly limitName: string },
+  told: {
+    readonly limit: unknown;
+    readonly windowMs: unknown;
+    readonly scope?: string | undefined;
+  },
+  words: QuotaWords,
+): Quota {
+  const windowMs = wholeSeconds(told.windowMs, words.window);
+  const limit = told.limit === 0 ? 0 : positive(told.limit, words.limit);
+  return {
+    limit,
+    windowMs,
+    resource: told.scope === undefined ? base.resource : nameOf(base.resource, told.scope),
+    limits:
+      limit === 0
+        ? []
+        : [
+            Limit.custom({
+              name: base.limitName,
+              capacity: limit,
+              refillAmount: limit,
+              refillPeriodSeconds: windowMs / 1000,
+            }),
+          ],
+  };
+}
+
+function wholeSeconds(windowMs: unknown, field: string): number {
+  if (typeof windowMs === "number" && windowMs > 0 && Number.isSafeInteger(windowMs / 1000))
+    return windowMs;
+  throw new ValidationError(
+    field,
+    windowMs,
+    "must be whole seconds in milliseconds, such as 60000: buckets refill in periods of whole seconds",
+  );
+}
+
+/** What a resource may be called; see core/identifiers.ts. */
+const RESOURCE_NAME = /^[A-Za-z][\w.\-/:]{0,63}$/;
+
+/** With the dash and the 32 digits of a hash, this is as long as a resource's name may be. */
+const HASHED_BASE_LENGTH = 31;
+
+/** Names what is counted apart. The paths of routes may be anything, and are hashed if need be. */
+function nameOf(base: string, scope: string): string {
+  const text = `${base}:${scope}`;
+  if (RESOURCE_NAME.test(text)) return text;
+  return hashedId(base.slice(0, HASHED_BASE_LENGTH).replaceAll(/[^\w.-]/g, "-"), text);
+}

@@ -1,0 +1,212 @@
+import { describe, expect, it } from "vitest";
+import { Limit, RateLimitExceeded, RateLimiterUnavailable, type ChargeRequest } from "zae-limiter";
+import { call, take } from "../../support/calls.ts";
+import { describeWithEngine } from "../../support/engine.ts";
+import { onWritesOf, script, type Fault } from "../../support/fault-proxy.ts";
+import {
+  slow,
+  storedMilli,
+  sum,
+  useShards,
+  type ShardProcess,
+} from "../../support/shard-processes.ts";
+import { numbersIn } from "../../support/proxied-table.ts";
+
+const FAULTS: readonly Fault[] = [
+  "lost-request",
+  "lost-reply",
+  "throttle",
+  "internal",
+  "late-internal",
+  "conflict",
+];
+
+describeWithEngine("a charge for what already happened", (engine) => {
+  const shards = useShards(engine);
+  const { open, openSplit, sentBy, items, table } = shards;
+
+  describe("costs", () => {
+    it("one request that writes the bucket, also into debt and in debt, and also the first time", async () => {
+      const process = await open();
+      await process.repository.setSystemDefaults([slow(100)]);
+      await take(process.limiter, { tpm: 1 }, "other");
+      const work =
+        (tpm: number, entityId = "e") =>
+        () =>
+          process.limiter.charge(charge(tpm, entityId));
+      await work(1)();
+      for (const tpm of [10, 500, 7]) expect(await sentBy(work(tpm))).toEqual(["UpdateItem e#0"]);
+      expect(numbersIn(await items(), "gr")).toEqual([0]);
+      // Only the limits of a resource that was never used have to be read.
+      const elsewhere = { ...charge(1500), resource: "r2" };
+      expect(await sentBy(() => process.limiter.charge(elsewhere))).toEqual([
+        "BatchGetItem",
+        "PutItem",
+      ]);
+    });
+
+    it("one request that writes both buckets when it cascades", async () => {
+      const process = await open();
+      await process.repository.setSystemDefaults([slow(100)]);
+      await family(process);
+      await process.limiter.charge(charge(1));
+      expect(await sentBy(() => process.limiter.charge(charge(200)))).toEqual([
+        "BatchExecuteStatement e#0 p#0",
+      ]);
+      expect(storedMilli(await process.repository.getBuckets("p"), "tpm")).toEqual([-101_000]);
+    });
+
+    it("one write for many charges and acquires that meet", async () => {
+      const process = await open();
+      await process.repository.setSystemDefaults([slow(100)]);
+      await take(process.limiter, { tpm: 1 });
+      let granted = 0;
+      const takeOne = async (): Promise<void> => {
+        const verdict = await process.limiter.tryAcquire(call({ tpm: 1 }));
+        if (verdict.granted) granted += 1;
+      };
+      const sent = await sentBy(() =>
+        Promise.all(
+          Array.from({ length: 50 }, (_, index) =>
+            index % 5 === 0 ? takeOne() : process.limiter.charge(charge(3)),
+          ),
+        ),
+      );
+      expect(sent.length).toBeLessThanOrEqual(4);
+      expect(await total(process)).toBe(-21_000 - granted * 1000);
+      expect(numbersIn(await items(), "gr")).toEqual([1 + granted]);
+    });
+  });
+
+  describe("of a bucket with shards", () => {
+    it("is paid by one shard that can, home first, in one request", async () => {
+      const process = await openSplit(slow(40), { shards: 4, home: 1 });
+      expect(await sentBy(() => process.limiter.charge(charge(8)))).toEqual(["UpdateItem e#1"]);
+      expect(await sentBy(() => process.limiter.charge(charge(9)))).toEqual(["UpdateItem e#2"]);
+      expect(await total(process)).toBe(23_000);
+    });
+
+    it("is paid by all when none can alone, and owed by all in equal parts", async () => {
+      const process = await openSplit(slow(40), { shards: 4, home: 1 });
+      await process.limiter.charge(charge(25));
+      expect(await total(process)).toBe(15_000);
+      await process.limiter.charge(charge(55));
+      expect(storedMilli(await process.repository.getBuckets("e"), "tpm")).toEqual(
+        Array.from({ length: 4 }, () => -10_000),
+      );
+      expect(await table.consumed(process.repository)).toBe(80);
+      const other = await open(3);
+      await expect(take(other.limiter, { tpm: 0 })).rejects.toThrow(RateLimitExceeded);
+    });
+
+    it("is borne under the limits of today by every shard", async () => {
+      const process = await openSplit(slow(400), { shards: 4, home: 2 });
+      await process.repository.setSystemDefaults([slow(40), Limit.perDay("rpd", 8)]);
+      const request = { ...charge(60), amounts: { tpm: 60, rpd: 12 } };
+      await process.limiter.charge(request);
+      const buckets = await process.repository.getBuckets("e");
+      expect(storedMilli(buckets, "tpm")).toEqual([-5000, -5000, -5000, -5000]);
+      expect(storedMilli(buckets, "rpd")).toEqual([-1000, -1000, -1000, -1000]);
+    });
+
+    it("finds the shards that were merged meanwhile", async () => {
+      const process = await openSplit(slow(40), { shards: 4, home: 3 });
+      const other = await open(0);
+      await other.repository.mergeBucket!("e", "r", { shards: 1 });
+      await process.limiter.charge(charge(5));
+      await process.limiter.charge(charge(50));
+      expect(storedMilli(await process.repository.getBuckets("e"), "tpm")).toEqual([-15_000]);
+    });
+
+    it("begins a new bucket when that was deleted meanwhile", async () => {
+      const process = await openSplit(slow(40), { shards: 4, home: 3 });
+      const other = await open(0);
+      await other.repository.deleteEntity("e");
+      await process.limiter.charge(charge(50));
+      expect(storedMilli(await process.repository.getBuckets("e"), "tpm")).toEqual([-10_000]);
+    });
+  });
+
+  describe.each(FAULTS.map((fault) => ({ name: JSON.stringify(fault), fault })))(
+    "that suffers $name",
+    ({ fault }) => {
+      it("is written once, also over several attempts", async () => {
+        const process = await open(0, { maxShards: 1 });
+        await process.repository.setSystemDefaults([slow(100)]);
+        table.proxy.decide = script("PutItem", [fault]);
+        await process.limiter.charge(charge(10));
+        table.proxy.decide = script("UpdateItem", [fault, fault, fault, fault]);
+        await process.limiter.charge(charge(500));
+        expect(await table.consumed(process.repository)).toBe(510);
+      });
+    },
+  );
+
+  it("is written at most once when no answer ever comes, and says that it cannot tell", async () => {
+    const process = await open();
+    await process.repository.setSystemDefaults([slow(100)]);
+    await process.limiter.charge(charge(1));
+    table.proxy.decide = ({ operation }) => (operation === "UpdateItem" ? "lost-reply" : undefined);
+    const error = await failure(process.limiter.charge(charge(10)));
+    expect(error).toBeInstanceOf(RateLimiterUnavailable);
+    expect(error).toMatchObject({ entityId: "e", resource: "r" });
+    expect(error.message).toContain("may have been written, wholly or in part");
+    table.proxy.decide = () => undefined;
+    await process.limiter.charge(charge(100));
+    // What was consumed is not given back because its caller could not be told.
+    expect(await table.consumed(process.repository)).toBe(111);
+  });
+
+  it("says that nothing was charged when every write was refused", async () => {
+    const process = await open(0, { maxShards: 1 });
+    await process.repository.setSystemDefaults([slow(100)]);
+    await process.limiter.charge(charge(1));
+    table.proxy.decide = ({ operation }) => (operation === "UpdateItem" ? "throttle" : undefined);
+    const error = await failure(process.limiter.charge(charge(10)));
+    expect(error).toBeInstanceOf(RateLimiterUnavailable);
+    expect(error.message).toMatch(/^Nothing was charged\./);
+    expect(await table.consumed(process.repository)).toBe(1);
+  });
+
+  it("does not charge the entity again while its parent cannot be written", async () => {
+    const process = await open(0, { maxShards: 1 });
+    await process.repository.setSystemDefaults([slow(100)]);
+    await family(process);
+    await process.limiter.charge(charge(1));
+    const ofParent = onWritesOf(({ PK }) => PK.S.includes("#p#"), "internal");
+    table.proxy.decide = ofParent;
+    expect((await failure(process.limiter.charge(charge(10)))).message).toContain("in part");
+    let refusals = 4;
+    table.proxy.decide = (request) => {
+      const fault = refusals > 0 ? ofParent(request) : undefined;
+      if (fault !== undefined) refusals -= 1;
+      return fault;
+    };
+    await process.limiter.charge(charge(100));
+    expect(await table.consumed(process.repository)).toBe(111);
+    expect(await table.consumed(process.repository, "p")).toBe(101);
+  });
+});
+
+/** What all shards hold. */
+async function total({ repository }: ShardProcess): Promise<number> {
+  return sum(storedMilli(await repository.getBuckets("e"), "tpm"));
+}
+
+/** An entity that cascades to a parent. */
+async function family({ repository }: ShardProcess): Promise<void> {
+  await repository.createEntity("p");
+  await repository.createEntity("e", { parentId: "p", cascade: true });
+}
+
+function charge(tpm: number, entityId = "e"): ChargeRequest {
+  return { entityId, resource: "r", amounts: { tpm } };
+}
+
+/** The error that a charge fails with. */
+async function failure(charging: Promise<void>): Promise<Error> {
+  return charging.then(
+    () => expect.fail("was charged"),
+    (error: unknown) => error as Error,
+  );
+}

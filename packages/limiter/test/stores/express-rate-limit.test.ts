@@ -1,0 +1,225 @@
+import express, { type ErrorRequestHandler, type RequestHandler } from "express";
+import { rateLimit, type Options } from "express-rate-limit";
+import { RateLimiter } from "zae-limiter";
+import { MemoryRepository } from "zae-limiter/memory";
+import { SqliteRepository } from "zae-limiter/sqlite";
+import { expressRateLimitStore } from "zae-limiter/stores";
+import { faultyRepository, ManualClock } from "zae-limiter/testing";
+import { describe, expect, it } from "vitest";
+import { listening, type Listening } from "../support/listening.ts";
+import { temporaryFile } from "../support/temporary-file.ts";
+import { remainingIn, requestsAtOnce, statusesAtOnce } from "../support/requests-at-once.ts";
+
+/** What the middleware logs is a mistake in a test that does not look at it. */
+const SILENT = { error: () => undefined, warn: () => undefined };
+
+function limited(limiter: RateLimiter, options: Partial<Options> = {}): RequestHandler {
+  return rateLimit({
+    windowMs: 60_000,
+    limit: 3,
+    standardHeaders: "draft-8",
+    store: expressRateLimitStore({ limiter, resource: "web" }),
+    ...options,
+  });
+}
+
+const showError: ErrorRequestHandler = (error: Error, _request, response, _next) => {
+  response.status(500).send(error.message);
+};
+
+async function served(...handlers: readonly RequestHandler[]): Promise<Listening> {
+  const app = express();
+  for (const handler of handlers) app.use(handler);
+  app.get("/", (request, response) => {
+    response.status(Number(request.query["status"] ?? 200)).send("handled");
+  });
+  app.use(showError);
+  return listening(app);
+}
+
+describe("express-rate-limit", () => {
+  it("allows up to the limit, refuses with its own headers, and allows what refills", async () => {
+    const clock = new ManualClock();
+    const limiter = new RateLimiter({ repository: new MemoryRepository({ clock }) });
+    await using server = await served(limited(limiter));
+    const first = await fetch(server.url);
+    expect(first.status).toBe(200);
+    expect(first.headers.get("ratelimit")).toBe('"3-in-1min"; r=2; t=20');
+    expect(first.headers.get("x-ratelimit-remaining")).toBe("2");
+    expect((await fetch(server.url)).headers.get("ratelimit")).toBe('"3-in-1min"; r=1; t=40');
+    expect((await fetch(server.url)).headers.get("ratelimit")).toBe('"3-in-1min"; r=0; t=60');
+    const refused = await fetch(server.url);
+    expect(refused.status).toBe(429);
+    expect(refused.headers.get("ratelimit")).toBe('"3-in-1min"; r=0; t=20');
+    expect(refused.headers.get("retry-after")).toBe("20");
+    await clock.advance(19_999);
+    expect((await fetch(server.url)).status).toBe(429);
+    await clock.advance(1);
+    expect((await fetch(server.url)).status).toBe(200);
+    expect((await fetch(server.url)).status).toBe(429);
+  });
+
+  it("50 at once see 50 different counts, and the 51st is refused", async () => {
+    const limiter = new RateLimiter({ repository: new MemoryRepository() });
+    await using server = await served(limited(limiter, { limit: 50, windowMs: 86_400_000 }));
+    const responses = await requestsAtOnce(server.url, 51);
+    expect(remainingIn(responses)).toEqual([...Array(50).keys()]);
+    expect(responses.filter(({ status }) => status === 429)).toHaveLength(1);
+  });
+
+  it("two servers on one SQLite file share what they allow", async () => {
+    const file = temporaryFile();
+    await using one = await SqliteRepository.open(file);
+    await using other = await SqliteRepository.open(file);
+    const day = { limit: 50, windowMs: 86_400_000 };
+    await using left = await served(limited(new RateLimiter({ repository: one }), day));
+    await using right = await served(limited(new RateLimiter({ repository: other }), day));
+    const all = await Promise.all([requestsAtOnce(left.url, 40), requestsAtOnce(right.url, 40)]);
+    const remaining = remainingIn(all.flat());
+    expect(remaining).toHaveLength(50);
+    expect(all.flat().filter(({ status }) => status === 429)).toHaveLength(30);
+    // Calls that share a transaction see what it left: less than their own turn, and never more.
+    expect(remaining.filter((count, turn) => count > turn)).toEqual([]);
+  });
+
+  it("a deployment with another limit carries the bucket over", async () => {
+    const file = temporaryFile();
+    await using one = await SqliteRepository.open(file);
+    await using other = await SqliteRepository.open(file);
+    const windowMs = 86_400_000;
+    await using old = await served(
+      limited(new RateLimiter({ repository: one }), { limit: 10, windowMs }),
+    );
+    await requestsAtOnce(old.url, 7);
+    await using deployed = await served(
+      limited(new RateLimiter({ repository: other }), { limit: 12, windowMs }),
+    );
+    // 3 are left, in both.
+    expect((await fetch(deployed.url)).headers.get("x-ratelimit-remaining")).toBe("2");
+    expect((await fetch(old.url)).headers.get("x-ratelimit-remaining")).toBe("1");
+    expect(await statusesAtOnce(deployed.url, 2)).toEqual([200, 429]);
+    expect((await fetch(old.url)).status).toBe(429);
+  });
+
+  it("different limits need different resources: they are counted apart, and none twice", async () => {
+    const limiter = new RateLimiter({ repository: new MemoryRepository() });
+    const problems: unknown[] = [];
+    const logger = { error: (problem: unknown) => problems.push(problem), warn: () => undefined };
+    const wide = limited(limiter, { limit: 5, windowMs: 86_400_000, logger });
+    const store = expressRateLimitStore({ limiter, resource: "login" });
+    const narrow = limited(limiter, { limit: 2, windowMs: 3_600_000, store, logger });
+    await using server = await served(wide, narrow);
+    expect(await statusesAtOnce(server.url, 3)).toEqual([200, 200, 429]);
+    // The wide one was asked first each time, and has 2 left.
+    await using alone = await served(limited(limiter, { limit: 5, windowMs: 86_400_000 }));
+    expect(await statusesAtOnce(alone.url, 3)).toEqual([200, 200, 429]);
+    expect(problems).toEqual([]);
+    await using mistaken = await served(limited(limiter, { limit: 2, logger }));
+    expect(await (await fetch(mistaken.url)).text()).toMatch(/give each its own resource/);
+    expect(String(problems[0])).toMatch(/give each its own resource/);
+  });
+
+  it("the same limit on one resource is one bucket, and its double count is told", async () => {
+    const limiter = new RateLimiter({ repository: new MemoryRepository() });
+    const problems: unknown[] = [];
+    const logger = { error: (problem: unknown) => problems.push(problem), warn: () => undefined };
+    await using server = await served(limited(limiter, { logger }), limited(limiter, { logger }));
+    expect((await fetch(server.url)).headers.get("x-ratelimit-remaining")).toBe("1");
+    expect(problems).toMatchObject([{ code: "ERR_ERL_DOUBLE_COUNT" }]);
+  });
+
+  it("failed requests are given back, and refused ones give nothing back", async () => {
+    const limiter = new RateLimiter({ repository: new MemoryRepository() });
+    const store = expressRateLimitStore({ limiter, resource: "web" });
+    const day = { windowMs: 86_400_000, limit: 2 };
+    await using server = await served(
+      limited(limiter, { ...day, store, skipFailedRequests: true }),
+    );
+    for (let request = 0; request < 5; request += 1) {
+      expect((await fetch(`${server.url}/?status=404`)).status).toBe(404);
+      await expect.poll(() => available(limiter, day)).toBe(2);
+    }
+    expect(await statusesAtOnce(server.url, 2)).toEqual([200, 200]);
+    expect(await statusesAtOnce(server.url, 20)).toEqual(Array(20).fill(429));
+    // Their responses have ended, so all of their decrements were made.
+    expect(await statusesAtOnce(server.url, 5)).toEqual(Array(5).fill(429));
+    await store.shutdown();
+  });
+
+  it("successful requests are given back", async () => {
+    const limiter = new RateLimiter({ repository: new MemoryRepository() });
+    const day = { windowMs: 86_400_000, limit: 2 };
+    await using server = await served(limited(limiter, { ...day, skipSuccessfulRequests: true }));
+    for (let request = 0; request < 5; request += 1) {
+      expect((await fetch(server.url)).status).toBe(200);
+      await expect.poll(() => available(limiter, day)).toBe(2);
+    }
+    const failing = `${server.url}/?status=401`;
+    for (const status of [401, 401, 429]) expect((await fetch(failing)).status).toBe(status);
+  });
+
+  it("stored limits decide if the limit is a function", async () => {
+    const repository = new MemoryRepository();
+    const limiter = new RateLimiter({ repository });
+    await using server = await served(limited(limiter, { limit: () => 1000 }));
+    expect(await (await fetch(server.url)).text()).toMatch(/no limits are configured/);
+    await repository.setResourceDefaults("web", [
+      { name: "requests", capacity: 2, refillAmount: 1, refillPeriodSeconds: 3600 },
+    ]);
+    expect(await statusesAtOnce(server.url, 4)).toEqual([200, 200, 429, 429]);
+    expect((await fetch(server.url)).headers.get("ratelimit")).toMatch(/; r=0; t=3600$/);
+  });
+
+  it("what the store cannot keep is logged when the middleware is made, and fails each request", async () => {
+    const limiter = new RateLimiter({ repository: new MemoryRepository() });
+    const problems: unknown[] = [];
+    const logger = { error: (problem: unknown) => problems.push(problem), warn: () => undefined };
+    await using server = await served(limited(limiter, { windowMs: 1500, logger }));
+    expect(String(problems[0])).toMatch(/Invalid windowMs: must be whole seconds/);
+    const response = await fetch(server.url);
+    expect(response.status).toBe(500);
+    expect(await response.text()).toMatch(/must be whole seconds .* \(got 1500\)/);
+  });
+
+  it("resetKey rejects, and getKey shows what was used", async () => {
+    const limiter = new RateLimiter({ repository: new MemoryRepository() });
+    const middleware = rateLimit({
+      windowMs: 60_000,
+      limit: 3,
+      store: expressRateLimitStore({ limiter, resource: "web" }),
+    });
+    await using server = await served(middleware);
+    expect(await middleware.getKey("127.0.0.1")).toBeUndefined();
+    await fetch(server.url);
+    expect(await middleware.getKey("127.0.0.1")).toMatchObject({ totalHits: 1 });
+    await expect(middleware.resetKey("127.0.0.1")).rejects.toThrow(/a bucket cannot be reset/);
+  });
+
+  it("an unavailable store and a closed limiter are errors, or let pass, as the middleware says", async () => {
+    const repository = faultyRepository(new MemoryRepository(), (operation) =>
+      operation === "consume" ? "error-before" : undefined,
+    );
+    const limiter = new RateLimiter({ repository });
+    await using strict = await served(limited(limiter));
+    expect((await fetch(strict.url)).status).toBe(500);
+    await using lenient = await served(
+      limited(limiter, { passOnStoreError: true, logger: SILENT }),
+    );
+    expect((await fetch(lenient.url)).status).toBe(200);
+    const closed = new RateLimiter({ repository: new MemoryRepository() });
+    await closed.close();
+    await using server = await served(limited(closed));
+    expect(await (await fetch(server.url)).text()).toMatch(/This limiter was closed/);
+  });
+});
+
+async function available(
+  limiter: RateLimiter,
+  { limit, windowMs }: { readonly limit: number; readonly windowMs: number },
+): Promise<number | undefined> {
+  const refillPeriodSeconds = windowMs / 1000;
+  const limits = [
+    { name: "requests", capacity: limit, refillAmount: limit, refillPeriodSeconds },
+  ] as const;
+  return (await limiter.available("127.0.0.1", "web", { limits }))["requests"];
+}
