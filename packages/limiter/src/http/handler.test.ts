@@ -260,6 +260,8 @@ it("lets the application answer refusals, and adds the headers that it leaves ou
   expect(await response.json()).toEqual({ ok: false });
   const refusal: unknown = onRefused.mock.calls[0]?.[0];
   expect(respond).toHaveBeenCalledWith(refusal, request);
+  const bare = { ...options, respond: () => new Response(null, { status: 429 }) };
+  expect((await call(bare, () => new Response())).headers.has("content-type")).toBe(false);
   const failure = new Error("broken");
   const broken = limitHandler({ ...options, respond: () => Promise.reject(failure) }, respond);
   await expect(broken(get())).rejects.toBe(failure);

@@ -1,6 +1,6 @@
 import { createServer } from "node:http";
-import { createRequire } from "node:module";
 import express, { type Express, type Request } from "express";
+import express4 from "express-4";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { ValidationError } from "zae-limiter";
 import { answerRefusals, limitRequests, type ExpressOptions } from "zae-limiter/express";
@@ -14,7 +14,7 @@ import { listen, optionsFor, type RunningServer } from "./servers/server-adapter
 
 const versions = {
   "Express 5": express,
-  "Express 4": createRequire(import.meta.url)("express-4") as typeof express,
+  "Express 4": express4,
 };
 
 type Options = HttpLimitOptions<Request> & ExpressOptions;

@@ -251,6 +251,16 @@ describe.each(Object.entries(platforms))("%s", (_name, fetchOf) => {
   });
 });
 
+it("ends the lease of a handler that threw what is no error, which Hono passes on", async () => {
+  const { options, ends } = await setUp();
+  const app = new Hono();
+  app.use(limitRequests(options));
+  // eslint-disable-next-line prefer-promise-reject-errors
+  app.get("/", () => Promise.reject("a text"));
+  await expect(app.request("/")).rejects.toBe("a text");
+  expect(ends).toEqual([{ status: 500, completed: true, error: "a text" }]);
+});
+
 it("checks options when the middleware is made", async () => {
   const { options } = await setUp();
   for (const wrong of [{}, { ...options, entity: "key-1" }, { ...options, respond: 429 }])

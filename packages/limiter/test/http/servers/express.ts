@@ -1,6 +1,6 @@
 import { createServer } from "node:http";
-import { createRequire } from "node:module";
 import express, { type ErrorRequestHandler, type RequestHandler } from "express";
+import express4 from "express-4";
 import { answerRefusals, limitRequests } from "zae-limiter/express";
 import { nodeCall, writeAnswer } from "./node-answer.ts";
 import {
@@ -13,11 +13,7 @@ import {
 } from "./server-adapter.ts";
 
 export const express5Server = adapterOf("Express 5", express);
-/** With the types of Express 5. Those of Express 4 are a matter of their own test. */
-export const express4Server = adapterOf(
-  "Express 4",
-  createRequire(import.meta.url)("express-4") as typeof express,
-);
+export const express4Server = adapterOf("Express 4", express4);
 
 function adapterOf(name: string, create: typeof express): ServerAdapter {
   function start(
