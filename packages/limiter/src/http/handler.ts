@@ -9,7 +9,8 @@ import { goneResponse, responseOf, withMissingFields } from "./web-response.ts";
 /**
  * Limits a handler of the web standard, such as a route of Next.js or a server of Bun or Deno. The
  * lease ends when the body of the response was read to its end or cancelled, when the client goes
- * away, or when the handler throws.
+ * away, or when the handler throws. While nobody reads a body its lease stays open, and what was
+ * taken stays charged.
  * @example
  * const POST = limitHandler(
  *   {
