@@ -94,8 +94,8 @@ export const answerRefusals: ErrorHandler = (error, context) => {
 /**
  * The response of Node, if this is Node's server. It knows more than a body does, such as whether
  * the client has got everything. Headers are set on it too: so responses that were made without the
- * context have them, and need not be made again. A text stays a text, too: a
- * body that is watched costs three times the CPU.
+ * context have them, and need not be made again. And a text stays a text: a body that is watched
+ * costs three times the CPU.
  */
 function outgoingOf(context: Context): ServerResponse | undefined {
   const { outgoing } = (context.env ?? {}) as { readonly outgoing?: ServerResponse };
