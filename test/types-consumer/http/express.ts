@@ -1,5 +1,6 @@
 // A server with Express, compiled against the types of Express 5 here, and against those of
-// Express 4 by test/package/express-4.test.ts. What a handler knows of its request must not be lost behind a limit.
+// Express 4 by test/package/declarations.test.ts. What a handler knows of its request must not be
+// lost behind a limit.
 import express, { type Express, type Request, type RequestHandler } from "express";
 import type { Lease, RateLimiter, RateLimitExceeded } from "zae-limiter";
 import { answerRefusals, limitRequests } from "zae-limiter/express";

@@ -5,8 +5,6 @@ import type { HeaderFields, HeaderOptions } from "./headers/options.ts";
 import { headersOf } from "./headers/rate-limit-headers.ts";
 import { refusalProblem } from "./problem.ts";
 
-export type { HeaderFields };
-
 /** The fields that are lists (RFC 9651): what a request meets on its way adds up. */
 export const LIST_FIELDS: ReadonlySet<string> = new Set(["RateLimit-Policy", "RateLimit"]);
 

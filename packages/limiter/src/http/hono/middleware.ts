@@ -5,12 +5,11 @@ import type { MaybePromise } from "../../repository/port.ts";
 import type { HeldLease } from "../held-lease.ts";
 import { addHeaders as addToNodes, admitTo, prepareReply } from "../node-response.ts";
 import { checkHttpOptions, type HttpLimitOptions } from "../options.ts";
+import type { HeaderFields } from "../headers/options.ts";
 import { LIST_FIELDS, replyToError, type Reply } from "../reply.ts";
 import { RequestLimit } from "../request-limit.ts";
 import { WebRequest } from "../web-request.ts";
 import { goneResponse, withMissingFields } from "../web-response.ts";
-
-type HeaderFields = Reply["headers"];
 
 /** What only middlewares of Hono have. */
 export interface HonoOptions<E extends Env = Env> {

@@ -43,7 +43,7 @@ export const FRAMEWORKS = ["express", "fastify", "hono", "node"] as const;
 /** One of them. */
 export type Framework = (typeof FRAMEWORKS)[number];
 
-/** Longer than the limits of the tests need: who could not be granted in time is refused at once. */
+/** Longer than the limits need: who could not be granted in time is refused at once. */
 const LONGEST_WAIT_MS = 7 * 86_400_000;
 
 if (process.argv[1]?.endsWith("server.js")) await serve(process.argv[2]!);
