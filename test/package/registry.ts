@@ -48,6 +48,13 @@ export async function startRegistry(
     return JSON.stringify({ name, "dist-tags": tags, versions: { [manifest.version]: version } });
   }
 
+  function isRunFromSource(name: string): boolean {
+    const { main } = JSON.parse(readFileSync(join(modules, name, "package.json"), "utf8")) as {
+      readonly main?: string;
+    };
+    return /^(?:\.\/)?src\//.test(main ?? "");
+  }
+
   async function tarballOf(name: string): Promise<Buffer> {
     const known = packed[name];
     if (known !== undefined) return readFileSync(known);
@@ -56,8 +63,8 @@ export async function startRegistry(
     if (!existsSync(archive)) {
       mkdirSync(draft, { recursive: true });
       symlinkSync(join(modules, name), join(draft, "package"));
-      // Thousands of files that nobody needs who runs it.
-      const without = ["--exclude=*.map", "--exclude=src"];
+      // Thousands of files that nobody needs who runs it, unless it is run from there.
+      const without = ["--exclude=*.map", ...(isRunFromSource(name) ? [] : ["--exclude=src"])];
       await promisify(execFile)("tar", ["-czhf", archive, ...without, "-C", draft, "package"]);
     }
     return readFileSync(archive);
