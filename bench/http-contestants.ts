@@ -62,7 +62,6 @@ export async function listenerOf(
     limiter: limiter!,
     resource: "web",
     consume: limits === "one limit" ? { rpm: 1 } : { rpm: 1, tpm: 1 },
-    headers: limits === "one limit" ? {} : { parents: true },
   };
   if (framework === "Express") {
     const entity = (request: Parameters<RequestHandler>[0]): string => request.get(KEY)!;
