@@ -1,28 +1,9 @@
 import { getEventListeners } from "node:events";
-import { Limit, RateLimiter, ValidationError, type Lease } from "zae-limiter";
-import { leaseOf, limitHandler, type HttpLimitOptions, type HttpOutcome } from "zae-limiter/http";
-import { MemoryRepository } from "zae-limiter/memory";
-import { faultyRepository, ManualClock } from "zae-limiter/testing";
+import { RateLimiter, ValidationError, type Lease } from "zae-limiter";
+import { leaseOf, limitHandler } from "zae-limiter/http";
+import { faultyRepository } from "zae-limiter/testing";
 import { expect, it, vi } from "vitest";
-
-/** A limiter on a bucket of ten requests, options for it, and how requests ended. */
-async function setUp(changes: Partial<HttpLimitOptions<Request>> = {}) {
-  const clock = new ManualClock();
-  const repository = new MemoryRepository({ clock });
-  await repository.setSystemDefaults([Limit.perMinute("rpm", 10)]);
-  const limiter = new RateLimiter({ repository });
-  const ends: Omit<HttpOutcome<Request>, "request">[] = [];
-  const options: HttpLimitOptions<Request> = {
-    limiter,
-    entity: () => "key-1",
-    resource: "chat",
-    consume: { rpm: 1 },
-    settle: ({ status, completed, error }) => void ends.push({ status, completed, error }),
-    ...changes,
-  };
-  const left = async (): Promise<number> => (await limiter.available("key-1", "chat"))["rpm"]!;
-  return { clock, repository, limiter, options, ends, left };
-}
+import { tenRequests } from "../../test/http/ten-requests.ts";
 
 const get = (init?: RequestInit): Request => new Request("http://localhost/", init);
 
@@ -60,7 +41,7 @@ function counted(chunks: readonly string[]) {
 }
 
 it("ends the lease when the body was read to its end, and not before", async () => {
-  const { options, ends } = await setUp();
+  const { options, ends } = await tenRequests<Request>();
   const { body } = counted(["a", "b"]);
   const handler = limitHandler(options, () => new Response(body, { status: 201 }));
   const reader = (await handler(get())).body!.getReader();
@@ -72,7 +53,7 @@ it("ends the lease when the body was read to its end, and not before", async () 
 });
 
 it("passes chunks on one by one, and asks the handler for no more than is read", async () => {
-  const { options } = await setUp();
+  const { options } = await tenRequests<Request>();
   const { body, source } = counted(["first", "", "third"]);
   const handler = limitHandler(options, () => new Response(body));
   const response = await handler(get());
@@ -89,7 +70,7 @@ it("passes chunks on one by one, and asks the handler for no more than is read",
 });
 
 it("says that a cancelled body was not completed, even if a pending read reports the end", async () => {
-  const { options, ends } = await setUp();
+  const { options, ends } = await tenRequests<Request>();
   const { body, source } = counted([]);
   // The pull of this stream never enqueues, so the read stays pending until the cancel.
   const pending = new ReadableStream<Uint8Array>({ pull: () => new Promise(() => {}) });
@@ -107,7 +88,7 @@ it("says that a cancelled body was not completed, even if a pending read reports
 });
 
 it("tells how a body failed, and lets the reader see the same error", async () => {
-  const { options, ends } = await setUp();
+  const { options, ends } = await tenRequests<Request>();
   const failure = new Error("cut off");
   const body = new ReadableStream<Uint8Array>({ pull: () => Promise.reject(failure) });
   const response = await call(options, () => new Response(body));
@@ -116,7 +97,7 @@ it("tells how a body failed, and lets the reader see the same error", async () =
 });
 
 it("keeps what the handler said: status, text, headers and every cookie", async () => {
-  const { options, ends } = await setUp();
+  const { options, ends } = await tenRequests<Request>();
   const headers = new Headers({ "content-type": "text/x", "content-length": "2" });
   headers.append("set-cookie", "a=1; Path=/");
   headers.append("set-cookie", "b=2, 3");
@@ -132,7 +113,7 @@ it("keeps what the handler said: status, text, headers and every cookie", async 
 });
 
 it("ends at once when there is no body to watch", async () => {
-  const { options, ends } = await setUp();
+  const { options, ends } = await tenRequests<Request>();
   const constant = new Response(null, { status: 204 });
   const answers: readonly [Response, number][] = [
     [constant, 204],
@@ -152,7 +133,7 @@ it("ends at once when there is no body to watch", async () => {
 });
 
 it("passes on what cannot be made again: network errors, upgrades, bodies that were sent", async () => {
-  const { options, ends } = await setUp();
+  const { options, ends } = await tenRequests<Request>();
   const failed = Response.error();
   expect(await call(options, () => failed)).toBe(failed);
   const upgrade = Object.defineProperty(new Response(null), "status", { value: 101 });
@@ -168,14 +149,14 @@ it("passes on what cannot be made again: network errors, upgrades, bodies that w
 });
 
 it("does not wait for the body of a HEAD request, which nobody reads", async () => {
-  const { options, ends } = await setUp();
+  const { options, ends } = await tenRequests<Request>();
   const handler = limitHandler(options, () => new Response("ignored"));
   await handler(get({ method: "HEAD" }));
   expect(ends).toEqual([{ status: 200, completed: true, error: undefined }]);
 });
 
 it("tells what the handler threw, and throws it", async () => {
-  const { options, ends, left } = await setUp();
+  const { options, ends, left } = await tenRequests<Request>();
   const failure = new Error("broken");
   for (const broken of [
     () => {
@@ -195,7 +176,7 @@ it("tells what the handler threw, and throws it", async () => {
 });
 
 it("ends the lease when the client goes away, before and after there is a response", async () => {
-  const { options, ends } = await setUp();
+  const { options, ends } = await tenRequests<Request>();
   const early = new AbortController();
   const called = new Promise<(response: Response) => void>((isCalled) => {
     const handler = (): Promise<Response> => new Promise(isCalled);
@@ -215,7 +196,7 @@ it("ends the lease when the client goes away, before and after there is a respon
 });
 
 it("leaves no listener on the signal of a request that has ended", async () => {
-  const { options } = await setUp();
+  const { options } = await tenRequests<Request>();
   for (const body of ["body", null]) {
     const request = get();
     await (await call(options, () => new Response(body), request)).text();
@@ -224,14 +205,14 @@ it("leaves no listener on the signal of a request that has ended", async () => {
 });
 
 it("charges nothing to a client that is gone before its handler runs", async () => {
-  const { options, left, clock } = await setUp();
+  const { options, left, clock } = await tenRequests<Request>();
   const handler = vi.fn(() => new Response());
   const gone = get({ signal: AbortSignal.abort() });
   expect((await call(options, handler, gone)).status).toBe(499);
   const client = new AbortController();
   const waiting = limitHandler({ ...options, consume: { rpm: 10 }, waitUpToMs: 60_000 }, handler);
   await options.limiter.acquire(
-    { entityId: "key-1", resource: "chat", consume: { rpm: 5 } },
+    { entityId: "key-1", resource: "web", consume: { rpm: 5 } },
     () => {},
   );
   const waited = waiting(get({ signal: client.signal }));
@@ -245,7 +226,7 @@ it("charges nothing to a client that is gone before its handler runs", async () 
 
 it("lets the application answer refusals, and adds the headers that it leaves out", async () => {
   const onRefused = vi.fn();
-  const { options } = await setUp({ consume: { rpm: 11 }, onRefused });
+  const { options } = await tenRequests<Request>({ consume: { rpm: 11 }, onRefused });
   const respond = vi.fn(async () =>
     Response.json({ ok: false }, { status: 420, headers: { "cache-control": "max-age=1" } }),
   );
@@ -268,7 +249,7 @@ it("lets the application answer refusals, and adds the headers that it leaves ou
 });
 
 it("checks its options when the handler is made", async () => {
-  const { options } = await setUp();
+  const { options } = await tenRequests<Request>();
   const handler = vi.fn(() => new Response());
   expect(() => limitHandler({ ...options, limiter: undefined as never }, handler)).toThrow(
     ValidationError,
@@ -279,7 +260,7 @@ it("checks its options when the handler is made", async () => {
 });
 
 it("hands on what the platform passes, and the lease", async () => {
-  const { options, left } = await setUp({ settle: () => undefined });
+  const { options, left } = await tenRequests<Request>({ settle: () => undefined });
   let lease: Lease | undefined;
   const handler = limitHandler(options, (request, { id }: { id: string }, further: number) => {
     lease = leaseOf(request);
@@ -293,7 +274,7 @@ it("hands on what the platform passes, and the lease", async () => {
 });
 
 it("passes a response on as it is when nobody is named", async () => {
-  const { options, left } = await setUp({ entity: () => undefined });
+  const { options, left } = await tenRequests<Request>({ entity: () => undefined });
   const constant = new Response("as it is");
   expect(await call(options, () => constant)).toBe(constant);
   expect(await left()).toBe(10);
@@ -301,7 +282,7 @@ it("passes a response on as it is when nobody is named", async () => {
 
 it("tells the platform before the handler runs what to wait for: the end of the lease", async () => {
   const waited: Promise<void>[] = [];
-  const { options, repository, clock, ends } = await setUp({
+  const { options, repository, clock, ends } = await tenRequests<Request>({
     waitUntil: (settled) => waited.push(settled),
   });
   const slow = faultyRepository(repository, (operation) =>

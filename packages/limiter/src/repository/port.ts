@@ -16,8 +16,8 @@ export interface ResourceAmounts {
 }
 
 /**
- * What one acquire takes. The backend looks up the stored policy itself: one that decides from
- * memory need not read it first.
+ * What one acquire or charge takes. The backend looks up the stored policy itself: one that decides
+ * from memory need not read it first.
  */
 export interface ConsumeRequest {
   /** Who makes the call. */

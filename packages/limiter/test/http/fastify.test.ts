@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { Readable } from "node:stream";
 import Fastify, { type FastifyInstance, type FastifyRequest } from "fastify";
 import { expect, it, onTestFinished, vi } from "vitest";
-import { Limit, RateLimiter, RateLimitExceeded, ValidationError } from "zae-limiter";
+import { RateLimitExceeded, ValidationError } from "zae-limiter";
 import {
   answerRefusals,
   limiterPlugin,
@@ -10,30 +10,10 @@ import {
   type FastifyOptions,
 } from "zae-limiter/fastify";
 import { leaseOf, type HttpLimitOptions } from "zae-limiter/http";
-import { MemoryRepository } from "zae-limiter/memory";
-import { ManualClock } from "zae-limiter/testing";
 import { open, send, until } from "./client.ts";
+import { tenRequests } from "./ten-requests.ts";
 
 type Options = HttpLimitOptions<FastifyRequest> & FastifyOptions;
-
-/** A limit of ten requests a minute, options for it, and how requests ended. */
-async function setUp(changes: Partial<Options> = {}) {
-  const repository = new MemoryRepository({ clock: new ManualClock() });
-  await repository.setSystemDefaults([Limit.perMinute("rpm", 10)]);
-  const limiter = new RateLimiter({ repository });
-  const ends: { status: number; completed: boolean; error: unknown }[] = [];
-  const options: Options = {
-    limiter,
-    entity: () => "key-1",
-    resource: "web",
-    consume: { rpm: 1 },
-    settle: ({ status, completed, error }) => void ends.push({ status, completed, error }),
-    ...changes,
-  };
-  const left = async (): Promise<number | undefined> =>
-    (await limiter.available("key-1", "web"))["rpm"];
-  return { limiter, options, ends, left };
-}
 
 /** Starts a server that is closed after the test, and returns its port. */
 async function listen(app: FastifyInstance): Promise<number> {
@@ -44,7 +24,7 @@ async function listen(app: FastifyInstance): Promise<number> {
 }
 
 it("limits every route of its instance and of instances within, and what is not found", async () => {
-  const { options, ends, left } = await setUp();
+  const { options, ends, left } = await tenRequests<FastifyRequest>();
   const app = Fastify();
   app.get("/before", async () => "before");
   await app.register(limiterPlugin, options);
@@ -58,7 +38,7 @@ it("limits every route of its instance and of instances within, and what is not 
 });
 
 it("leaves alone what is outside of the instance that it is registered on", async () => {
-  const { options, left } = await setUp();
+  const { options, left } = await tenRequests<FastifyRequest>();
   const app = Fastify();
   app.get("/outer", async () => "outer");
   await app.register(async (inner) => {
@@ -75,7 +55,9 @@ it.each(["onRequest", "preParsing", "preValidation", "preHandler"] as const)(
   "takes in the hook %s",
   async (hook) => {
     const order: string[] = [];
-    const { options } = await setUp({ entity: () => (order.push("limit"), "key-1") });
+    const { options } = await tenRequests<FastifyRequest>({
+      entity: () => (order.push("limit"), "key-1"),
+    });
     const app = Fastify();
     for (const name of ["onRequest", "preParsing", "preValidation", "preHandler"] as const)
       app.addHook(name as "onRequest", async () => void order.push(name));
@@ -88,7 +70,7 @@ it.each(["onRequest", "preParsing", "preValidation", "preHandler"] as const)(
 );
 
 it("limits one route, by its body if it is asked after that was read", async () => {
-  const { options, left } = await setUp({
+  const { options, left } = await tenRequests<FastifyRequest>({
     consume: ({ body }) => ({ rpm: (body as { cost: number }).cost }),
   });
   const app = Fastify();
@@ -109,7 +91,7 @@ it("limits one route, by its body if it is asked after that was read", async () 
 });
 
 it("checks options when the plugin is registered, and when a limit is made for a route", async () => {
-  const { options } = await setUp();
+  const { options } = await tenRequests<FastifyRequest>();
   const wrong: readonly object[] = [
     {},
     { ...options, limiter: undefined },
@@ -130,7 +112,7 @@ it("checks options when the plugin is registered, and when a limit is made for a
 });
 
 it("settles hijacked and streamed replies, finished or left, with the headers on both", async () => {
-  const { options, ends } = await setUp();
+  const { options, ends } = await tenRequests<FastifyRequest>();
   const app = Fastify();
   await app.register(limiterPlugin, options);
   app.get("/raw", (_request, reply) => {
@@ -166,7 +148,7 @@ function endless(): Readable {
 }
 
 it("tells the plugin's settle what the handler threw", async () => {
-  const { options, ends } = await setUp();
+  const { options, ends } = await tenRequests<FastifyRequest>();
   const failure = new Error("broken");
   const app = Fastify();
   await app.register(limiterPlugin, options);
@@ -180,7 +162,7 @@ it("tells the plugin's settle what the handler threw", async () => {
 });
 
 it("sends the problem as it is, whatever serializers do with replies", async () => {
-  const { options } = await setUp({ consume: { rpm: 11 } });
+  const { options } = await tenRequests<FastifyRequest>({ consume: { rpm: 11 } });
   const app = Fastify();
   app.setReplySerializer((payload) => JSON.stringify({ payload }));
   await app.register(limiterPlugin, options);
@@ -191,7 +173,7 @@ it("sends the problem as it is, whatever serializers do with replies", async () 
 });
 
 it("lets the application answer refusals: by a value, by the reply, now or later", async () => {
-  const refused = await setUp({ consume: { rpm: 11 } });
+  const refused = await tenRequests<FastifyRequest>({ consume: { rpm: 11 } });
   const app = Fastify();
   const answers: Record<string, NonNullable<FastifyOptions["respond"]>> = {
     value: (refusal) => ({ never: refusal.retryAfterSeconds === Infinity }),
@@ -225,7 +207,7 @@ it("lets the application answer refusals: by a value, by the reply, now or later
 });
 
 it("answers refusals of handlers in an error handler, and says which errors are not its own", async () => {
-  const { limiter } = await setUp();
+  const { limiter } = await tenRequests<FastifyRequest>();
   const verdicts: boolean[] = [];
   const app = Fastify();
   app.setErrorHandler((error, request, reply) => {
@@ -258,7 +240,7 @@ it("answers refusals of handlers in an error handler, and says which errors are 
 });
 
 it("does not answer a refusal where headers were sent before", async () => {
-  const { options } = await setUp({ consume: { rpm: 11 } });
+  const { options } = await tenRequests<FastifyRequest>({ consume: { rpm: 11 } });
   const app = Fastify();
   const errors: unknown[] = [];
   app.setErrorHandler((error, _request, reply) => {

@@ -3,32 +3,14 @@ import { Hono, type Context } from "hono";
 import { HTTPException } from "hono/http-exception";
 import { streamSSE } from "hono/streaming";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
-import { Limit, RateLimiter, ValidationError } from "zae-limiter";
+import { ValidationError } from "zae-limiter";
 import { answerRefusals, limitRequests, type HonoOptions } from "zae-limiter/hono";
 import { leaseOf, type HttpLimitOptions } from "zae-limiter/http";
-import { MemoryRepository } from "zae-limiter/memory";
-import { ManualClock } from "zae-limiter/testing";
 import { open, send, until } from "./client.ts";
 import { serve } from "./servers/web.ts";
+import { tenRequests } from "./ten-requests.ts";
 
 type Options = HttpLimitOptions<Context> & HonoOptions;
-
-/** A limit of ten requests a minute, options for it, and how requests ended. */
-async function setUp(changes: Partial<Options> = {}) {
-  const repository = new MemoryRepository({ clock: new ManualClock() });
-  await repository.setSystemDefaults([Limit.perMinute("rpm", 10)]);
-  const limiter = new RateLimiter({ repository });
-  const ends: { status: number; completed: boolean; error: unknown }[] = [];
-  const options: Options = {
-    limiter,
-    entity: () => "key-1",
-    resource: "web",
-    consume: { rpm: 1 },
-    settle: ({ status, completed, error }) => void ends.push({ status, completed, error }),
-    ...changes,
-  };
-  return { limiter, options, ends };
-}
 
 /** With the bindings of Node, the lease ends with Node's response; without, with the body. */
 const platforms = {
@@ -44,7 +26,7 @@ describe.each(Object.entries(platforms))("%s", (_name, fetchOf) => {
   }
 
   it("adds its headers to responses of any origin, and to those of an inner middleware", async () => {
-    const { options, limiter } = await setUp();
+    const { options, limiter } = await tenRequests<Context>();
     const upstream = new Hono().get("/", (context) => context.text("far", 203, { "x-far": "1" }));
     const upstreamPort = await listen(upstream);
     const constant = new Response(null, { status: 204 });
@@ -86,7 +68,7 @@ describe.each(Object.entries(platforms))("%s", (_name, fetchOf) => {
   });
 
   it("settles events that were sent to their end, and those that were left, once", async () => {
-    const { options, ends } = await setUp();
+    const { options, ends } = await tenRequests<Context>();
     let isStopped = false;
     const app = new Hono();
     app.use(limitRequests(options));
@@ -120,7 +102,7 @@ describe.each(Object.entries(platforms))("%s", (_name, fetchOf) => {
   });
 
   it("asks a handler for no more than a slow client reads", async () => {
-    const { options, ends } = await setUp();
+    const { options, ends } = await tenRequests<Context>();
     const PIECE = new Uint8Array(64 * 1024);
     const PIECES = 4096;
     let made = 0;
@@ -149,7 +131,7 @@ describe.each(Object.entries(platforms))("%s", (_name, fetchOf) => {
   });
 
   it("tells what handlers threw, also in applications within", async () => {
-    const { options, ends } = await setUp();
+    const { options, ends } = await tenRequests<Context>();
     const failure = new Error("broken");
     const inner = new Hono();
     inner.onError((_error, context) => context.text("inner", 502));
@@ -174,7 +156,7 @@ describe.each(Object.entries(platforms))("%s", (_name, fetchOf) => {
   });
 
   it("ends requests for HEAD, whose body Hono throws away", async () => {
-    const { options, ends } = await setUp();
+    const { options, ends } = await tenRequests<Context>();
     const app = new Hono();
     app.use(limitRequests(options));
     app.get("/", (context) => context.text("body"));
@@ -185,7 +167,7 @@ describe.each(Object.entries(platforms))("%s", (_name, fetchOf) => {
   });
 
   it("knows the lease by the context and by the request", async () => {
-    const { options } = await setUp();
+    const { options } = await tenRequests<Context>();
     const app = new Hono();
     app.get("/", limitRequests(options), (context) =>
       context.json([leaseOf(context)?.resource, leaseOf(context) === leaseOf(context.req.raw)]),
@@ -194,7 +176,7 @@ describe.each(Object.entries(platforms))("%s", (_name, fetchOf) => {
   });
 
   it("lets the application answer refusals, with any response", async () => {
-    const { options } = await setUp();
+    const { options } = await tenRequests<Context>();
     const app = new Hono();
     app.use(limitRequests(options));
     const refused: Options = { ...options, resource: "other", consume: { rpm: 11 } };
@@ -219,7 +201,7 @@ describe.each(Object.entries(platforms))("%s", (_name, fetchOf) => {
   it("answers refusals of handlers, and everything else as Hono does", async () => {
     const logged = vi.spyOn(console, "error").mockImplementation(() => {});
     onTestFinished(() => logged.mockRestore());
-    const { limiter, options } = await setUp();
+    const { limiter, options } = await tenRequests<Context>();
     const failure = new TypeError("a bug");
     const app = new Hono();
     app.onError(answerRefusals);
@@ -252,7 +234,7 @@ describe.each(Object.entries(platforms))("%s", (_name, fetchOf) => {
 });
 
 it("ends the lease of a handler that threw what is no error, which Hono passes on", async () => {
-  const { options, ends } = await setUp();
+  const { options, ends } = await tenRequests<Context>();
   const app = new Hono();
   app.use(limitRequests(options));
   // eslint-disable-next-line prefer-promise-reject-errors
@@ -262,13 +244,13 @@ it("ends the lease of a handler that threw what is no error, which Hono passes o
 });
 
 it("checks options when the middleware is made", async () => {
-  const { options } = await setUp();
+  const { options } = await tenRequests<Context>();
   for (const wrong of [{}, { ...options, entity: "key-1" }, { ...options, respond: 429 }])
     expect(() => limitRequests(wrong as Options)).toThrow(ValidationError);
 });
 
 it("limits requests without any server, as tests of applications send them", async () => {
-  const { options, ends } = await setUp();
+  const { options, ends } = await tenRequests<Context>();
   const app = new Hono();
   app.use(limitRequests(options));
   app.get("/", (context) => context.text("ok"));

@@ -91,6 +91,10 @@ describeWithEngine("the guide's page on cost", (engine) => {
     const cascaded = await acquire("child-0123456789abcd");
     cascaded.settle({ tpmx: 500 });
     rows.push(await row("commit of it with a difference", () => cascaded.commit()));
+    const charge = (entityId: string): Promise<void> =>
+      limiter.charge({ entityId, resource: RESOURCE, amounts: six });
+    rows.push(await row("`charge`", () => charge("entity-0123456789abc")));
+    rows.push(await row("`charge` that cascades", () => charge("child-0123456789abcd")));
     const together = async (): Promise<unknown> =>
       Promise.all(Array.from({ length: 64 }, () => acquire("entity-0123456789abc")));
     rows.push(await row("64 acquires of one bucket at once, together", together));
