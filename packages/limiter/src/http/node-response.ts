@@ -100,6 +100,8 @@ export function addHeaders(response: ServerResponse, fields: HeaderFields): void
   for (const name in fields) {
     const there = LIST_FIELDS.has(name) ? response.getHeader(name) : undefined;
     const value = fields[name]!;
+    // A refusal that `respond` passed on to an error handler has put its lists there already.
+    if (there !== undefined && `, ${String(there)}`.endsWith(`, ${value}`)) continue;
     response.setHeader(name, there === undefined ? value : `${String(there)}, ${value}`);
   }
 }

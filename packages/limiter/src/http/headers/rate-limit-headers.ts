@@ -57,9 +57,10 @@ export function headersOf(
   const fields =
     typeof style === "string"
       ? WRITERS[style](shown, options, nowMs)
-      : (Object.assign(
+      : // The first style that writes a field has it: drafts disagree about RateLimit-Policy.
+        (Object.assign(
           {},
-          ...style.map((each) => WRITERS[each](shown, options, nowMs)),
+          ...style.toReversed().map((each) => WRITERS[each](shown, options, nowMs)),
         ) as HeaderFields);
   const retry = retryOf(shown);
   return retry === undefined ? fields : { ...fields, ...retry };
