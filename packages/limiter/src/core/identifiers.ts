@@ -6,7 +6,8 @@ export const DEFAULT_RESOURCE = "_default_";
 /** Limit names that backends need for themselves. */
 const RESERVED_LIMIT_NAMES: ReadonlySet<string> = new Set(["wcu"]);
 
-const MAX_IDENTIFIER_LENGTH = 256;
+/** The most characters of an id. */
+export const MAX_IDENTIFIER_LENGTH = 256;
 const MAX_NAME_LENGTH = 64;
 
 const LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
@@ -37,7 +38,7 @@ export function entityId(value: unknown, field = "entityId"): string {
 
 /** Whether a value is the id of an entity. */
 export function isEntityId(value: unknown): value is string {
-  return fault(value, ENTITY, MAX_IDENTIFIER_LENGTH, "is none") === undefined;
+  return fault(value, ENTITY, MAX_IDENTIFIER_LENGTH, "") === undefined;
 }
 
 /**
@@ -91,6 +92,11 @@ export function resourceName(value: unknown, field = "resource"): string {
   if (RESOURCE_MEMO.size >= MAX_MEMOIZED) RESOURCE_MEMO.clear();
   RESOURCE_MEMO.add(value);
   return value as string;
+}
+
+/** Whether a value is the name of a resource. */
+export function isResourceName(value: unknown): value is string {
+  return fault(value, RESOURCE, MAX_NAME_LENGTH, "") === undefined;
 }
 
 /**

@@ -1,4 +1,5 @@
 import { ValidationError } from "../core/errors.ts";
+import { isResourceName } from "../core/identifiers.ts";
 import { Limit, positive } from "../core/limit.ts";
 import { hashedId } from "../http/identity/ids.ts";
 
@@ -63,15 +64,12 @@ function wholeSeconds(windowMs: unknown, field: string): number {
   );
 }
 
-/** What a resource may be called; see core/identifiers.ts. */
-const RESOURCE_NAME = /^[A-Za-z][\w.\-/:]{0,63}$/;
-
 /** With the dash and the 32 digits of a hash, this is as long as a resource's name may be. */
 const HASHED_BASE_LENGTH = 31;
 
 /** Names what is counted apart. The paths of routes may be anything, and are hashed if need be. */
 function nameOf(base: string, scope: string): string {
   const text = `${base}:${scope}`;
-  if (RESOURCE_NAME.test(text)) return text;
+  if (isResourceName(text)) return text;
   return hashedId(base.slice(0, HASHED_BASE_LENGTH).replaceAll(/[^\w.-]/g, "-"), text);
 }

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { ValidationError } from "../../core/errors.ts";
-import { entityId, isEntityId } from "../../core/identifiers.ts";
+import { entityId, isEntityId, MAX_IDENTIFIER_LENGTH } from "../../core/identifiers.ts";
 
 /** Hex digits of a hashed secret: 128 bits. */
 const SECRET_DIGITS = 32;
@@ -23,11 +23,8 @@ export function hashedId(prefix: string, secret: string): string {
 const ENCODED = "enc:";
 const CUT = "cut:";
 
-/** The most characters of an id. */
-const MAX_LENGTH = 256;
-
-/** What stands for itself in an encoded id. The sign `@` begins an escape. */
-const PLAIN = /[^A-Za-z0-9_.:-]/g;
+/** What is escaped in an encoded id: `@` too, because it begins an escape. */
+const ESCAPED = /[^A-Za-z0-9_.:-]/g;
 
 /**
  * Makes an entity id of any text: the text itself if it is a valid id, otherwise an encoding from
@@ -41,11 +38,11 @@ export function idOf(text: string): string {
   if (typeof text !== "string") throw new ValidationError("text", text, "must be a string");
   // To catch what `entityId` throws would take 8 µs instead of 0.3.
   if (isEntityId(text) && !text.startsWith(ENCODED) && !text.startsWith(CUT)) return text;
-  const encoded = text.replaceAll(PLAIN, escaped);
-  if (ENCODED.length + encoded.length <= MAX_LENGTH) return ENCODED + encoded;
+  const encoded = text.replaceAll(ESCAPED, escaped);
+  if (ENCODED.length + encoded.length <= MAX_IDENTIFIER_LENGTH) return ENCODED + encoded;
   // The encoded text, because UTF-8 has only one form for all halves of surrogate pairs.
   const hash = sha256(encoded);
-  const room = MAX_LENGTH - CUT.length - 1 - hash.length;
+  const room = MAX_IDENTIFIER_LENGTH - CUT.length - 1 - hash.length;
   return `${CUT}${encoded.slice(0, room)}:${hash}`;
 }
 
