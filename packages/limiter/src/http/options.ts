@@ -5,6 +5,7 @@ import { ValidationError } from "../core/errors.ts";
 import { limitName, resourceName } from "../core/identifiers.ts";
 import { checkOptions, optionNames } from "../core/options.ts";
 import type { Lease } from "../limiter/lease.ts";
+import { checkLimiter } from "../limiter/mistakes.ts";
 import type { RateLimiter } from "../limiter/rate-limiter.ts";
 import type { MaybePromise } from "../repository/port.ts";
 import { checkHeaderOptions, type HeaderOptions } from "./headers/options.ts";
@@ -97,17 +98,12 @@ export function checkHttpOptions<Q>(
   checkNoRequest(options, owner);
   checkOptions(options, new Set([...OPTION_NAMES, ...callbacks]), owner);
   const { limiter, resource, consume, waitUpToMs, onUnavailable, headers } = options;
-  if (typeof (limiter as Partial<RateLimiter> | undefined)?.tryAcquire !== "function")
-    throw new ValidationError(
-      "limiter",
-      limiter,
-      "must be a RateLimiter, such as new RateLimiter({ repository })",
-    );
+  checkLimiter(limiter);
   checkCallback("entity", options.entity, "that says who sends a request");
   if (typeof resource !== "function") resourceName(resource);
   if (typeof consume !== "function") checkConsume(consume);
-  const values = options as unknown as Readonly<Record<string, unknown>>;
-  for (const name of callbacks) if (values[name] !== undefined) checkCallback(name, values[name]);
+  for (const [name, value] of Object.entries(options))
+    if (value !== undefined && callbacks.includes(name)) checkCallback(name, value);
   if (waitUpToMs !== undefined && !(typeof waitUpToMs === "number" && waitUpToMs >= 0))
     throw new ValidationError("waitUpToMs", waitUpToMs, "must be 0 or more milliseconds");
   if (onUnavailable !== undefined) checkOnUnavailable(onUnavailable);

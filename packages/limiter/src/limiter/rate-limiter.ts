@@ -10,15 +10,10 @@ import type { Repository } from "../repository/repository.ts";
 import type { Clock } from "../repository/system-clock.ts";
 import { availabilityOf, type Availability } from "./availability.ts";
 import { emitWarning } from "../repository/warning.ts";
-import {
-  checkedCharge,
-  checkedRequest,
-  checkRepository,
-  type AcquireRequest,
-  type ChargeRequest,
-} from "./call.ts";
+import { checkedCharge, checkedRequest, type AcquireRequest, type ChargeRequest } from "./call.ts";
 import { Lease, type LeaseHost } from "./lease.ts";
 import { LeaseWarnings, type LeaseWatch } from "./lease-warnings.ts";
+import { checkRepository } from "./mistakes.ts";
 import { publishCharge, TracedCall, type Grant } from "./traced-calls.ts";
 import { closedError, located } from "./unavailable.ts";
 import { WaitingRoom, type TakeResult } from "./waiting.ts";

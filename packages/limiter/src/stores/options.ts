@@ -1,6 +1,6 @@
-import { ValidationError } from "../core/errors.ts";
 import { limitName, resourceName } from "../core/identifiers.ts";
 import { checkOptions, optionNames } from "../core/options.ts";
+import { checkLimiter } from "../limiter/mistakes.ts";
 import type { RateLimiter } from "../limiter/rate-limiter.ts";
 
 /** What a store needs. */
@@ -22,12 +22,7 @@ const STORE_NAMES = optionNames<StoreOptions>({ limiter: true, resource: true, l
 export function checkedOptions(options: StoreOptions, owner: string): Required<StoreOptions> {
   checkOptions(options, STORE_NAMES, owner);
   const { limiter } = options;
-  if (typeof limiter?.tryAcquire !== "function")
-    throw new ValidationError(
-      "limiter",
-      limiter,
-      "must be a RateLimiter, such as new RateLimiter({ repository })",
-    );
+  checkLimiter(limiter);
   return {
     limiter,
     resource: resourceName(options.resource),

@@ -58,7 +58,7 @@ export function limitRequests(
   const { respond } = options;
   return (request, response, next) => {
     // What the options see of the request does not depend on its parameters.
-    void limitRequest(limit, respond, request as unknown as Request, response, next);
+    void limitRequest(limit, respond, request as Request, response, next);
   };
 }
 
