@@ -1,6 +1,7 @@
 import { afterEach, expect, it, vi } from "vitest";
 import { hashedId } from "./identity/ids.ts";
-import { forgetWarnings, warnOfSecret } from "./misuse.ts";
+import { forgetWarnings } from "./identity/warn-once.ts";
+import { warnOfSecret } from "./misuse.ts";
 
 afterEach(() => {
   forgetWarnings();

@@ -1,6 +1,4 @@
-import { warnAt, warnOnce } from "./identity/misuse.ts";
-
-export { forgetWarnings, warnOnce } from "./identity/misuse.ts";
+import { warnAt, warnOnce } from "./identity/warn-once.ts";
 
 /**
  * A server that makes a middleware for each request gets here with its tenth one. A test that makes

@@ -1,6 +1,7 @@
 /*
- * What is warned of once a process: mistakes that let requests through, count them twice or tell
- * secrets, and that no error would show. It lies where everybody who warns may import it.
+ * Warnings that are emitted once a process: of mistakes that let requests through, count them twice
+ * or tell secrets, and that no error would show. They are here because `clientAddress` warns too,
+ * and this folder imports nothing of the rest of http/.
  */
 import { emitWarning } from "../../repository/warning.ts";
 
