@@ -146,8 +146,7 @@ export class RateLimiter implements AsyncDisposable {
   async tryAcquire(request: AcquireRequest): Promise<AcquireResult> {
     const watch = this.#warnings.begin();
     const wanted = checkedRequest(request);
-    const isHeard = ACQUIRE.hasSubscribers || END.hasSubscribers;
-    const taking = isHeard ? this.#traced(request, wanted) : this.#takeOrWait(request, wanted);
+    const taking = this.#decide(request, wanted);
     const result = taking instanceof Promise ? await taking : taking;
     if (!result.granted) return { granted: false, refusal: new RateLimitExceeded(result) };
     return { granted: true, lease: this.#leaseOf(wanted, result, watch) };
@@ -253,8 +252,7 @@ export class RateLimiter implements AsyncDisposable {
   /** With a watch if the caller has to end the lease. */
   async #acquireLease(request: AcquireRequest, watch?: LeaseWatch): Promise<Lease> {
     const wanted = checkedRequest(request);
-    const isHeard = ACQUIRE.hasSubscribers || END.hasSubscribers;
-    const taking = isHeard ? this.#traced(request, wanted) : this.#takeOrWait(request, wanted);
+    const taking = this.#decide(request, wanted);
     const result = taking instanceof Promise ? await taking : taking;
     if (result.granted) return this.#leaseOf(wanted, result, watch);
     const refusal = new RateLimitExceeded(result, "to be thrown");
@@ -286,8 +284,10 @@ export class RateLimiter implements AsyncDisposable {
     return lease;
   }
 
-  /** The same as the next, for whoever listens. */
-  #traced(request: AcquireRequest, wanted: ConsumeRequest): Promise<TakeResult<Grant>> {
+  /** Takes or waits; while somebody listens, that is published. */
+  #decide(request: AcquireRequest, wanted: ConsumeRequest): MaybePromise<TakeResult<Grant>> {
+    const isHeard = ACQUIRE.hasSubscribers || END.hasSubscribers;
+    if (!isHeard) return this.#takeOrWait(request, wanted);
     const trace = new TracedCall(this.#repository, wanted, request.waitUpToMs);
     return trace.take(() => this.#takeOrWait(request, wanted, trace));
   }

@@ -290,8 +290,8 @@ export function dividedAmounts(policy: Policy, amounts: Amounts): DividedAmounts
   };
 }
 
-/** Whether anything is charged or counted. */
-export function isSomething({ amounts, unlimited = NO_AMOUNTS }: DividedAmounts): boolean {
+/** Whether an amount is charged or counted. */
+export function takesAnything({ amounts, unlimited = NO_AMOUNTS }: DividedAmounts): boolean {
   return [amounts, unlimited].some((each) => Object.values(each).some((amount) => amount !== 0));
 }
 

@@ -18,7 +18,7 @@ import {
   chargesOf,
   dividedAmounts,
   hasAll,
-  isSomething,
+  takesAnything,
   knownAmounts,
   knows,
   type DividedAmounts,
@@ -116,7 +116,7 @@ export class MemoryBuckets implements BucketStore {
     const nowMs = this.#dependencies.nowMs();
     this.#forgetSome(nowMs);
     for (const charge of this.#charges(request, nowMs))
-      if (isSomething(charge)) this.#take(charge, nowMs);
+      if (takesAnything(charge)) this.#take(charge, nowMs);
   }
 
   settle(receipt: Receipt, deltas: readonly ResourceAmounts[]): void {

@@ -11,7 +11,7 @@ import {
   chargesOf,
   dividedAmounts,
   hasAll,
-  isSomething,
+  takesAnything,
   knownAmounts,
   knows,
   limitNamesOf,
@@ -118,7 +118,7 @@ export class SqliteBuckets implements BucketStore {
     return this.#namespace.transactions.share((set) => {
       const nowMs = this.#namespace.nowMs();
       for (const charge of this.#charges(set, request, nowMs))
-        if (isSomething(charge)) this.#take(set, charge, 0, nowMs);
+        if (takesAnything(charge)) this.#take(set, charge, 0, nowMs);
     });
   }
 

@@ -16,7 +16,7 @@ import { addAmounts, inMilli, NO_AMOUNTS } from "../../../core/amounts.ts";
 import { RateLimiterUnavailable } from "../../../core/errors.ts";
 import {
   hasAll,
-  isSomething,
+  takesAnything,
   knows,
   negated,
   type DividedAmounts,
@@ -135,7 +135,7 @@ export class LeaseEnds {
    * error says so.
    */
   async charge(charges: readonly WantedCharge[]): Promise<void> {
-    const ends = charges.filter(isSomething).map((charge) => {
+    const ends = charges.filter(takesAnything).map((charge) => {
       const { costs, policy, isCascaded } = charge;
       const part = { key: this.#payerOf(charge), policy, isCascaded, incarnation: undefined };
       return newEnd(part, costs, { unlimited: undefined, requests: 0, charge });
