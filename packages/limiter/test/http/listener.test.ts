@@ -1,10 +1,10 @@
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import { connect, createServer as createHttp2Server } from "node:http2";
-import type { AddressInfo } from "node:net";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { ValidationError } from "zae-limiter";
 import { limitListener, type HttpLimitOptions, type ListenerOptions } from "zae-limiter/http";
+import { listeningOn } from "../support/listening.ts";
 import { open, send, until } from "./client.ts";
 import { byKey, Gate, nextTurns, Setting } from "./scenarios/setting.ts";
 import { collectWarnings } from "./scenarios/warnings.ts";
@@ -144,12 +144,11 @@ describe("limitListener", () => {
       begun.push(request.url ?? "");
       if (request.url === "/") response.end("hello");
     });
-    const server = createHttp2Server(limited as never);
-    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-    const client = connect(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
-    onTestFinished(() => {
+    const server = await listeningOn(createHttp2Server(limited as never));
+    const client = connect(server.url);
+    onTestFinished(async () => {
       client.destroy();
-      server.close();
+      await server[Symbol.asyncDispose]();
     });
     await once(client.request({ ":path": "/", "x-key": "key-1" }).resume(), "close");
     await until(() => ended.length === 1);

@@ -3,6 +3,7 @@ import type { AddressInfo, Server } from "node:net";
 
 /** A server on a port of its own, closed with all of its connections at the end of a block. */
 export interface Listening extends AsyncDisposable {
+  readonly port: number;
   readonly url: string;
 }
 
@@ -16,8 +17,10 @@ export async function listeningOn(
   server: Server & { closeAllConnections?(): void },
 ): Promise<Listening> {
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const { port } = server.address() as AddressInfo;
   return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    port,
+    url: `http://127.0.0.1:${port}`,
     async [Symbol.asyncDispose]() {
       const closed = new Promise((resolve) => server.close(resolve));
       server.closeAllConnections?.();

@@ -2,9 +2,9 @@
  * What the scenarios need of a framework. Options and handlers are written once, for the `Call`
  * that each adapter makes of its framework's request.
  */
-import type { AddressInfo, Server } from "node:net";
 import type { Lease, RateLimitExceeded } from "zae-limiter";
 import type { HttpLimitOptions } from "zae-limiter/http";
+import { listeningOn } from "../../support/listening.ts";
 
 /** A request, as the scenarios see it. */
 export interface Call {
@@ -71,17 +71,9 @@ export function optionsFor<Q>(
 
 /** Listens on a free port of this machine. */
 export async function listen(
-  server: Server & { closeAllConnections?(): void },
+  server: Parameters<typeof listeningOn>[0],
   errors: readonly unknown[],
 ): Promise<RunningServer> {
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  return {
-    port: (server.address() as AddressInfo).port,
-    errors,
-    close: async () => {
-      const closed = new Promise<void>((resolve) => server.close(() => resolve()));
-      server.closeAllConnections?.();
-      await closed;
-    },
-  };
+  const listening = await listeningOn(server);
+  return { port: listening.port, errors, close: async () => listening[Symbol.asyncDispose]() };
 }
