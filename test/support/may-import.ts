@@ -47,7 +47,7 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   diagnostics: ["core", "core/bucket"],
   otel: ["core", "core/bucket", "repository", "diagnostics"],
   limiter: [...SHARED, "diagnostics"],
-  // HTTP: what is pure first, then the life of a request, then each framework.
+  // HTTP: headers and ids first, then the life of a request, then each framework.
   "http/headers": ["core", "core/bucket"],
   "http/identity": ["core", "repository"],
   http: [...SHARED, "limiter", "http/headers", "http/identity"],
