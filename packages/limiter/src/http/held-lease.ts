@@ -54,7 +54,7 @@ export class HeldLease<Q> {
     if (options.waitUntil !== undefined) this.#announceEnd(options.waitUntil);
   }
 
-  /** Lets `leaseOf` find the lease by another object too that stands for the request. */
+  /** Lets `leaseOf` find the lease by another object that stands for the request. */
   alsoFor(request: object): void {
     (request as Leased)[HELD] = this;
   }

@@ -56,13 +56,13 @@ export interface HttpLimitOptions<Q> {
   /** Which headers say what is left; false for none. @default { style: "ietf" } */
   readonly headers?: HeaderOptions | false;
   /**
-   * Called for each refusal, to log it. The answer is the business of `respond`.
+   * Called for each refusal, to log it. `respond` makes the response.
    * @example limitRequests({ ...options, onRefused: (refusal) => log.info(refusal.message) });
    */
   readonly onRefused?: (refusal: RateLimitExceeded, request: Q) => void;
   /**
-   * Given the end of each lease, for platforms that stop a function once it has answered. It is
-   * called before the handler runs, and the promise never rejects.
+   * Gets a promise of the end of each lease, for platforms that stop a function once it has
+   * responded. It is called before the handler runs, and the promise never rejects.
    * @example limitHandler({ ...options, waitUntil: (settled) => after(settled) }, handler);
    */
   readonly waitUntil?: (settled: Promise<void>) => void;

@@ -21,16 +21,13 @@ const PROBLEM_FIELDS = {
   "Cache-Control": "no-store",
 } as const;
 
-/**
- * What a request is told whose handler failed with this error; undefined if the error says nothing
- * about limits.
- */
+/** The reply to a request whose handler threw this error; undefined if it is not about limits. */
 export function replyToError(error: unknown): Reply | undefined {
   if (error instanceof RateLimitExceeded) return refusedReply(error, {}, systemClock.now());
   return error instanceof RateLimiterUnavailable ? unavailableReply() : undefined;
 }
 
-/** What a request that does not fit is told. */
+/** The reply to a request that does not fit. */
 export function refusedReply(
   refusal: RateLimitExceeded,
   headers: HeaderOptions | false,
@@ -53,7 +50,7 @@ export function refusedReply(
   };
 }
 
-/** What a request is told when the store is unavailable. */
+/** The reply when the store is unavailable. */
 export function unavailableReply(): Reply {
   return {
     status: 503,

@@ -51,7 +51,7 @@ export class WebRequest<Q> {
       return response;
     }
     const { body } = response;
-    // The body of an answer to HEAD is not sent, and not every platform cancels it.
+    // The body of a response to HEAD is not sent, and not every platform cancels it.
     if (body === null || this.#request.method === "HEAD") {
       this.#end(true, error);
       return remade(response, body, fields);

@@ -241,7 +241,7 @@ export class Lease implements LeaseOfResource, AsyncDisposable {
     if (this.#record !== undefined) this.#record.isOpen = false;
   }
 
-  /** Ends the lease and, if somebody listens, publishes that; a second end is none. */
+  /** Ends the lease and, if somebody listens, publishes that, unless it had ended before. */
   #traced(how: "commit" | "rollback", end: () => Promise<void>): Promise<void> {
     const { trace } = this.#taken;
     if (trace === undefined || this.#state !== "open") return end();

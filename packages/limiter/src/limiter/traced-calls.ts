@@ -6,8 +6,8 @@
  *                 │
  *                 └──▶ refused, or threw: there is no lease, and no end
  *
- * A lease that was acquired before anybody listened publishes nothing, not even its end: who counts
- * would otherwise see ends without a beginning.
+ * A lease that was acquired before anybody listened publishes nothing, not even its end: whoever
+ * counts leases would see ends without a beginning.
  */
 import type { Amounts } from "../core/amounts.ts";
 import { RateLimitExceeded } from "../core/bucket/refusal.ts";

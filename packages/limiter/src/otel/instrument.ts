@@ -10,7 +10,7 @@ import type { Repository } from "../repository/repository.ts";
 import { monotonicMs } from "../repository/system-clock.ts";
 import { api } from "./api.ts";
 import { Metrics } from "./metrics.ts";
-import { beginSpan, type AcquireSpan } from "./spans.ts";
+import { beginSpan, type EndSpan } from "./spans.ts";
 import { observeStores } from "./store-counters.ts";
 
 /** How calls become metrics and spans. */
@@ -87,14 +87,14 @@ const SCOPE = "zae-limiter";
 /** An acquire that was seen from its beginning. */
 interface SeenCall {
   readonly beganMs: number;
-  readonly span: AcquireSpan;
+  readonly endSpan: EndSpan;
 }
 
 /**
  * Listens to all channels. Returns what ends that. Calls and leases that were under way before are
  * left out, so that what is counted adds up.
  */
-function listen(metrics: Metrics, begin: (message: AcquireMessage) => AcquireSpan): () => void {
+function listen(metrics: Metrics, begin: (message: AcquireMessage) => EndSpan): () => void {
   const seen = new WeakMap<AcquireMessage, SeenCall>();
   const handlers: readonly (readonly [string, (message: unknown) => void])[] = [
     [
@@ -102,7 +102,7 @@ function listen(metrics: Metrics, begin: (message: AcquireMessage) => AcquireSpa
       (data) => {
         const message = data as AcquireMessage;
         if (message.extending !== undefined && !seen.has(message.extending)) return;
-        seen.set(message, { span: begin(message), beganMs: monotonicMs() });
+        seen.set(message, { endSpan: begin(message), beganMs: monotonicMs() });
       },
     ],
     [
@@ -112,7 +112,7 @@ function listen(metrics: Metrics, begin: (message: AcquireMessage) => AcquireSpa
         const call = seen.get(message);
         if (call === undefined) return;
         metrics.acquired(message, (monotonicMs() - call.beganMs) / 1000);
-        call.span(message);
+        call.endSpan(message);
       },
     ],
     [

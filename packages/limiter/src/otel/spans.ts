@@ -10,15 +10,11 @@ export interface SpanOptions {
   readonly attributes: ((message: AcquireMessage) => Attributes) | undefined;
 }
 
-/** What is told of an acquire at its end, by a span of its own or by an event on the active one. */
-export type AcquireSpan = (message: AcquireMessage) => void;
+/** Ends what tells of an acquire: a span of its own, or an event on the active one. */
+export type EndSpan = (message: AcquireMessage) => void;
 
-/** Begins to tell of an acquire. */
-export function beginSpan(
-  tracer: Tracer,
-  message: AcquireMessage,
-  options: SpanOptions,
-): AcquireSpan {
+/** Begins to tell of an acquire. Returns what ends it. */
+export function beginSpan(tracer: Tracer, message: AcquireMessage, options: SpanOptions): EndSpan {
   if (options.spans === "none") return eventOn(api.trace.getActiveSpan(), options);
   const span = tracer.startSpan(`acquire ${message.resource}`, {
     kind: api.SpanKind.INTERNAL,
@@ -35,7 +31,7 @@ export function beginSpan(
   };
 }
 
-function eventOn(span: Span | undefined, options: SpanOptions): AcquireSpan {
+function eventOn(span: Span | undefined, options: SpanOptions): EndSpan {
   return (message) =>
     span?.addEvent("zae_limiter.acquire", {
       ...knownAtStart(message, options),

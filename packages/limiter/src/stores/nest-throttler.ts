@@ -63,7 +63,7 @@ export function nestThrottlerStorage(options: StoreOptions): ThrottlerHitStorage
   };
 }
 
-/** The guard passes the ttl if nobody set a duration. A bucket refuses longer than shorter ones. */
+/** The guard passes the ttl if nobody set a duration. A shorter one has no effect. */
 function checkBlock(blockDuration: number, ttl: number): void {
   if (blockDuration > ttl)
     throw new ValidationError(

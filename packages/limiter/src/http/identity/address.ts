@@ -68,7 +68,7 @@ export function dotted(address: Address): string {
     .join(".");
 }
 
-/** The first bits of an address in hex digits; what the last digit has more is 0. */
+/** The first bits of an address in hex digits; the bits of the last digit beyond them are 0. */
 export function prefixOf(address: Address, prefix: number): string {
   const digits = address.map((group) => group.toString(16).padStart(4, "0")).join("");
   const whole = digits.slice(0, Math.floor(prefix / 4));

@@ -40,7 +40,7 @@ export function idOf(text: string): string {
   if (isEntityId(text) && !text.startsWith(ENCODED) && !text.startsWith(CUT)) return text;
   const encoded = text.replaceAll(ESCAPED, escaped);
   if (ENCODED.length + encoded.length <= MAX_IDENTIFIER_LENGTH) return ENCODED + encoded;
-  // The encoded text, because UTF-8 has only one form for all halves of surrogate pairs.
+  // It is the encoded text that is hashed: UTF-8 writes all lone halves of surrogate pairs alike.
   const hash = sha256(encoded);
   const room = MAX_IDENTIFIER_LENGTH - CUT.length - 1 - hash.length;
   return `${CUT}${encoded.slice(0, room)}:${hash}`;

@@ -350,7 +350,7 @@ export class Admission {
     if (this.#underWay >= this.#most) throw overloaded(this.#underWay);
   }
 
-  /** Counts one while it is in progress. One that returned at once is not counted. */
+  /** Counts a call while it is in progress. One that returned at once is not counted. */
   count<T>(outcome: MaybePromise<T>): MaybePromise<T> {
     if (outcome instanceof Promise) {
       this.#underWay += 1;
