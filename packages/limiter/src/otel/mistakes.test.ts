@@ -6,6 +6,7 @@ import { MemoryRepository } from "zae-limiter/memory";
 import { instrument, type OtelOptions } from "zae-limiter/otel";
 import { expect, it, vi } from "vitest";
 import { CollectedTelemetry } from "../../test/support/collected-telemetry.ts";
+import { errorType } from "./attributes.ts";
 
 it.each([
   [{ repositories: [null] }, "must be an array of repositories"],
@@ -16,6 +17,12 @@ it.each([
 ])("the options %j are refused", (options, reason) => {
   expect(() => instrument(options as unknown as OtelOptions)).toThrow(reason);
   expect(tracingChannel(CHANNELS.acquire).hasSubscribers).toBe(false);
+});
+
+it("an error of a class without a name has a type", () => {
+  const { Unnamed } = { Unnamed: (() => class extends Error {})() };
+  expect(errorType(new Unnamed("of key-1"))).toBe("_OTHER");
+  expect(errorType(new TypeError("of key-1"))).toBe("TypeError");
 });
 
 it("spans lack only further attributes if those throw, which OpenTelemetry logs", async () => {
