@@ -28,7 +28,7 @@ export interface OtelOptions {
   readonly entityOnSpans?: boolean;
   /**
    * Further attributes of spans and events; called when an acquire has ended. They are not added to
-   * metrics.
+   * metrics. If it throws, nothing is added, and `diag` of OpenTelemetry logs the error.
    * @example instrument({ attributes: ({ waitUpToMs }) => ({ "app.may_wait": waitUpToMs > 0 }) });
    */
   readonly attributes?: (message: AcquireMessage) => Attributes;
