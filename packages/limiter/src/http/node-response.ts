@@ -1,11 +1,11 @@
 /*
  * What every framework on node:http needs of the raw response. The end of a request is the `close`
  * of its response and nothing else: it comes once, after a finished response, a thrown handler and
- * a client that went away alike, and frameworks have hooks for only some of these. (One response
- * does not close: that of a pipelined request whose connection ends before its turn. What was taken
- * for it stays charged.)
+ * a client that went away alike, and frameworks have hooks for only some of these. One kind of
+ * response is not closed by Node, so it is here: see `closeWithConnection`.
  */
 import type { ServerResponse } from "node:http";
+import type { Socket } from "node:net";
 import type { RateLimitExceeded } from "../core/bucket/refusal.ts";
 import type { HeaderFields } from "./headers/options.ts";
 import type { HeldLease } from "./held-lease.ts";
@@ -46,6 +46,7 @@ export async function admitTo<Q>(
   request: Q,
   errorOf?: (request: Q) => unknown,
 ): Promise<Admission<Q>> {
+  if (response.socket === null) closeWithConnection(response);
   let waiting: ClosedSignal | undefined;
   let admission: Admission<Q>;
   try {
@@ -86,7 +87,7 @@ export function prepareReply(response: ServerResponse, { status, headers }: Repl
  * Whether the response was answered or its client has gone away: no handler should begin. Of
  * node:http2, only `writableFinished` says that the client has gone.
  */
-export function isOver(response: ServerResponse): boolean {
+function isOver(response: ServerResponse): boolean {
   return response.destroyed || response.writableEnded || response.writableFinished;
 }
 
@@ -94,17 +95,19 @@ export function isOver(response: ServerResponse): boolean {
  * Sets header fields, unless they were sent. Of fields with a single value the last one stays: the
  * innermost middleware's, which is the one that refuses if any does.
  */
-function addHeaders(response: ServerResponse, fields: HeaderFields): void {
+export function addHeaders(response: ServerResponse, fields: HeaderFields): void {
   if (response.headersSent) return;
   for (const name in fields) {
     const there = LIST_FIELDS.has(name) ? response.getHeader(name) : undefined;
     const value = fields[name]!;
+    // A refusal that `respond` passed on to an error handler has put its lists there already.
+    if (there !== undefined && `, ${String(there)}`.endsWith(`, ${value}`)) continue;
     response.setHeader(name, there === undefined ? value : `${String(there)}, ${value}`);
   }
 }
 
 /** Settles the lease when the response closes. */
-export function endWhenClosed<Q>(
+function endWhenClosed<Q>(
   response: ServerResponse,
   held: HeldLease<Q>,
   errorOf?: () => unknown,
@@ -117,6 +120,32 @@ export function endWhenClosed<Q>(
       error: errorOf?.(),
     }),
   );
+}
+
+/** The responses of a connection that wait for their turn to be sent. */
+const QUEUED = Symbol("zae-limiter queued responses");
+
+/**
+ * A client may send requests without waiting for responses (pipelining). The responses that are
+ * not yet on the connection are not closed when it is: they would never end. This closes them, as
+ * Node closes the one whose turn it is. The connection has one listener for all of them.
+ */
+function closeWithConnection(response: ServerResponse): void {
+  const socket: Socket & { [QUEUED]?: Set<ServerResponse> } = response.req.socket;
+  if (socket.destroyed) return close(response);
+  let queued = socket[QUEUED];
+  if (queued === undefined) {
+    const responses = (queued = socket[QUEUED] = new Set<ServerResponse>());
+    socket.once("close", () => responses.forEach(close));
+  }
+  queued.add(response);
+  response.once("close", () => queued.delete(response));
+}
+
+function close(response: ServerResponse): void {
+  if (response.socket !== null || response.destroyed) return;
+  response.destroyed = true;
+  response.emit("close");
 }
 
 /** A signal that aborts when the response closes. */

@@ -14,8 +14,8 @@ import { RateLimiterUnavailable } from "../core/errors.ts";
 import type { AcquireRequest } from "../limiter/call.ts";
 import type { Lease } from "../limiter/lease.ts";
 import type { AcquireResult } from "../limiter/rate-limiter.ts";
-import type { HeaderFields } from "./headers/options.ts";
-import { rateLimitHeaders } from "./headers/rate-limit-headers.ts";
+import type { HeaderFields, HeaderOptions } from "./headers/options.ts";
+import { headersOf } from "./headers/rate-limit-headers.ts";
 import { HeldLease } from "./held-lease.ts";
 import { sawMadeInHandler, warnOfSecret } from "./misuse.ts";
 import type { HttpLimitOptions } from "./options.ts";
@@ -37,6 +37,7 @@ const NOT_LIMITED = { verdict: "not limited" } as const;
 /** The client has gone away before its handler ran. */
 export const GONE = { verdict: "gone" } as const;
 const NO_HEADERS: HeaderFields = {};
+const DEFAULT_HEADERS: HeaderOptions = {};
 
 /** How many entity ids of a middleware are looked at: all of them have the same form. */
 const LOOKED_AT_FOR_SECRETS = 20;
@@ -109,11 +110,11 @@ export class RequestLimit<Q> {
   }
 
   async #headersOf(lease: Lease): Promise<HeaderFields> {
-    const { headers, limiter } = this.#options;
+    const { headers = DEFAULT_HEADERS, limiter } = this.#options;
     if (headers === false || lease.degraded) return NO_HEADERS;
     try {
       const statuses = await lease.statuses();
-      return withoutRetry(rateLimitHeaders(statuses, { ...headers, nowMs: limiter.clock.now() }));
+      return withoutRetry(headersOf(statuses, headers, limiter.clock.now()));
     } catch (error) {
       // The request was granted. That nobody can say what is left is no reason to refuse it.
       if (error instanceof RateLimiterUnavailable) return NO_HEADERS;
@@ -122,7 +123,7 @@ export class RequestLimit<Q> {
   }
 
   #refused(request: Q, refusal: RateLimitExceeded): Admission<Q> {
-    const { headers = {}, limiter, onRefused } = this.#options;
+    const { headers = DEFAULT_HEADERS, limiter, onRefused } = this.#options;
     onRefused?.(refusal, request);
     return {
       verdict: "refused",
