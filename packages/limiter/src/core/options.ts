@@ -20,6 +20,11 @@ export function checkOptions(options: unknown, known: ReadonlySet<string>, owner
   for (const name in options) if (!known.has(name)) throw unknownOption(name, known, owner);
 }
 
+/** Whether a value has a method: what users pass as an object may be anything. */
+export function hasMethod(value: unknown, name: string): boolean {
+  return typeof (value as Readonly<Record<string, unknown>> | null)?.[name] === "function";
+}
+
 /** The error about an option that nobody knows. It names the nearest one, or all of them. */
 export function unknownOption(
   name: string,

@@ -1,4 +1,5 @@
 import { ValidationError } from "../core/errors.ts";
+import { hasMethod } from "../core/options.ts";
 
 /** Throws if the options of a limiter have no repository, and says which mistake it looks like. */
 export function checkRepository(options: { readonly repository: unknown }): void {
@@ -20,8 +21,4 @@ export function checkLimiter(limiter: unknown): void {
       limiter,
       "must be a RateLimiter, such as new RateLimiter({ repository })",
     );
-}
-
-function hasMethod(value: unknown, name: string): boolean {
-  return typeof (value as Readonly<Record<string, unknown>> | undefined)?.[name] === "function";
 }

@@ -1,7 +1,7 @@
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import type { Attributes, MeterProvider, TracerProvider } from "@opentelemetry/api";
 import { ValidationError } from "../core/errors.ts";
-import { checkOptions, optionNames } from "../core/options.ts";
+import { checkOptions, hasMethod, optionNames } from "../core/options.ts";
 import { VERSION } from "../core/version.ts";
 import { CHANNELS } from "../diagnostics/channels.ts";
 import type { AcquireMessage, ChargeMessage, EndMessage } from "../diagnostics/messages.ts";
@@ -63,7 +63,10 @@ export function instrument(options: OtelOptions = {}): Disposable {
   // What is not false would name every entity.
   if (typeof entityOnSpans !== "boolean")
     throw new ValidationError("entityOnSpans", entityOnSpans, "must be true or false");
-  if (!Array.isArray(repositories) || !repositories.every((each) => has(each, "getStatistics")))
+  if (
+    !Array.isArray(repositories) ||
+    !repositories.every((each) => hasMethod(each, "getStatistics"))
+  )
     throw new ValidationError("repositories", repositories, "must be an array of repositories");
   checkProvider(options, "meterProvider", "getMeter");
   checkProvider(options, "tracerProvider", "getTracer");
@@ -92,12 +95,8 @@ function checkProvider(
   method: string,
 ): void {
   const provider = options[name];
-  if (provider !== undefined && !has(provider, method))
+  if (provider !== undefined && !hasMethod(provider, method))
     throw new ValidationError(name, provider, `must be a provider with ${method}()`);
-}
-
-function has(value: unknown, method: string): boolean {
-  return typeof (value as Readonly<Record<string, unknown>> | null)?.[method] === "function";
 }
 
 /** What metrics and spans are said to come from. */
