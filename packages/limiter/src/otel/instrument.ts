@@ -54,22 +54,8 @@ const OPTION_NAMES = optionNames<OtelOptions>({
  * @example const telemetry = instrument({ repositories: [repository] });
  */
 export function instrument(options: OtelOptions = {}): Disposable {
-  checkOptions(options, OPTION_NAMES, "instrument");
+  check(options);
   const { spans = "acquire", entityOnSpans = false, attributes, repositories = [] } = options;
-  if (spans !== "acquire" && spans !== "none")
-    throw new ValidationError("spans", spans, 'must be "acquire" or "none"');
-  if (attributes !== undefined && typeof attributes !== "function")
-    throw new ValidationError("attributes", attributes, "must be a function");
-  // What is not false would name every entity.
-  if (typeof entityOnSpans !== "boolean")
-    throw new ValidationError("entityOnSpans", entityOnSpans, "must be true or false");
-  if (
-    !Array.isArray(repositories) ||
-    !repositories.every((each) => hasMethod(each, "getStatistics"))
-  )
-    throw new ValidationError("repositories", repositories, "must be an array of repositories");
-  checkProvider(options, "meterProvider", "getMeter");
-  checkProvider(options, "tracerProvider", "getTracer");
   const tracer = (options.tracerProvider ?? api.trace).getTracer(SCOPE, VERSION);
   const meter = (options.meterProvider ?? api.metrics).getMeter(SCOPE, VERSION);
   const metrics = new Metrics(meter);
@@ -87,6 +73,26 @@ export function instrument(options: OtelOptions = {}): Disposable {
       metrics.stop();
     },
   };
+}
+
+/** Throws for options that are wrong, before anything is subscribed to. */
+function check(options: OtelOptions): void {
+  checkOptions(options, OPTION_NAMES, "instrument");
+  const { spans = "acquire", entityOnSpans = false, attributes, repositories = [] } = options;
+  if (spans !== "acquire" && spans !== "none")
+    throw new ValidationError("spans", spans, 'must be "acquire" or "none"');
+  if (attributes !== undefined && typeof attributes !== "function")
+    throw new ValidationError("attributes", attributes, "must be a function");
+  // What is not false would name every entity.
+  if (typeof entityOnSpans !== "boolean")
+    throw new ValidationError("entityOnSpans", entityOnSpans, "must be true or false");
+  if (
+    !Array.isArray(repositories) ||
+    !repositories.every((each) => hasMethod(each, "getStatistics"))
+  )
+    throw new ValidationError("repositories", repositories, "must be an array of repositories");
+  checkProvider(options, "meterProvider", "getMeter");
+  checkProvider(options, "tracerProvider", "getTracer");
 }
 
 function checkProvider(
