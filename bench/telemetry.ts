@@ -18,17 +18,27 @@ interface Race {
   readonly cpuNs: readonly [number, number, number];
 }
 
+const quick = process.argv.includes("--quick");
+const measured = Array.from({ length: quick ? 1 : 12 }, (_, index) => race(index));
+printTable(
+  ["One key, one limit; CPU ns", "with channels", "without", "ratio", "the question alone"],
+  measured.map(({ ratio, cpuNs: [ours, theirs, question] }, index) => [
+    `process ${index + 1}`,
+    whole(ours),
+    whole(theirs),
+    ratio.toFixed(3),
+    question.toFixed(2),
+  ]),
+);
+printVerdicts("While nobody listens", verdictsOf(measured));
+
 /** What channels that nobody hears cost a memory acquire and its commit. */
-export function channelCost({ quick }: { readonly quick: boolean }): {
-  readonly verdicts: readonly Verdict[];
-  readonly races: readonly Race[];
-} {
-  const races = Array.from({ length: quick ? 1 : 12 }, (_, index) => race(index, quick));
+function verdictsOf(races: readonly Race[]): readonly Verdict[] {
   const cpuNs = [0, 1, 2].map((which) => median(races.map((one) => one.cpuNs[which]!)));
-  const [ours, without, measured] = cpuNs as [number, number, number];
+  const [ours, without, difference] = cpuNs as [number, number, number];
   // The difference of two measurements: what is too small to be seen may be below zero.
-  const question = Math.max(0, measured);
-  const verdicts = [
+  const question = Math.max(0, difference);
+  return [
     {
       what: "the question whether anybody listens, by a memory acquire",
       ratio: question / ours,
@@ -42,27 +52,11 @@ export function channelCost({ quick }: { readonly quick: boolean }): {
       cpuNs: [ours, without] as const,
     },
   ];
-  return { verdicts, races };
 }
 
-function race(index: number, quick: boolean): Race {
+function race(index: number): Race {
   const worker = fileURLToPath(new URL("telemetry-worker.js", import.meta.url));
   const first = index % 2 === 0 ? "with" : "without";
   const args = [worker, first, ...(quick ? ["1", "20", "0"] : ["31", "20", "300"])];
   return JSON.parse(execFileSync(process.execPath, args, { encoding: "utf8" })) as Race;
-}
-
-if (process.argv[1] === fileURLToPath(import.meta.url)) {
-  const { verdicts, races } = channelCost({ quick: process.argv.includes("--quick") });
-  printTable(
-    ["One key, one limit; CPU ns", "with channels", "without", "ratio", "the question alone"],
-    races.map(({ ratio, cpuNs: [ours, theirs, question] }, index) => [
-      `process ${index + 1}`,
-      whole(ours),
-      whole(theirs),
-      ratio.toFixed(3),
-      question.toFixed(2),
-    ]),
-  );
-  printVerdicts("While nobody listens", verdicts);
 }

@@ -7,13 +7,14 @@
 import { fork, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
-import { request, type ClientRequest } from "node:http";
+import type { ClientRequest, IncomingMessage } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, expect, it, vi } from "vitest";
 import { Limit } from "zae-limiter";
 import { SqliteRepository } from "zae-limiter/sqlite";
+import { open } from "../client.ts";
 import { FRAMEWORKS, type Framework, type Moment, type Order, type Seen } from "./server.ts";
 
 /** Starting two processes takes a while on a busy machine. */
@@ -179,15 +180,15 @@ function send(
   const headers = {
     "x-entity": entity,
     "x-name": name,
-    "x-cost": cost,
+    "x-cost": String(cost),
     ...(hold !== undefined && { "x-hold": hold }),
     ...(end !== undefined && { "x-end": end }),
   };
-  return request({ port: ports[framework], host: "127.0.0.1", path, headers, agent: false }).end();
+  return open({ port: ports[framework], path, headers });
 }
 
 async function statusOf(client: ClientRequest): Promise<number | undefined> {
-  const [response] = (await once(client, "response")) as [import("node:http").IncomingMessage];
+  const [response] = (await once(client, "response")) as [IncomingMessage];
   response.resume();
   await once(response, "end");
   return response.statusCode;
