@@ -66,7 +66,7 @@ export function clientAddress(
   const hops = hopsOf(request);
   const isTrusted = trustOf(options.trustedProxies, request.socket !== undefined);
   const client = clientOf(hops, isTrusted);
-  if (client === undefined) throw nobody(hops);
+  if (client === undefined) throw unknownSender(hops);
   if (isTrusted === undefined && hops.forwarded.length > 0 && isPrivate(client)) warnOfProxy();
   return isIpv4(client) ? `ip:${dotted(client)}` : `ip6:${prefixOf(client, prefix)}.${prefix}`;
 }
@@ -101,8 +101,8 @@ function trustOf(
     );
   const networks = networksOf(proxies as readonly string[]);
   if (networks.length === 0) return undefined;
-  // A platform without sockets is the first proxy. But whoever closes its socket early is nobody,
-  // and must not be believed.
+  // A platform without sockets is the first proxy. A socket that the client has closed has no
+  // address either, and then the header must not be believed.
   return (_place, address) =>
     address === undefined ? !hasSocket : networks.some((network) => isWithin(address, network));
 }
@@ -182,7 +182,7 @@ function warnOfProxy(): void {
   );
 }
 
-function nobody({ forwarded }: Hops): ValidationError {
+function unknownSender({ forwarded }: Hops): ValidationError {
   return new ValidationError(
     "request",
     forwarded.length === 0 ? "no socket, no X-Forwarded-For" : "no socket",
