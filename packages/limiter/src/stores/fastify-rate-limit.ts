@@ -82,11 +82,11 @@ class ScopedStore implements FastifyHitStore {
   }
 
   incr(key: string, callback: HitCallback, timeWindow: number, max: number): void {
-    answer(callback, async () => this.#counter.count(key, this.#quota(timeWindow, max)));
+    callBack(callback, async () => this.#counter.count(key, this.#quota(timeWindow, max)));
   }
 
   read(key: string, callback: HitCallback, timeWindow: number, max: number): void {
-    answer(callback, async () => this.#counter.look(key, this.#quota(timeWindow, max)));
+    callBack(callback, async () => this.#counter.look(key, this.#quota(timeWindow, max)));
   }
 
   child(routeOptions: object): FastifyHitStore {
@@ -131,7 +131,8 @@ function scopeOf({ groupId, routeInfo }: LimitedOptions): string {
   return `${[routeInfo.method].flat().join(".")}${routeInfo.url}`;
 }
 
-function answer(callback: HitCallback, hits: () => Promise<Omit<Hit, "lease">>): void {
+/** Tells the plugin the hits, or why they are not known. */
+function callBack(callback: HitCallback, hits: () => Promise<Omit<Hit, "lease">>): void {
   hits().then(
     ({ totalHits, waitMs }) => callback(null, { current: totalHits, ttl: waitMs }),
     (error: Error) => callback(error),
