@@ -2,10 +2,11 @@
  * What every framework on node:http needs of the raw response. The end of a request is the `close`
  * of its response and nothing else: it comes once, after a finished response, a thrown handler and
  * a client that went away alike, and frameworks have hooks for only some of these. (One response
- * does not close: that of a pipelined request whose connection ends before its turn. What was taken
- * for it stays charged.)
+ * does not close: that of a pipelined request whose connection ends before its turn. Then the end
+ * is the `close` of the connection.)
  */
 import type { ServerResponse } from "node:http";
+import type { Socket } from "node:net";
 import type { RateLimitExceeded } from "../core/bucket/refusal.ts";
 import type { HeaderFields } from "./headers/options.ts";
 import type { HeldLease } from "./held-lease.ts";
@@ -30,7 +31,13 @@ export async function letThrough<Q>(
   if (response.headersSent) throw isRefused ? admission.refusal : admission.error;
   if (isRefused && respond !== undefined) {
     prepareReply(response, admission.reply);
-    await respond(admission.refusal);
+    try {
+      await respond(admission.refusal);
+    } catch (error) {
+      // Express answers an error with the status that is set, if that is one of errors.
+      if (!response.headersSent) response.statusCode = 500;
+      throw error;
+    }
   } else sendReply(response, admission.reply);
   return false;
 }
@@ -87,7 +94,35 @@ export function prepareReply(response: ServerResponse, { status, headers }: Repl
  * node:http2, only `writableFinished` says that the client has gone.
  */
 export function isOver(response: ServerResponse): boolean {
-  return response.destroyed || response.writableEnded || response.writableFinished;
+  return (
+    response.destroyed ||
+    response.writableEnded ||
+    response.writableFinished ||
+    connectionAhead(response)?.destroyed === true
+  );
+}
+
+/** The connection of a pipelined request, until it is the turn of its response. */
+function connectionAhead({ socket, req }: ServerResponse): Socket | undefined {
+  return socket === null ? req?.socket : undefined;
+}
+
+/**
+ * Calls back when the response closes, or when its connection does before its turn. Returns what
+ * takes that back.
+ */
+function onceClosed(response: ServerResponse, callback: () => void): () => void {
+  const connection = connectionAhead(response);
+  const stop = (): void => {
+    response.off("close", callback).off("close", stop);
+    connection?.off("close", callback);
+  };
+  response.once("close", callback);
+  if (connection === undefined) return stop;
+  // A client may send any number of requests behind the first.
+  connection.setMaxListeners(0).once("close", callback);
+  response.once("close", stop);
+  return stop;
 }
 
 /**
@@ -109,7 +144,7 @@ export function endWhenClosed<Q>(
   held: HeldLease<Q>,
   errorOf?: () => unknown,
 ): void {
-  response.once("close", () =>
+  onceClosed(response, () =>
     held.end({
       status: response.statusCode,
       // A response of node:http2 counts as finished when its client has gone away.
@@ -120,22 +155,18 @@ export function endWhenClosed<Q>(
 }
 
 /** A signal that aborts when the response closes. */
-class ClosedSignal {
-  readonly #response: ServerResponse;
+export class ClosedSignal {
   readonly #controller = new AbortController();
-  readonly #abort = (): void => this.#controller.abort();
+  /** Lets the response go. */
+  readonly stop: () => void;
 
   constructor(response: ServerResponse) {
-    this.#response = response;
-    if (isOver(response)) this.#abort();
-    else response.once("close", this.#abort);
+    const abort = (): void => this.#controller.abort();
+    this.stop = onceClosed(response, abort);
+    if (isOver(response)) abort();
   }
 
   get signal(): AbortSignal {
     return this.#controller.signal;
-  }
-
-  stop(): void {
-    this.#response.off("close", this.#abort);
   }
 }

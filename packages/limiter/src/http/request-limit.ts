@@ -121,9 +121,10 @@ export class RequestLimit<Q> {
     }
   }
 
-  #refused(request: Q, refusal: RateLimitExceeded): Admission<Q> {
+  async #refused(request: Q, refusal: RateLimitExceeded): Promise<Admission<Q>> {
     const { headers = {}, limiter, onRefused } = this.#options;
-    onRefused?.(refusal, request);
+    // It may be asynchronous all the same. What rejects, and nobody awaits, ends the process.
+    await (onRefused?.(refusal, request) as unknown);
     return {
       verdict: "refused",
       refusal,

@@ -3,7 +3,7 @@ import type { Context, Env, ErrorHandler, MiddlewareHandler } from "hono";
 import type { RateLimitExceeded } from "../../core/bucket/refusal.ts";
 import type { MaybePromise } from "../../repository/port.ts";
 import type { HeldLease } from "../held-lease.ts";
-import { endWhenClosed, isOver } from "../node-response.ts";
+import { ClosedSignal, endWhenClosed, isOver } from "../node-response.ts";
 import { checkHttpOptions, type HttpLimitOptions } from "../options.ts";
 import type { HeaderFields } from "../headers/options.ts";
 import { LIST_FIELDS, replyToError, type Reply } from "../reply.ts";
@@ -45,7 +45,10 @@ export function limitRequests<E extends Env = Env>(
   const { respond } = options;
   return async (context, next) => {
     const { raw } = context.req;
-    const admission = await limit.admit(context, () => raw.signal);
+    const outgoing = outgoingOf(context);
+    const admission = await limit.admit(context, () =>
+      outgoing === undefined ? raw.signal : new ClosedSignal(outgoing).signal,
+    );
     switch (admission.verdict) {
       case "not limited":
         return next();
@@ -60,7 +63,6 @@ export function limitRequests<E extends Env = Env>(
       case "granted":
     }
     const { held, headers } = admission;
-    const outgoing = outgoingOf(context);
     if (outgoing === undefined ? raw.signal.aborted : isOver(outgoing)) {
       held.giveBack();
       return goneResponse();

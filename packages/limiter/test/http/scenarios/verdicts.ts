@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { RateLimiterUnavailable, ValidationError } from "zae-limiter";
 import { send } from "../client.ts";
 import type { ServerAdapter } from "../servers/server-adapter.ts";
-import { byKey, Setting } from "./setting.ts";
+import { byKey, nextTurns, Setting } from "./setting.ts";
 import { collectUnhandled } from "./warnings.ts";
 
 /** What becomes of a request: granted, refused, unavailable, not limited, failed. */
@@ -229,10 +229,12 @@ export function verdictScenarios(adapter: ServerAdapter): void {
         ]);
         expect((await send(byKey(throwing))).status).toBe(500);
         expect(throwing.errors).toEqual([thrown]);
-        if (name === "onRefused") return;
-        const rejecting = await setting.serve([{ [name]: () => Promise.reject(thrown) }]);
+        const rejecting = await setting.serve([
+          { ...consume, [name]: () => Promise.reject(thrown) },
+        ]);
         expect((await send(byKey(rejecting))).status).toBe(500);
         expect(rejecting.errors).toEqual([thrown]);
+        await nextTurns();
         expect(unhandled).toEqual([]);
       },
     );
