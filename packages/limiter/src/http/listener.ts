@@ -14,7 +14,7 @@ export interface ListenerOptions<Q> {
    * @default a problem in JSON
    * @example
    * limitListener(
-   *   { ...options, respond: (refusal, _request, response) => response.end(refusal.message) },
+   *   { ...options, respond: (_refusal, _request, response) => response.end("Later, please") },
    *   listener,
    * );
    */

@@ -14,6 +14,7 @@ import { RateLimiterUnavailable } from "../core/errors.ts";
 import type { AcquireRequest } from "../limiter/call.ts";
 import type { Lease } from "../limiter/lease.ts";
 import type { AcquireResult } from "../limiter/rate-limiter.ts";
+import type { MaybePromise } from "../repository/port.ts";
 import type { HeaderFields } from "./headers/options.ts";
 import { rateLimitHeaders } from "./headers/rate-limit-headers.ts";
 import { HeldLease } from "./held-lease.ts";
@@ -66,14 +67,14 @@ export class RequestLimit<Q> {
     if (this.#isNew) this.#sawRequestAtOnce();
     const { limiter, resource, consume, also, waitUpToMs = 0, onUnavailable } = this.#options;
     const sender = this.#options.entity(request);
-    const entityId = sender instanceof Promise ? await sender : sender;
+    const entityId = isPromise(sender) ? await sender : sender;
     if (entityId === undefined) return NOT_LIMITED;
     if (this.#lookedAt < LOOKED_AT_FOR_SECRETS) this.#lookAt(entityId);
     // One after the other: a promise that rejects before somebody awaits it ends the process.
     const named = typeof resource === "function" ? resource(request) : resource;
-    const wantedOf = named instanceof Promise ? await named : named;
+    const wantedOf = isPromise(named) ? await named : named;
     const amounts = typeof consume === "function" ? consume(request) : consume;
-    const wanted = amounts instanceof Promise ? await amounts : amounts;
+    const wanted = isPromise(amounts) ? await amounts : amounts;
     // Most calls have these three fields only, and the limiter looks at each field of a call.
     const call: Writable<AcquireRequest> = { entityId, resource: wantedOf, consume: wanted };
     if (also !== undefined) {
@@ -141,6 +142,11 @@ export class RequestLimit<Q> {
     this.#lookedAt += 1;
     warnOfSecret(entityId);
   }
+}
+
+/** Also those of libraries and other realms, which are no instances of our `Promise`. */
+function isPromise<T>(value: MaybePromise<T>): value is Promise<T> {
+  return typeof (value as Partial<Promise<T>> | null | undefined)?.then === "function";
 }
 
 type Writable<T> = { -readonly [Name in keyof T]: T[Name] };

@@ -1,3 +1,4 @@
+import { runInNewContext } from "node:vm";
 import { describe, expect, it } from "vitest";
 import { RateLimiterUnavailable, ValidationError } from "zae-limiter";
 import { send } from "../client.ts";
@@ -186,6 +187,20 @@ export function verdictScenarios(adapter: ServerAdapter): void {
       expect((await send(byKey(server))).status).toBe(200);
       expect((await send(byKey(server))).status).toBe(429);
       expect([await setting.left(), await setting.left("rpm", "key-1", "search")]).toEqual([2, 1]);
+    });
+
+    it("awaits promises of another realm", async () => {
+      const setting = await Setting.of(adapter);
+      const later = runInNewContext("(value) => Promise.resolve(value)") as typeof Promise.resolve;
+      const server = await setting.serve([
+        {
+          entity: () => later("key-1"),
+          resource: () => later("chat"),
+          consume: () => later({ rpm: 2 }),
+          also: () => later(undefined),
+        },
+      ]);
+      expect((await send(byKey(server))).headers["ratelimit"]).toContain('"rpm";r=1');
     });
 
     const mistakes = {
