@@ -73,7 +73,8 @@ export function limitRequests<E extends Env = Env>(
     endWhenClosed(outgoing, held, () => context.error);
     await next();
     const { res } = context;
-    if (lacks(res, headers) && isRemakeable(res)) replace(context, remade(res, res.body, headers));
+    if (lacks(res, headers) && isRemakeable(res))
+      replace(context, markedBare(remade(res, res.body, headers)));
   };
 }
 
@@ -117,7 +118,9 @@ async function watchBody<E extends Env>(
     throw error;
   }
   const { res, error } = context;
-  replace(context, limited.responded(res, lacks(res, fields) ? fields : {}, error));
+  const isBare = lacks(res, fields);
+  const watched = limited.responded(res, isBare ? fields : {}, error);
+  replace(context, isBare ? markedBare(watched) : watched);
 }
 
 function answer(context: Context, { status, headers, body }: Reply): Response {
@@ -137,8 +140,17 @@ function addLists(context: Context, fields: HeaderFields): void {
   addHeaders(context, Object.fromEntries(lists));
 }
 
+/** On a response made without the context: the fields of an inner middleware may equal ours. */
+const BARE = Symbol("zae-limiter bare response");
+
+function markedBare(response: Response): Response {
+  return Object.assign(response, { [BARE]: true });
+}
+
 /** Whether the handler has made its response without the context, which knows the fields. */
-function lacks({ headers }: Response, fields: HeaderFields): boolean {
+function lacks(response: Response, fields: HeaderFields): boolean {
+  if (BARE in response) return true;
+  const { headers } = response;
   for (const name in fields) {
     const there = headers.get(name);
     if (there === null) return true;

@@ -7,8 +7,8 @@ const SECRET_DIGITS = 32;
 
 /**
  * Makes an entity id for a secret, such as an API key: the prefix, a dash and 32 hex digits of its
- * SHA-256. Ids are stored, logged and shown; secrets must not be. Requests without a secret may pass
- * an empty text: they share one id.
+ * SHA-256. Ids are stored, logged and shown; secrets must not be. Requests without a secret may
+ * pass an empty text: they share one id.
  * @example hashedId("key", "sk-live-51H8"); // "key-" and 32 hex digits
  */
 export function hashedId(prefix: string, secret: string): string {
