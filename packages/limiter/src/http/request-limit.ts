@@ -114,7 +114,12 @@ export class RequestLimit<Q> {
     if (headers === false || lease.degraded) return NO_HEADERS;
     try {
       const statuses = await lease.statuses();
-      return withoutRetry(rateLimitHeaders(statuses, { ...headers, nowMs: limiter.clock.now() }));
+      const options = { ...headers, nowMs: limiter.clock.now() };
+      const fields = rateLimitHeaders(statuses, options);
+      if (!("Retry-After" in fields) && !("x-should-retry" in fields)) return fields;
+      // Other calls brought a limit into debt since. If it is a parent's, it did not refuse this one.
+      const own = statuses.filter(({ entityId }) => entityId === lease.entityId);
+      return withoutRetry(rateLimitHeaders(headers?.parents === true ? statuses : own, options));
     } catch (error) {
       // The request was granted. That nobody can say what is left is no reason to refuse it.
       if (error instanceof RateLimiterUnavailable) return NO_HEADERS;
@@ -151,9 +156,8 @@ function isPromise<T>(value: MaybePromise<T>): value is Promise<T> {
 
 type Writable<T> = { -readonly [Name in keyof T]: T[Name] };
 
-/** A grant is not asked to come back later, even if other calls brought a limit into debt. */
+/** A grant is not asked to come back later. */
 function withoutRetry(fields: HeaderFields): HeaderFields {
-  if (!("Retry-After" in fields) && !("x-should-retry" in fields)) return fields;
   const { "Retry-After": _, "x-should-retry": __, ...others } = fields;
   return others;
 }

@@ -151,9 +151,11 @@ export function verdictScenarios(adapter: ServerAdapter): void {
       await expect.poll(() => setting.left()).toBe(3);
     });
 
-    it("asks nobody to come back later whose request was granted", async () => {
+    it("asks nobody to come back later whose request was granted, and hides its parent", async () => {
       const setting = await Setting.of(adapter);
       const { repository } = setting;
+      await repository.createEntity("team");
+      await repository.createEntity("key-1", { parentId: "team", cascade: true });
       const remembered = repository.remembered.bind(repository);
       // Another call brought the limit into debt between the grant and the look at it.
       const debt = { available: -1, exceeded: true, retryAfterSeconds: 5 };
@@ -162,6 +164,7 @@ export function verdictScenarios(adapter: ServerAdapter): void {
       const server = await setting.serve([{}]);
       const reply = await send(byKey(server));
       expect(reply.headers["ratelimit"]).toContain('"rpm";r=0');
+      expect(reply.headers["ratelimit"]).not.toContain("parent");
       expect(reply.headers).not.toHaveProperty("retry-after");
     });
 
