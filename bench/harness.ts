@@ -30,6 +30,11 @@ export interface Pace {
   readonly rounds: number;
   /** How long each contestant runs in each round. */
   readonly turnMs: number;
+  /**
+   * How many operations each contestant does in each round, whatever time they take: for those in
+   * other processes, whose time says little about their work. @default what fills `turnMs`
+   */
+  readonly operations?: number;
   /** How many operations warm a contestant up at least. @default 1000 */
   readonly warmUp?: number;
   /**
@@ -163,8 +168,12 @@ export function judged(ratio: number, goal: Verdict["goal"]): readonly [string, 
 /** Warms a contestant up and finds how many operations fill one turn. */
 async function calibrate(
   contestant: Contestant,
-  { turnMs, warmUp = 1000, warmUpMs = 0 }: Pace,
+  { turnMs, operations: fixed, warmUp = 1000, warmUpMs = 0 }: Pace,
 ): Promise<number> {
+  if (fixed !== undefined) {
+    await contestant.run(warmUp);
+    return fixed;
+  }
   let operations = warmUp;
   let warmNs = 0;
   // The bound is far above what any machine reaches in one turn; it ends the search if a contestant

@@ -86,14 +86,14 @@ const INSIDE = [
   "ERR_LIMITER_UNSENT",
 ];
 
-it("the guide explains every error code", () => {
+it("the guide explains every error code, and every code of a warning", () => {
   const sources = ["limiter", "infra"].flatMap((name) => {
     const folder = `packages/${name}/src/`;
     return readdirSync(root + folder, { recursive: true, encoding: "utf8" })
       .filter((path) => path.endsWith(".ts") && !path.endsWith(".test.ts"))
       .map((path) => read(folder + path));
   });
-  const codes = new Set(sources.join("\n").match(/ERR_LIMITER_[A-Z_]+[A-Z]/g));
+  const codes = new Set(sources.join("\n").match(/(?:ERR|WARN)_LIMITER_[A-Z_]+[A-Z]/g));
   const explained = read("docs/guide/errors.md");
   const missing = [...codes].filter((code) => !explained.includes(`\`${code}\``));
   expect(missing.toSorted()).toEqual(INSIDE);
@@ -121,6 +121,11 @@ describe("the guide tells of every", () => {
     ["repository/dynamodb/opening/options.ts", "DynamoOptions"],
     ["repository/dynamodb/transport/lean/lean-transport.ts", "LeanTransportOptions"],
     ["repository/sqlite/sqlite-repository.ts", "SqliteOptions"],
+    ["http/options.ts", "HttpLimitOptions<Q>"],
+    ["http/listener.ts", "ListenerOptions<Q>"],
+    ["http/headers/options.ts", "HeaderOptions"],
+    ["http/identity/client-address.ts", "AddressOptions"],
+    ["stores/options.ts", "StoreOptions"],
     ["otel/instrument.ts", "OtelOptions"],
     ["diagnostics/messages.ts", "AcquireMessage"],
     ["diagnostics/messages.ts", "EndMessage"],

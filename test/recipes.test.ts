@@ -1,7 +1,7 @@
 /*
  * Runs every recipe as it was built, each in a process of its own: the providers' real clients,
  * against a server on this machine that speaks their protocols. The guide's pages show the same
- * text.
+ * text. Recipes that are servers have their tests in server-recipes.test.ts.
  */
 import { execFile } from "node:child_process";
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -12,7 +12,6 @@ import { Limit, RateLimiter } from "zae-limiter";
 import { SqliteRepository } from "zae-limiter/sqlite";
 import { ManualClock } from "zae-limiter/testing";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { startGateway, untilRefused, type Gateway } from "./support/gateway-process.ts";
 import { ANSWER, startProvider, type Provider } from "./support/provider.ts";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
@@ -174,83 +173,6 @@ describe("a recipe", { timeout: TIMEOUT_MS }, () => {
     expect(stdout).toMatch(/3 passed/);
     expect(code).toBe(0);
   });
-
-  describe.each(["express-gateway", "hono-gateway"])("%s", (name) => {
-    let gateway: Gateway;
-
-    beforeEach(async () => {
-      gateway = await startGateway(programOf(name), surroundings());
-    });
-    afterEach(() => gateway.stop());
-
-    it("answers until the limit is reached, then says when to retry", async () => {
-      const first = await gateway.ask("key-ann", "What is a token bucket?");
-      expect(first.status).toBe(200);
-      expect(await first.text()).toContain(ANSWER);
-
-      const refused = await untilRefused(gateway);
-      expect(refused.status).toBe(429);
-      expect(Number(refused.headers.get("retry-after"))).toBeGreaterThan(0);
-      const body = (await refused.json()) as { readonly error: string };
-      expect(body.error).toBe("rate_limit_exceeded");
-      expect((await gateway.ask("key-bob", "What is a lease?")).status).toBe(200);
-    });
-
-    it("refuses a request without a question", async () => {
-      expect((await gateway.ask("key-ann", "")).status).toBe(400);
-    });
-
-    it("sends no time to retry for a call that can never fit", async () => {
-      const refused = await gateway.ask("key-ann", "long ".repeat(17_000));
-      expect(refused.status).toBe(429);
-      expect(refused.headers.has("retry-after")).toBe(false);
-    });
-  });
-
-  describe("hono-gateway", () => {
-    let gateway: Gateway;
-
-    beforeEach(async () => {
-      gateway = await startGateway(programOf("hono-gateway"), surroundings());
-    });
-    afterEach(() => gateway.stop());
-
-    it("says what is left of the key, and settles the provider's count", async () => {
-      const response = await gateway.ask("key-ann", "What is a token bucket?");
-      const left = response.headers.get("x-ratelimit-remaining-rpm");
-      expect(left).toMatch(/^\d+$/);
-      expect(Number(left)).toBeLessThanOrEqual(20); // the team has 30
-      expect(response.headers.get("x-ratelimit-remaining-tpm")).toMatch(/^\d+$/);
-      await response.text();
-      expect(await gateway.nextLine()).toBe("key-ann: estimated 206 tokens, settled 16");
-    });
-
-    it("knows its keys", async () => {
-      expect((await gateway.ask("key-eve", "What is a lease?")).status).toBe(401);
-    });
-
-    it("stops the provider when the client hangs up, and settles what was sent", async () => {
-      const hungUp = provider.nextHangUp();
-      const client = new AbortController();
-      const response = await gateway.ask("key-ann", "Write slowly.", client.signal);
-      const reader = response.body!.getReader();
-      let seen = "";
-      while (!seen.endsWith("holds "))
-        seen += new TextDecoder().decode((await reader.read()).value);
-      client.abort();
-      expect(await gateway.nextLine()).toBe("key-ann: estimated 204 tokens, settled 8");
-      await hungUp;
-    });
-
-    it("gives everything back when the provider refuses the call", async () => {
-      for (let calls = 0; calls < 100; calls += 1)
-        expect((await gateway.ask("key-ann", "Answer badly.")).status).toBe(502);
-    });
-  });
-
-  function surroundings(): { readonly cwd: string; readonly env: NodeJS.ProcessEnv } {
-    return { cwd: folder, env: provider.environment };
-  }
 
   /** What a recipe prints, without empty lines; it must end well and complain about nothing. */
   async function run(name: string, ...args: readonly string[]): Promise<readonly string[]> {

@@ -19,6 +19,7 @@ const TOO_LONG = [
   "test/docs-examples.test.ts",
   "test/package/{declarations,package}.test.ts",
   "test/recipes.test.ts",
+  "test/server-recipes.test.ts",
   "test/walk.test.ts",
   "examples/*/demo.test.ts",
 ];

@@ -1,9 +1,10 @@
-// An Express server in front of OpenAI: 429 with Retry-After for a call that does not fit.
-import { createHash } from "node:crypto";
+// An Express server in front of OpenAI: limits by key, 429 with Retry-After, and the real cost.
 import type { AddressInfo } from "node:net";
-import express, { type ErrorRequestHandler } from "express";
+import express, { type RequestHandler } from "express";
 import OpenAI from "openai";
-import { Limit, RateLimiter, RateLimiterUnavailable, RateLimitExceeded } from "zae-limiter";
+import { Limit, RateLimiter } from "zae-limiter";
+import { limitRequests } from "zae-limiter/express";
+import { clientAddress, giveBackFailures, hashedId, leaseOf } from "zae-limiter/http";
 import { MemoryRepository } from "zae-limiter/memory";
 
 const MODEL = "gpt-4.1-mini";
@@ -14,46 +15,36 @@ const repository = new MemoryRepository(); // or: await SqliteRepository.open("l
 await repository.setSystemDefaults([Limit.perMinute("rpm", 20), Limit.perMinute("tpm", 20_000)]);
 const limiter = new RateLimiter({ repository });
 
-const app = express();
-app.use(express.json());
+const needsQuestion: RequestHandler = (request, response, next) => {
+  if (request.body?.question) next();
+  else response.status(400).json({ error: "Send JSON with a question." });
+};
 
-app.post("/chat", async (request, response) => {
-  const { question } = (request.body ?? {}) as { question?: string };
-  if (!question) {
-    response.status(400).json({ error: "Send JSON with a question." });
-    return;
-  }
-  const estimate = Math.ceil(Buffer.byteLength(question) / 4) + MAX_TOKENS;
-  const entityId = entityOf(request.get("authorization") ?? request.ip ?? "");
-  const answer = await limiter.acquire(
-    { entityId, resource: MODEL, consume: { rpm: 1, tpm: estimate } },
-    async (lease) => {
-      const completion = await openai.chat.completions.create({
-        model: MODEL,
-        max_completion_tokens: MAX_TOKENS,
-        messages: [{ role: "user", content: question }],
-      });
-      lease.settle({ tpm: completion.usage?.total_tokens });
-      return completion.choices[0]?.message.content;
-    },
-  );
-  response.json({ answer });
+const limit = limitRequests({
+  limiter,
+  entity: (request) => {
+    const key = request.get("authorization");
+    return key === undefined ? clientAddress(request) : hashedId("key", key);
+  },
+  resource: MODEL,
+  consume: ({ body }) => ({
+    rpm: 1,
+    tpm: Math.ceil(Buffer.byteLength(body.question) / 4) + MAX_TOKENS,
+  }),
+  settle: giveBackFailures,
+  headers: { style: ["ietf", "openai"] },
 });
 
-const onError: ErrorRequestHandler = (error, _request, response, next) => {
-  if (error instanceof RateLimitExceeded) {
-    if (error.retryAfterHeader !== undefined) response.set("Retry-After", error.retryAfterHeader);
-    response.status(429).json(error.toJSON());
-  } else if (error instanceof RateLimiterUnavailable) {
-    response.status(503).json({ error: "The rate limiter is unavailable." });
-  } else next(error);
-};
-app.use(onError);
-
-/** Ids hold only letters, digits and _ . - : @, and a key is a secret: a hash solves both. */
-function entityOf(credential: string): string {
-  return createHash("sha256").update(credential).digest("hex");
-}
+const app = express();
+app.post("/chat", express.json(), needsQuestion, limit, async (request, response) => {
+  const completion = await openai.chat.completions.create({
+    model: MODEL,
+    max_completion_tokens: MAX_TOKENS,
+    messages: [{ role: "user", content: request.body.question }],
+  });
+  leaseOf(request)?.settle({ tpm: completion.usage?.total_tokens });
+  response.json({ answer: completion.choices[0]?.message.content });
+});
 
 const server = app.listen(Number(process.env.PORT ?? 3000), "127.0.0.1", () => {
   console.log(`Listening on http://127.0.0.1:${(server.address() as AddressInfo).port}`);

@@ -13,7 +13,7 @@ import {
   writeFileSync,
 } from "node:fs";
 import { tmpdir } from "node:os";
-import { basename, join } from "node:path";
+import { basename, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, expect, it } from "vitest";
@@ -41,9 +41,17 @@ const entries = Object.keys(
   .filter((entry) => !entry.endsWith(".json"))
   .map((entry) => entry.replace(".", "zae-limiter"));
 
+/** Entries whose types are partly those of a package, so their users have it. */
+const WITH_PEERS = ["express", "fastify", "hono", "otel"].map((name) => `zae-limiter/${name}`);
+
+/** Those whose types are partly Node's. */
+const WITH_NODES = ["zae-limiter/http"];
+
+const alone = entries.filter((entry) => ![...WITH_PEERS, ...WITH_NODES].includes(entry));
+
 /** Uses every type that a compiler may lack. */
 const PROGRAM = `
-${entries.map((entry, index) => `export * as entry${index} from "${entry}";`).join("\n")}
+${alone.map((entry, index) => `export * as entry${index} from "${entry}";`).join("\n")}
 import { RateLimiter, type Repository } from "zae-limiter";
 import { leanTransport, type HttpAgent } from "zae-limiter/dynamodb";
 
@@ -61,6 +69,7 @@ const WITH_NODE = `
 import { Agent } from "node:http";
 import { Agent as SecureAgent } from "node:https";
 import { use } from "./program.js";
+${WITH_NODES.map((entry, index) => `export * as nodes${index} from "${entry}";`).join("\n")}
 
 declare const repository: import("zae-limiter").Repository;
 export const used = use(repository, AbortSignal.timeout(1000), new Agent());
@@ -77,7 +86,7 @@ resources.push(repository);
 const TIMEOUT_MS = 120_000;
 
 beforeAll(() => {
-  for (const project of ["bare", "node"]) {
+  for (const project of ["bare", "node", "peers"]) {
     const installed = join(folder, project, "node_modules/zae-limiter");
     cpSync(library, installed, {
       recursive: true,
@@ -86,10 +95,19 @@ beforeAll(() => {
     writeFileSync(join(folder, project, "package.json"), '{ "type": "module" }');
     writeFileSync(join(folder, project, "program.ts"), PROGRAM);
   }
-  mkdirSync(join(folder, "node/node_modules/@types"));
-  symlinkSync(
-    join(root, "node_modules/@types/node"),
-    join(folder, "node/node_modules/@types/node"),
+  install("node", { "@types/node": "@types/node" });
+  install("peers", {
+    "@types/node": "@types/node",
+    "@types/express": "types-express-4",
+    fastify: "fastify",
+    hono: "hono",
+    "@opentelemetry/api": "@opentelemetry/api",
+  });
+  for (const file of ["express.ts", "same.ts"])
+    cpSync(join(root, "test/types-consumer/http", file), join(folder, "peers", file));
+  writeFileSync(
+    join(folder, "peers/peers.ts"),
+    WITH_PEERS.map((entry, index) => `export * as entry${index} from "${entry}";`).join("\n"),
   );
   writeFileSync(join(folder, "node/with-node.ts"), WITH_NODE);
   writeFileSync(join(folder, "bare/with-disposable.ts"), WITH_DISPOSABLE);
@@ -122,16 +140,27 @@ it("they agree with the compiler's own types", { timeout: TIMEOUT_MS }, async ()
   expect(await complaints(join(ownCompiler, "bin/tsc"), "bare", flags)).toBe("");
 });
 
-it.each(entries)(
-  "%s needs no other entry to be compiled",
-  { timeout: TIMEOUT_MS },
-  async (entry) => {
-    const file = join(folder, "bare", `${basename(entry)}-alone.ts`);
-    writeFileSync(file, `export * from "${entry}";`);
-    const flags = ["--lib", "es2022", file];
-    expect(await complaints(join(ownCompiler, "bin/tsc"), "bare", flags)).toBe("");
-  },
-);
+it.each(alone)("%s needs no other entry to be compiled", { timeout: TIMEOUT_MS }, async (entry) => {
+  const file = join(folder, "bare", `${basename(entry)}-alone.ts`);
+  writeFileSync(file, `export * from "${entry}";`);
+  const flags = ["--lib", "es2022", file];
+  expect(await complaints(join(ownCompiler, "bin/tsc"), "bare", flags)).toBe("");
+});
+
+// test/types-consumer/http has the server with Express 5, and servers with the others.
+it("those of frameworks, and a server with Express 4", { timeout: TIMEOUT_MS }, async () => {
+  const flags = ["--types", "node", "--allowImportingTsExtensions", "peers.ts", "express.ts"];
+  expect(await complaints(join(ownCompiler, "bin/tsc"), "peers", flags)).toBe("");
+});
+
+/** Makes packages of the workspace those of a project. */
+function install(project: string, packages: Readonly<Record<string, string>>): void {
+  for (const [name, source] of Object.entries(packages)) {
+    const path = join(folder, project, "node_modules", name);
+    mkdirSync(dirname(path), { recursive: true });
+    symlinkSync(join(root, "node_modules", source), path);
+  }
+}
 
 /** What a compiler says about files of a project. */
 async function complaints(tsc: string, project: string, flags: readonly string[]): Promise<string> {

@@ -17,6 +17,7 @@ export interface Registry {
 interface Manifest {
   readonly name: string;
   readonly version: string;
+  readonly main?: unknown;
 }
 
 /** `packed` has the files of the packed packages by name; `modules` is a folder `node_modules`. */
@@ -40,12 +41,14 @@ export async function startRegistry(
 
   /** What npm wants to know of a package: its only version, and where that is. */
   async function describe(name: string, base: string): Promise<string> {
-    const manifest = JSON.parse(
-      readFileSync(join(modules, name, "package.json"), "utf8"),
-    ) as Manifest;
+    const manifest = manifestOf(name);
     const version = { ...manifest, dist: { tarball: `${base}tarballs/${name}` } };
     const tags = { latest: manifest.version };
     return JSON.stringify({ name, "dist-tags": tags, versions: { [manifest.version]: version } });
+  }
+
+  function manifestOf(name: string): Manifest {
+    return JSON.parse(readFileSync(join(modules, name, "package.json"), "utf8")) as Manifest;
   }
 
   async function tarballOf(name: string): Promise<Buffer> {
@@ -56,8 +59,9 @@ export async function startRegistry(
     if (!existsSync(archive)) {
       mkdirSync(draft, { recursive: true });
       symlinkSync(join(modules, name), join(draft, "package"));
-      // Thousands of files that nobody needs who runs it.
-      const without = ["--exclude=*.map", "--exclude=src"];
+      // Thousands of files that nobody needs who runs it, unless its code is there.
+      const sources = String(manifestOf(name).main).includes("src/") ? [] : ["--exclude=src"];
+      const without = ["--exclude=*.map", ...sources];
       await promisify(execFile)("tar", ["-czhf", archive, ...without, "-C", draft, "package"]);
     }
     return readFileSync(archive);

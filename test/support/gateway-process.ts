@@ -3,6 +3,7 @@ import { createInterface } from "node:readline";
 
 /** A recipe that is a server, in a process of its own. */
 export interface Gateway {
+  readonly url: string;
   ask(key: string, question: string, signal?: AbortSignal): Promise<Response>;
   /** The next line that it prints. */
   nextLine(): Promise<string>;
@@ -22,6 +23,7 @@ export async function startGateway(
   const nextLine = linesOf(child);
   const [url] = /http:\S+/.exec(await nextLine())!;
   return {
+    url,
     ask: (key, question, signal) =>
       fetch(`${url}/chat`, {
         method: "POST",

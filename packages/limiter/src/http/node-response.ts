@@ -1,9 +1,8 @@
 /*
  * What every framework on node:http needs of the raw response. The end of a request is the `close`
  * of its response and nothing else: it comes once, after a finished response, a thrown handler and
- * a client that went away alike, and frameworks have hooks for only some of these. (One response
- * does not close: that of a pipelined request whose connection ends before its turn. Then the end
- * is the `close` of the connection.)
+ * a client that went away alike, and frameworks have hooks for only some of these. One kind of
+ * response is not closed by Node, so it is here: see `closeWithConnection`.
  */
 import type { ServerResponse } from "node:http";
 import type { Socket } from "node:net";
@@ -53,6 +52,7 @@ export async function admitTo<Q>(
   request: Q,
   errorOf?: (request: Q) => unknown,
 ): Promise<Admission<Q>> {
+  if (response.socket === null) closeWithConnection(response);
   let waiting: ClosedSignal | undefined;
   let admission: Admission<Q>;
   try {
@@ -82,69 +82,49 @@ export function sendReply(response: ServerResponse, { status, headers, body }: R
   response.end(body);
 }
 
+/** On a response that has the headers of a reply. `respond` may pass the refusal on. */
+const PREPARED = Symbol("zae-limiter reply");
+
 /** Sets what a reply consists of, except its body and the type of that. */
 export function prepareReply(response: ServerResponse, { status, headers }: Reply): void {
   response.statusCode = status;
   const { "Content-Type": _, ...others } = headers;
   addHeaders(response, others);
+  Object.assign(response, { [PREPARED]: true });
 }
 
 /**
  * Whether the response was answered or its client has gone away: no handler should begin. Of
  * node:http2, only `writableFinished` says that the client has gone.
  */
-export function isOver(response: ServerResponse): boolean {
-  return (
-    response.destroyed ||
-    response.writableEnded ||
-    response.writableFinished ||
-    connectionAhead(response)?.destroyed === true
-  );
-}
-
-/** The connection of a pipelined request, until it is the turn of its response. */
-function connectionAhead({ socket, req }: ServerResponse): Socket | undefined {
-  return socket === null ? req?.socket : undefined;
-}
-
-/**
- * Calls back when the response closes, or when its connection does before its turn. Returns what
- * takes that back.
- */
-function onceClosed(response: ServerResponse, callback: () => void): () => void {
-  const connection = connectionAhead(response);
-  const stop = (): void => {
-    response.off("close", callback).off("close", stop);
-    connection?.off("close", callback);
-  };
-  response.once("close", callback);
-  if (connection === undefined) return stop;
-  // A client may send any number of requests behind the first.
-  connection.setMaxListeners(0).once("close", callback);
-  response.once("close", stop);
-  return stop;
+function isOver(response: ServerResponse): boolean {
+  return response.destroyed || response.writableEnded || response.writableFinished;
 }
 
 /**
  * Sets header fields, unless they were sent. Of fields with a single value the last one stays: the
  * innermost middleware's, which is the one that refuses if any does.
  */
-function addHeaders(response: ServerResponse, fields: HeaderFields): void {
+export function addHeaders(response: ServerResponse, fields: HeaderFields): void {
   if (response.headersSent) return;
+  const isPrepared = PREPARED in response;
   for (const name in fields) {
     const there = LIST_FIELDS.has(name) ? response.getHeader(name) : undefined;
     const value = fields[name]!;
+    // A refusal that was passed on to an error handler is told once. Equal values of others are
+    // those of two middlewares.
+    if (isPrepared && there !== undefined && `, ${String(there)}`.endsWith(`, ${value}`)) continue;
     response.setHeader(name, there === undefined ? value : `${String(there)}, ${value}`);
   }
 }
 
 /** Settles the lease when the response closes. */
-export function endWhenClosed<Q>(
+function endWhenClosed<Q>(
   response: ServerResponse,
   held: HeldLease<Q>,
   errorOf?: () => unknown,
 ): void {
-  onceClosed(response, () =>
+  response.once("close", () =>
     held.end({
       status: response.statusCode,
       // A response of node:http2 counts as finished when its client has gone away.
@@ -154,19 +134,49 @@ export function endWhenClosed<Q>(
   );
 }
 
+/** The responses of a connection that wait for their turn to be sent. */
+const QUEUED = Symbol("zae-limiter queued responses");
+
+/**
+ * A client may send requests without waiting for responses (pipelining). The responses that are
+ * not yet on the connection are not closed when it is: they would never end. This closes them, as
+ * Node closes the one whose turn it is. The connection has one listener for all of them.
+ */
+function closeWithConnection(response: ServerResponse): void {
+  const socket: Socket & { [QUEUED]?: Set<ServerResponse> } = response.req.socket;
+  if (socket.destroyed) return close(response);
+  let queued = socket[QUEUED];
+  if (queued === undefined) {
+    const responses = (queued = socket[QUEUED] = new Set<ServerResponse>());
+    socket.once("close", () => responses.forEach(close));
+  }
+  queued.add(response);
+  response.once("close", () => queued.delete(response));
+}
+
+function close(response: ServerResponse): void {
+  if (response.socket !== null || response.destroyed) return;
+  response.destroyed = true;
+  response.emit("close");
+}
+
 /** A signal that aborts when the response closes. */
-export class ClosedSignal {
+class ClosedSignal {
+  readonly #response: ServerResponse;
   readonly #controller = new AbortController();
-  /** Lets the response go. */
-  readonly stop: () => void;
+  readonly #abort = (): void => this.#controller.abort();
 
   constructor(response: ServerResponse) {
-    const abort = (): void => this.#controller.abort();
-    this.stop = onceClosed(response, abort);
-    if (isOver(response)) abort();
+    this.#response = response;
+    if (isOver(response)) this.#abort();
+    else response.once("close", this.#abort);
   }
 
   get signal(): AbortSignal {
     return this.#controller.signal;
+  }
+
+  stop(): void {
+    this.#response.off("close", this.#abort);
   }
 }

@@ -58,6 +58,9 @@ describe("options of a middleware", () => {
     ["waitUpToMs", { ...valid, waitUpToMs: "1s" }],
     ["onUnavailable", { ...valid, onUnavailable: "open" }],
     ["options", { ...valid, headers: true }],
+    ["headers", { ...valid, headers: "legacy" }],
+    ["options", { method: "GET", headers: {}, url: "/" }],
+    ["options", { req: {} }],
     ["wait", { ...valid, wait: 1 }],
   ];
   it.each(wrong)("refuses a wrong %s before any request comes: %o", (field, options) => {

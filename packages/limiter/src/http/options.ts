@@ -94,11 +94,16 @@ export function checkHttpOptions<Q>(
   ownCallbacks: readonly string[] = [],
 ): void {
   const callbacks: readonly string[] = [...CALLBACKS, ...ownCallbacks];
+  checkNoRequest(options, owner);
   checkOptions(options, new Set([...OPTION_NAMES, ...callbacks]), owner);
   const { limiter, resource, consume, waitUpToMs, onUnavailable, headers } = options;
   if (typeof (limiter as Partial<RateLimiter> | undefined)?.tryAcquire !== "function")
-    throw new ValidationError("limiter", limiter, "must be a RateLimiter");
-  checkCallback("entity", options.entity);
+    throw new ValidationError(
+      "limiter",
+      limiter,
+      "must be a RateLimiter, such as new RateLimiter({ repository })",
+    );
+  checkCallback("entity", options.entity, "that says who sends a request");
   if (typeof resource !== "function") resourceName(resource);
   if (typeof consume !== "function") checkConsume(consume);
   const values = options as unknown as Readonly<Record<string, unknown>>;
@@ -109,11 +114,23 @@ export function checkHttpOptions<Q>(
   if (headers !== undefined && headers !== false) checkHeaderOptions(headers);
 }
 
+/** Throws if a framework calls this with a request: somebody forgot to make the middleware. */
+function checkNoRequest(options: unknown, owner: string): void {
+  const { method, headers, req } = Object(options) as Readonly<Record<string, unknown>>;
+  if (typeof req === "object" || (typeof method === "string" && typeof headers === "object"))
+    throw new ValidationError(
+      "options",
+      "a request",
+      `must be options: ${owner} makes a middleware, so call it, as in app.use(${owner}({ limiter, … }))`,
+    );
+}
+
 /** Whether the limits exist is known only when the first request is decided. */
 function checkConsume(consume: unknown): void {
   for (const name in copiedAmounts(consume, "consume")) limitName(name, `consume.${name}`);
 }
 
-function checkCallback(name: string, value: unknown): void {
-  if (typeof value !== "function") throw new ValidationError(name, value, "must be a function");
+function checkCallback(name: string, value: unknown, purpose = ""): void {
+  if (typeof value !== "function")
+    throw new ValidationError(name, value, `must be a function ${purpose}`.trimEnd());
 }

@@ -2,7 +2,7 @@ import { RateLimitExceeded } from "../core/bucket/refusal.ts";
 import { RateLimiterUnavailable } from "../core/errors.ts";
 import { systemClock } from "../repository/system-clock.ts";
 import type { HeaderFields, HeaderOptions } from "./headers/options.ts";
-import { rateLimitHeaders } from "./headers/rate-limit-headers.ts";
+import { headersOf } from "./headers/rate-limit-headers.ts";
 import { refusalProblem } from "./problem.ts";
 
 /** The fields that are lists (RFC 9651): what a request meets on its way adds up. */
@@ -40,7 +40,7 @@ export function refusedReply(
     "Retry-After": retryAfter,
     "x-should-retry": shouldRetry,
     ...balances
-  } = rateLimitHeaders(refusal.statuses, { ...(headers === false ? {} : headers), nowMs });
+  } = headersOf(refusal.statuses, headers === false ? {} : headers, nowMs);
   return {
     status: 429,
     headers: {

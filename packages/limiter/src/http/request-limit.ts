@@ -15,8 +15,8 @@ import type { AcquireRequest } from "../limiter/call.ts";
 import type { Lease } from "../limiter/lease.ts";
 import type { AcquireResult } from "../limiter/rate-limiter.ts";
 import type { MaybePromise } from "../repository/port.ts";
-import type { HeaderFields } from "./headers/options.ts";
-import { rateLimitHeaders } from "./headers/rate-limit-headers.ts";
+import type { HeaderFields, HeaderOptions } from "./headers/options.ts";
+import { headersOf } from "./headers/rate-limit-headers.ts";
 import { HeldLease } from "./held-lease.ts";
 import { sawMadeInHandler, warnOfSecret } from "./misuse.ts";
 import type { HttpLimitOptions } from "./options.ts";
@@ -38,6 +38,7 @@ const NOT_LIMITED = { verdict: "not limited" } as const;
 /** The client has gone away before its handler ran. */
 export const GONE = { verdict: "gone" } as const;
 const NO_HEADERS: HeaderFields = {};
+const DEFAULT_HEADERS: HeaderOptions = {};
 
 /** How many entity ids of a middleware are looked at: all of them have the same form. */
 const LOOKED_AT_FOR_SECRETS = 20;
@@ -110,16 +111,16 @@ export class RequestLimit<Q> {
   }
 
   async #headersOf(lease: Lease): Promise<HeaderFields> {
-    const { headers, limiter } = this.#options;
+    const { headers = DEFAULT_HEADERS, limiter } = this.#options;
     if (headers === false || lease.degraded) return NO_HEADERS;
     try {
       const statuses = await lease.statuses();
-      const options = { ...headers, nowMs: limiter.clock.now() };
-      const fields = rateLimitHeaders(statuses, options);
+      const nowMs = limiter.clock.now();
+      const fields = headersOf(statuses, headers, nowMs);
       if (!("Retry-After" in fields) && !("x-should-retry" in fields)) return fields;
-      // Other calls brought a limit into debt since. If it is a parent's, it did not refuse this one.
+      // Other calls brought a limit into debt since. A parent did not refuse this one by that.
       const own = statuses.filter(({ entityId }) => entityId === lease.entityId);
-      return withoutRetry(rateLimitHeaders(headers?.parents === true ? statuses : own, options));
+      return withoutRetry(headersOf(headers.parents === true ? statuses : own, headers, nowMs));
     } catch (error) {
       // The request was granted. That nobody can say what is left is no reason to refuse it.
       if (error instanceof RateLimiterUnavailable) return NO_HEADERS;
@@ -128,7 +129,7 @@ export class RequestLimit<Q> {
   }
 
   async #refused(request: Q, refusal: RateLimitExceeded): Promise<Admission<Q>> {
-    const { headers = {}, limiter, onRefused } = this.#options;
+    const { headers = DEFAULT_HEADERS, limiter, onRefused } = this.#options;
     // It may be asynchronous all the same. What rejects, and nobody awaits, ends the process.
     await (onRefused?.(refusal, request) as unknown);
     return {

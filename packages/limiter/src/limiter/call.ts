@@ -90,8 +90,16 @@ export function checkedCharge(request: ChargeRequest): ConsumeRequest {
   checkOptions(request, CHARGE_NAMES, "a charge");
   const entityId = checkEntityId(request.entityId);
   const resource = resourceName(request.resource);
-  const own = { resource, amounts: copiedAmounts(request.amounts, "amounts") };
-  const resources = request.also === undefined ? [own] : withFurther(own, request.also, "amounts");
+  const field = "amounts";
+  const own = { resource, amounts: copiedAmounts(request.amounts, field), field };
+  const resources =
+    request.also === undefined
+      ? [own]
+      : withFurther(own, request.also, field).map(({ resource: name, amounts }, index) => ({
+          resource: name,
+          amounts,
+          field: index === 0 ? field : `also.${name}`,
+        }));
   return { entityId, resources, override: undefined };
 }
 

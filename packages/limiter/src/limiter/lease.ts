@@ -43,8 +43,6 @@ export interface LeaseHost {
   /** Called when the end of a lease could not be written and there is no caller to throw to. */
   readonly onEndFailed: (error: RateLimiterUnavailable, lease: Lease) => void;
   readonly warnings: LeaseWarnings;
-  /** Of one lease, if somebody listened when it was acquired. */
-  readonly trace: LeaseTrace | undefined;
 }
 
 /** Tells whoever listens of what becomes of a lease. */
@@ -58,9 +56,13 @@ export interface LeaseTrace {
 }
 
 /** What a call took; without a receipt if it was let through without the store. */
-type Taken =
+export type Taken = (
   | { readonly receipt: Receipt; readonly limitNames: readonly ReadonlySet<string>[] }
-  | { readonly receipt: undefined; readonly limitNames?: undefined };
+  | { readonly receipt: undefined; readonly limitNames?: undefined }
+) & {
+  /** If somebody listened when it was acquired. */
+  readonly trace?: LeaseTrace | undefined;
+};
 
 type State = "open" | "committed" | "rolled back";
 
@@ -176,7 +178,7 @@ export class Lease implements LeaseOfResource, AsyncDisposable {
    */
   commit(): Promise<void> {
     // Most calls cost what they estimated: their lease has no parts, and nothing to write.
-    if (this.#parts !== undefined || this.#state !== "open" || this.#host.trace !== undefined)
+    if (this.#parts !== undefined || this.#state !== "open" || this.#taken.trace !== undefined)
       return this.#traced("commit", () => this.#commitDifferences());
     this.#end("committed");
     return NOTHING_TO_WRITE;
@@ -241,7 +243,7 @@ export class Lease implements LeaseOfResource, AsyncDisposable {
 
   /** Ends the lease and, if somebody listens, publishes that; a second end is none. */
   #traced(how: "commit" | "rollback", end: () => Promise<void>): Promise<void> {
-    const { trace } = this.#host;
+    const { trace } = this.#taken;
     if (trace === undefined || this.#state !== "open") return end();
     return trace.end(how, end(), () => this.#amounts());
   }
@@ -322,7 +324,7 @@ export class Lease implements LeaseOfResource, AsyncDisposable {
    * The end of the lease also waits for `onTaken`, so that the differences it writes are complete.
    */
   async #trackTake(amounts: ResourceAmounts, onTaken: OnTaken): Promise<void> {
-    const { trace } = this.#host;
+    const { trace } = this.#taken;
     const taking = (
       trace === undefined
         ? this.#takeMore(amounts)

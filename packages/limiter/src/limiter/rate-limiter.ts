@@ -19,7 +19,7 @@ import {
 } from "./call.ts";
 import { Lease, type LeaseHost } from "./lease.ts";
 import { LeaseWarnings, type LeaseWatch } from "./lease-warnings.ts";
-import { publishCharge, TracedCall } from "./traced-calls.ts";
+import { publishCharge, TracedCall, type Grant } from "./traced-calls.ts";
 import { closedError, located } from "./unavailable.ts";
 import { WaitingRoom, type TakeResult } from "./waiting.ts";
 
@@ -63,8 +63,6 @@ const PING_TIMEOUT_MS = 1000;
 /** A call that was granted without the store. */
 const LET_THROUGH = { granted: true, receipt: undefined } as const;
 
-type Granted = Extract<ConsumeOutcome, { readonly granted: true }> | typeof LET_THROUGH;
-
 /**
  * Acquires and ends leases. It keeps no balances: every decision is made by the repository.
  *
@@ -105,7 +103,6 @@ export class RateLimiter implements AsyncDisposable {
       onGivenBack: (buckets) => this.#waiting.wake(buckets),
       onEndFailed: options.onSettlementFailed ?? warn,
       warnings: this.#warnings,
-      trace: undefined,
     };
   }
 
@@ -154,11 +151,11 @@ export class RateLimiter implements AsyncDisposable {
   async tryAcquire(request: AcquireRequest): Promise<AcquireResult> {
     const watch = this.#warnings.begin();
     const wanted = checkedRequest(request);
-    const trace = this.#traceOf(request, wanted);
-    const taking = this.#decide(request, wanted, trace);
+    const isHeard = ACQUIRE.hasSubscribers || END.hasSubscribers;
+    const taking = isHeard ? this.#traced(request, wanted) : this.#takeOrWait(request, wanted);
     const result = taking instanceof Promise ? await taking : taking;
     if (!result.granted) return { granted: false, refusal: new RateLimitExceeded(result) };
-    return { granted: true, lease: this.#leaseOf(wanted, result, trace, watch) };
+    return { granted: true, lease: this.#leaseOf(wanted, result, watch) };
   }
 
   /**
@@ -261,10 +258,10 @@ export class RateLimiter implements AsyncDisposable {
   /** With a watch if the caller has to end the lease. */
   async #acquireLease(request: AcquireRequest, watch?: LeaseWatch): Promise<Lease> {
     const wanted = checkedRequest(request);
-    const trace = this.#traceOf(request, wanted);
-    const taking = this.#decide(request, wanted, trace);
+    const isHeard = ACQUIRE.hasSubscribers || END.hasSubscribers;
+    const taking = isHeard ? this.#traced(request, wanted) : this.#takeOrWait(request, wanted);
     const result = taking instanceof Promise ? await taking : taking;
-    if (result.granted) return this.#leaseOf(wanted, result, trace, watch);
+    if (result.granted) return this.#leaseOf(wanted, result, watch);
     const refusal = new RateLimitExceeded(result, "to be thrown");
     // Wait one turn, so that the caller can attach a handler first: Node tracks unhandled
     // rejections, and the bookkeeping costs as much as the decision.
@@ -288,42 +285,27 @@ export class RateLimiter implements AsyncDisposable {
     return result;
   }
 
-  #leaseOf(
-    wanted: ConsumeRequest,
-    granted: Granted,
-    trace: TracedCall | undefined,
-    watch?: LeaseWatch,
-  ): Lease {
-    const host = trace === undefined ? this.#host : { ...this.#host, trace };
-    const lease = Lease.create(host, wanted, granted);
+  #leaseOf(wanted: ConsumeRequest, granted: Grant, watch?: LeaseWatch): Lease {
+    const lease = Lease.create(this.#host, wanted, granted);
     if (watch !== undefined) this.#warnings.watch(lease, watch);
     return lease;
   }
 
-  /** Undefined if nobody listens: then the call makes nothing that would be published. */
-  #traceOf(request: AcquireRequest, wanted: ConsumeRequest): TracedCall | undefined {
-    if (!ACQUIRE.hasSubscribers && !END.hasSubscribers) return undefined;
-    return new TracedCall(this.#repository, wanted, request.waitUpToMs);
+  /** The same as the next, for whoever listens. */
+  #traced(request: AcquireRequest, wanted: ConsumeRequest): Promise<TakeResult<Grant>> {
+    const trace = new TracedCall(this.#repository, wanted, request.waitUpToMs);
+    return trace.take(() => this.#takeOrWait(request, wanted, trace));
   }
 
   /**
    * Returns the result itself if the backend decides synchronously: every further promise would
    * cost as much as the decision.
    */
-  #decide(
-    request: AcquireRequest,
-    wanted: ConsumeRequest,
-    trace: TracedCall | undefined,
-  ): MaybePromise<TakeResult<Granted>> {
-    if (trace === undefined) return this.#takeOrWait(request, wanted, trace);
-    return trace.take(() => this.#takeOrWait(request, wanted, trace));
-  }
-
   #takeOrWait(
     request: AcquireRequest,
     wanted: ConsumeRequest,
-    trace: TracedCall | undefined,
-  ): MaybePromise<TakeResult<Granted>> {
+    trace?: TracedCall,
+  ): MaybePromise<TakeResult<Grant>> {
     if (this.#closed) throw closedError();
     if (request.waitUpToMs !== undefined && request.waitUpToMs > 0)
       return this.#wait(request, wanted, request.waitUpToMs, trace);
@@ -336,7 +318,7 @@ export class RateLimiter implements AsyncDisposable {
     wanted: ConsumeRequest,
     waitUpToMs: number,
     trace: TracedCall | undefined,
-  ): Promise<TakeResult<Granted>> {
+  ): Promise<TakeResult<Grant>> {
     return this.#waiting.wait({
       entityId: wanted.entityId,
       resources: wanted.resources.map(({ resource }) => resource),
@@ -344,11 +326,11 @@ export class RateLimiter implements AsyncDisposable {
       signal: request.signal,
       take: async () => this.#take(request, wanted),
       peek: () => this.#peek(request, wanted),
-      undo: (granted) => this.#leaseOf(wanted, granted, trace).finish("rollback"),
+      undo: (granted) => this.#leaseOf(wanted, trace?.with(granted) ?? granted).finish("rollback"),
     });
   }
 
-  #take(request: AcquireRequest, wanted: ConsumeRequest): MaybePromise<TakeResult<Granted>> {
+  #take(request: AcquireRequest, wanted: ConsumeRequest): MaybePromise<TakeResult<Grant>> {
     try {
       const outcome = this.#repository.consume(wanted);
       return outcome instanceof Promise ? this.#awaitOutcome(request, outcome) : outcome;
@@ -360,7 +342,7 @@ export class RateLimiter implements AsyncDisposable {
   async #awaitOutcome(
     request: AcquireRequest,
     outcome: Promise<ConsumeOutcome>,
-  ): Promise<TakeResult<Granted>> {
+  ): Promise<TakeResult<Grant>> {
     try {
       return await outcome;
     } catch (error) {
@@ -368,7 +350,7 @@ export class RateLimiter implements AsyncDisposable {
     }
   }
 
-  async #peek(request: AcquireRequest, wanted: ConsumeRequest): Promise<TakeResult<Granted>> {
+  async #peek(request: AcquireRequest, wanted: ConsumeRequest): Promise<TakeResult<Grant>> {
     try {
       return { granted: false, statuses: await this.#repository.read(wanted) };
     } catch (error) {
@@ -380,7 +362,7 @@ export class RateLimiter implements AsyncDisposable {
    * Applies `onUnavailable` if the store was unavailable, and rethrows every other error: bugs and
    * denied access never let a call through.
    */
-  #degradeOrThrow(request: AcquireRequest, error: unknown): Granted {
+  #degradeOrThrow(request: AcquireRequest, error: unknown): Grant {
     if (!(error instanceof RateLimiterUnavailable)) throw error;
     const action =
       request.onUnavailable ?? this.#onUnavailable ?? this.#repository.lastOnUnavailable ?? "block";

@@ -10,19 +10,17 @@
  * would otherwise see ends without a beginning.
  */
 import type { Amounts } from "../core/amounts.ts";
-import type { LimitStatus } from "../core/bucket/decision.ts";
 import { RateLimitExceeded } from "../core/bucket/refusal.ts";
 import { ACQUIRE, CHARGE, END } from "../diagnostics/channels.ts";
 import type { AcquireMessage, EndedAmounts } from "../diagnostics/messages.ts";
-import type { ConsumeRequest, MaybePromise, Receipt, ResourceAmounts } from "../repository/port.ts";
+import type { ConsumeRequest, MaybePromise, ResourceAmounts } from "../repository/port.ts";
 import type { Repository } from "../repository/repository.ts";
-import type { LeaseTrace } from "./lease.ts";
+import type { LeaseTrace, Taken } from "./lease.ts";
 import type { PartAmounts } from "./resource-lease.ts";
+import type { TakeResult } from "./waiting.ts";
 
-/** The decision of a call, as far as it is published. */
-type Decided =
-  | { readonly granted: true; readonly receipt: Receipt | undefined }
-  | { readonly granted: false; readonly statuses: readonly LimitStatus[] };
+/** What was granted, as its lease keeps it. */
+export type Grant = Taken & { readonly granted: true };
 
 /** What is published of a repository. */
 type Source = Pick<Repository, "namespaceName" | "clock">;
@@ -41,11 +39,11 @@ export class TracedCall implements LeaseTrace {
     this.#message = { ...call, consume, waitUpToMs, extending: undefined };
   }
 
-  /** Publishes the acquire around its decision. */
-  async take<T extends Decided>(decide: () => MaybePromise<T>): Promise<T> {
+  /** Publishes the acquire around its decision. What is granted refers to this, for its lease. */
+  async take(decide: () => MaybePromise<TakeResult<Grant>>): Promise<TakeResult<Grant>> {
     const message = this.#message;
     const beganMs = this.#sinceMs;
-    let result: T | undefined;
+    let result: TakeResult<Grant> | undefined;
     await ACQUIRE.tracePromise(async () => {
       try {
         result = await decide();
@@ -59,7 +57,14 @@ export class TracedCall implements LeaseTrace {
         message.refusal = new RateLimitExceeded(result);
       }
     }, message);
-    return result!;
+    return result!.granted ? this.with(result!) : result!;
+  }
+
+  /** A grant whose lease publishes its end. A backend's own grant need not be a plain object. */
+  with({ receipt, limitNames }: Grant): Grant {
+    return receipt === undefined
+      ? { granted: true, receipt, trace: this }
+      : { granted: true, receipt, limitNames, trace: this };
   }
 
   /** Publishes a `lease.consume` around its decision. */

@@ -38,12 +38,16 @@ export class ResourceNames {
 /** The names that platforms give to the errors of signals, whose class says nothing. */
 const SIGNAL_ERRORS: ReadonlySet<string> = new Set(["AbortError", "TimeoutError"]);
 
+/** What the conventions of OpenTelemetry call an error whose kind is not known. */
+const UNKNOWN_ERROR = "_OTHER";
+
 /**
  * The kind of an error: its code or its class. Texts that programs make, such as messages or the
  * reason of a signal, may hold the id of an entity.
  */
 export function errorType(error: unknown): string {
   if (error instanceof ZaeLimiterError) return error.code;
-  if (!(error instanceof Error)) return "_OTHER";
-  return SIGNAL_ERRORS.has(error.name) ? error.name : error.constructor.name;
+  if (!(error instanceof Error)) return UNKNOWN_ERROR;
+  // A class may have no name.
+  return SIGNAL_ERRORS.has(error.name) ? error.name : error.constructor.name || UNKNOWN_ERROR;
 }

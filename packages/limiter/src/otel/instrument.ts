@@ -28,7 +28,7 @@ export interface OtelOptions {
   readonly entityOnSpans?: boolean;
   /**
    * Further attributes of spans and events; called when an acquire has ended. They are not added to
-   * metrics.
+   * metrics. If it throws, nothing is added, and `diag` of OpenTelemetry logs the error.
    * @example instrument({ attributes: ({ waitUpToMs }) => ({ "app.may_wait": waitUpToMs > 0 }) });
    */
   readonly attributes?: (message: AcquireMessage) => Attributes;
@@ -60,8 +60,13 @@ export function instrument(options: OtelOptions = {}): Disposable {
     throw new ValidationError("spans", spans, 'must be "acquire" or "none"');
   if (attributes !== undefined && typeof attributes !== "function")
     throw new ValidationError("attributes", attributes, "must be a function");
-  if (!Array.isArray(repositories))
+  // What is not false would name every entity.
+  if (typeof entityOnSpans !== "boolean")
+    throw new ValidationError("entityOnSpans", entityOnSpans, "must be true or false");
+  if (!Array.isArray(repositories) || !repositories.every((each) => has(each, "getStatistics")))
     throw new ValidationError("repositories", repositories, "must be an array of repositories");
+  checkProvider(options, "meterProvider", "getMeter");
+  checkProvider(options, "tracerProvider", "getTracer");
   const tracer = (options.tracerProvider ?? api.trace).getTracer(SCOPE, VERSION);
   const meter = (options.meterProvider ?? api.metrics).getMeter(SCOPE, VERSION);
   const metrics = new Metrics(meter);
@@ -79,6 +84,20 @@ export function instrument(options: OtelOptions = {}): Disposable {
       metrics.stop();
     },
   };
+}
+
+function checkProvider(
+  options: OtelOptions,
+  name: "meterProvider" | "tracerProvider",
+  method: string,
+): void {
+  const provider = options[name];
+  if (provider !== undefined && !has(provider, method))
+    throw new ValidationError(name, provider, `must be a provider with ${method}()`);
+}
+
+function has(value: unknown, method: string): boolean {
+  return typeof (value as Readonly<Record<string, unknown>> | null)?.[method] === "function";
 }
 
 /** What metrics and spans are said to come from. */

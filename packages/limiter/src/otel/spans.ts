@@ -25,13 +25,10 @@ export function beginSpan(
     attributes: knownAtStart(message, options),
   });
   return (ended) => {
-    try {
-      span.setAttributes(knownAtEnd(ended, options));
-      // Without a message: those of errors name the entity.
-      if (ended.outcome === undefined) span.setStatus({ code: api.SpanStatusCode.ERROR });
-    } finally {
-      span.end();
-    }
+    span.setAttributes(knownAtEnd(ended, options));
+    // Without a message: those of errors name the entity.
+    if (ended.outcome === undefined) span.setStatus({ code: api.SpanStatusCode.ERROR });
+    span.end();
   };
 }
 
@@ -64,6 +61,22 @@ function knownAtEnd(message: AcquireMessage, { attributes }: SpanOptions): Attri
         [KEYS.retryAfter]: refusal.retryAfterSeconds,
       }),
     ...(outcome === "error" && { [KEYS.errorType]: errorType(error) }),
-    ...attributes?.(message),
+    ...further(message, attributes),
   };
+}
+
+/**
+ * What the application adds. If it throws, that goes to the log of OpenTelemetry: what a subscriber
+ * of a channel throws would end the process.
+ */
+function further(
+  message: AcquireMessage,
+  attributes: SpanOptions["attributes"],
+): Attributes | undefined {
+  try {
+    return attributes?.(message);
+  } catch (error) {
+    api.diag.error("zae-limiter: attributes threw, and nothing was added", error);
+    return undefined;
+  }
 }

@@ -13,6 +13,8 @@ export interface ResourceAmounts {
   readonly resource: string;
   /** Whole tokens by limit. */
   readonly amounts: Amounts;
+  /** What errors call these amounts, if the caller did not name them `consume`. */
+  readonly field?: string;
 }
 
 /**

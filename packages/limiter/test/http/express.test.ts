@@ -73,6 +73,23 @@ describe.each(Object.entries(versions))("limitRequests of %s", (_, create) => {
     expect(server.errors).toEqual([failed]);
   });
 
+  it("tells each limit once if respond passes the refusal on", async () => {
+    const app = create();
+    app.use(
+      limitRequests(
+        await optionsOf({
+          consume: { rpm: 4 },
+          respond: (refusal, _request, _response, next) => next(refusal),
+        }),
+      ),
+    );
+    app.use(answerRefusals);
+    const server = await serve(app);
+    const { status, headers } = await send(byKey(server));
+    expect(status).toBe(429);
+    expect(headers["ratelimit"]).toBe('"rpm";r=3, "tpm";r=100');
+  });
+
   it("lets respond pass the refusal on, and type its own body", async () => {
     const app = create();
     const options = await optionsOf({

@@ -194,7 +194,11 @@ function statusOf(
 /** What a call wants: of its own resource first, then of further ones. */
 interface WantedAmounts {
   readonly entityId: string;
-  readonly resources: readonly { readonly resource: string; readonly amounts: Amounts }[];
+  readonly resources: readonly {
+    readonly resource: string;
+    readonly amounts: Amounts;
+    readonly field?: string;
+  }[];
   /** The call's own limits for its entity, which replace the stored ones. */
   readonly override: Policy | undefined;
 }
@@ -215,6 +219,8 @@ export interface WantedBucket {
   /** The call's own limits, which replace the stored ones. */
   readonly override: Policy | undefined;
   readonly isParent: boolean;
+  /** What the caller named these amounts. @default "consume" */
+  readonly field?: string | undefined;
 }
 
 /** Finds a bucket under the limits that apply to it; undefined if no limits apply. */
@@ -258,15 +264,14 @@ export function hasAll({ names }: Policy, amounts: Amounts): boolean {
  * call with limits of its own may name no others.
  */
 export function knownAmounts(
-  { amounts, override, isParent }: WantedBucket,
+  { amounts, override, isParent, field = "consume" }: WantedBucket,
   policy: Policy,
   levels: Levels,
 ): Amounts {
   const isKnown = (name: string): boolean =>
     policy.names.has(name) || (override === undefined && knows(levels, name));
   if (isParent) return onlyNames(amounts, isKnown);
-  for (const name in amounts)
-    if (!isKnown(name)) checkNames({ [name]: 0 }, policy.names, "consume");
+  for (const name in amounts) if (!isKnown(name)) checkNames({ [name]: 0 }, policy.names, field);
   return amounts;
 }
 
@@ -321,11 +326,11 @@ export function limitNamesOf(
 
 function chargesOn<C extends Owned>(
   { entityId, override }: WantedAmounts,
-  { resource, amounts }: WantedAmounts["resources"][number],
+  { resource, amounts, field }: WantedAmounts["resources"][number],
   find: FindCharge<C>,
   nowMs: number,
 ): readonly C[] {
-  const own = find({ entityId, resource, amounts, override, isParent: false }, nowMs);
+  const own = find({ entityId, resource, amounts, override, isParent: false, field }, nowMs);
   if (own === undefined) throw noLimits(entityId, resource);
   const { parentId } = own;
   if (parentId === undefined) return [own];

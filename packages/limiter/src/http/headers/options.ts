@@ -52,12 +52,12 @@ export function namesOf({ names }: HeaderOptions): LimitNames {
   return names === undefined ? DEFAULT_NAMES : { ...DEFAULT_NAMES, ...definedOf(names) };
 }
 
-/** Which draft of the IETF each style writes, if any. */
+/** Which draft of the IETF each style writes into the field `RateLimit`, if any. */
 const STYLES: Readonly<Record<HeaderStyle, string | undefined>> = {
   ietf: "ietf-11",
   "ietf-11": "ietf-11",
   "draft-7": "draft-7",
-  "draft-6": "draft-6",
+  "draft-6": undefined,
   legacy: undefined,
   openai: undefined,
   anthropic: undefined,
@@ -80,6 +80,8 @@ export function checkHeaderOptions(
   options: HeaderOptions,
   known: ReadonlySet<string> = NAMES,
 ): void {
+  if (typeof options === "string")
+    throw new ValidationError("headers", options, 'must be an object, such as { style: "legacy" }');
   checkOptions(options, known, "headers");
   const { style, parents, names } = options;
   if (style !== undefined) checkStyle(style);
@@ -104,7 +106,7 @@ function checkStyle(style: unknown): void {
       throw new ValidationError(
         "style",
         each,
-        `writes the same headers as ${draft}, in another way; choose one of them`,
+        `writes the header RateLimit in another way than ${draft}; choose one of them`,
       );
     draft ??= written;
   }

@@ -130,6 +130,14 @@ describe("each style, granted and refused", () => {
     });
   });
 
+  it("of a field that two styles write, the first one decides", () => {
+    const [ietf, draft6] = (["ietf", "draft-6"] as const).map((style) =>
+      headers(GRANTED, { style }),
+    );
+    expect(headers(GRANTED, { style: ["ietf", "draft-6"] })).toEqual({ ...draft6, ...ietf });
+    expect(headers(GRANTED, { style: ["draft-6", "ietf"] })).toEqual({ ...ietf, ...draft6 });
+  });
+
   it("several styles give what each of them gives", () => {
     expect(headers(REFUSED, { style: ["ietf", "openai", "legacy"] })).toEqual({
       ...headers(REFUSED, { style: "ietf" }),
@@ -350,8 +358,8 @@ describe("wrong input", () => {
     [{ style: "constructor" }, "Invalid style: must be one of"],
     [{ style: [] }, "Invalid style: must name at least one style; for no headers, set headers"],
     [{ style: ["ietf", 7] }, "Invalid style: must be one of"],
-    [{ style: ["ietf", "draft-7"] }, "writes the same headers as ietf-11, in another way"],
-    [{ style: ["draft-6", "legacy", "ietf-11"] }, "writes the same headers as draft-6"],
+    [{ style: ["ietf", "draft-7"] }, "writes the header RateLimit in another way than ietf-11"],
+    [{ style: ["draft-7", "legacy", "ietf-11"] }, "in another way than draft-7"],
     [{ parents: "yes" }, "Invalid parents: must be true or false"],
     [{ names: { request: "rpm" } }, "Invalid request: is not an option of names; did you mean"],
     [{ names: { requests: "" } }, "Invalid names.requests: must not be empty"],

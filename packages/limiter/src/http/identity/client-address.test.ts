@@ -148,7 +148,10 @@ describe("a proxy that is not trusted", () => {
     (peer) => {
       for (let request = 0; request < 3; request += 1) clientAddress(incoming(peer, CLIENT));
       expect(warned.mock.calls).toEqual([
-        [expect.stringContaining("Set trustedProxies"), { code: "WARN_LIMITER_PROXY_NOT_TRUSTED" }],
+        [
+          expect.stringContaining("{ trustedProxies: 1 }"),
+          { code: "WARN_LIMITER_PROXY_NOT_TRUSTED" },
+        ],
       ]);
     },
   );

@@ -178,7 +178,7 @@ function isPrivate(address: Address): boolean {
 function warnOfProxy(): void {
   warnOnce(
     "WARN_LIMITER_PROXY_NOT_TRUSTED",
-    "Requests come from a private address with an X-Forwarded-For header that is not believed, so all clients behind that proxy share one limit. Set trustedProxies to the number of proxies in front of this server.",
+    "Requests come from a private address with an X-Forwarded-For header that is not believed, so all clients behind that proxy share one limit. Tell clientAddress the number of proxies in front of this server: clientAddress(request, { trustedProxies: 1 }).",
   );
 }
 

@@ -16,6 +16,7 @@ import {
  * it would take twice the time.
  */
 const COUNTED: ReadonlySet<string> = new Set([
+  "charges for what already happened",
   "limits that no level in force has",
   "namespaces",
   "usage",

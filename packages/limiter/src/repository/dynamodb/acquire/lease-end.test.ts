@@ -12,6 +12,7 @@ import {
   type Fault,
 } from "../../../../test/support/scripted-table.ts";
 import { NOW_MS } from "../../../../test/support/shard-images.ts";
+import { PermissionDenied } from "../../../core/errors.ts";
 import { Limit } from "../../../core/limit.ts";
 import { policyOf } from "../../../core/bucket/policy.ts";
 import { bucketKey } from "../items/bucket-key.ts";
@@ -70,6 +71,20 @@ describe("a charge", () => {
     const charging = process.buckets.charge(requestFor("e", { tpm: 100 }));
     await expect(charging).rejects.toThrow(/^Nothing was charged\./);
     expect(table.items.size).toBe(0);
+  });
+
+  it("that is denied for one of its buckets says that another may have been written", async () => {
+    const { process, table } = newProcess();
+    const { resources, ...request } = requestFor("e", { tpm: 100 });
+    const both = { ...request, resources: [...resources, { resource: "r2", amounts: { tpm: 1 } }] };
+    const denied = { instead: named("AccessDeniedException") };
+    table.faults.push(denied, denied);
+    await expect(process.buckets.charge(both)).rejects.toThrow(PermissionDenied);
+    table.faults.push(denied);
+    await expect(process.buckets.charge(both)).rejects.toThrow(
+      "may have been written, wholly or in part: charging again could charge it twice",
+    );
+    expect(table.items.size).toBe(1);
   });
 });
 

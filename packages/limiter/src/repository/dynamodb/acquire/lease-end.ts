@@ -144,8 +144,11 @@ export class LeaseEnds {
       try {
         return await this.#writeAll(ends);
       } catch (error) {
-        if (!(error instanceof RateLimiterUnavailable)) throw error;
-        if (attempt === CHARGE_ATTEMPTS) throw notCharged(error, ends);
+        const isUnavailable = error instanceof RateLimiterUnavailable;
+        if (isUnavailable && attempt < CHARGE_ATTEMPTS) continue;
+        // Denied, for example: the caller may charge again when that is mended.
+        if (!isUnavailable && ends.every(isUnwritten)) throw error;
+        throw notCharged(error as Error, ends);
       }
   }
 
@@ -333,15 +336,13 @@ function newEnd(
 }
 
 /** The error of a charge, which says whether any of it may have been written. */
-function notCharged(
-  error: RateLimiterUnavailable,
-  ends: readonly EndWrite[],
-): RateLimiterUnavailable {
+function notCharged(error: Error, ends: readonly EndWrite[]): RateLimiterUnavailable {
+  const stackName = error instanceof RateLimiterUnavailable ? error.stackName : undefined;
   return new RateLimiterUnavailable(
     ends.every(isUnwritten)
       ? `Nothing was charged. ${error.message}`
       : "The charge may have been written, wholly or in part: charging again could charge it twice.",
-    { ...(error.stackName !== undefined && { stackName: error.stackName }), cause: error },
+    { ...(stackName !== undefined && { stackName }), cause: error },
   );
 }
 

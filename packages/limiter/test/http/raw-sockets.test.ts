@@ -1,0 +1,8 @@
+import { rawSocketScenarios } from "./scenarios/raw-sockets.ts";
+import { express5Server } from "./servers/express.ts";
+import { fastifyServer } from "./servers/fastify.ts";
+import { nodeListener } from "./servers/listener.ts";
+import { honoServer } from "./servers/web.ts";
+
+for (const adapter of [nodeListener, express5Server, fastifyServer, honoServer])
+  rawSocketScenarios(adapter);
