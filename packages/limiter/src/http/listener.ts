@@ -69,7 +69,8 @@ export function limitListener<Q extends IncomingMessage = IncomingMessage>(
       );
     } catch (error) {
       fail(response);
-      return onError(error, request);
+      // It may throw or reject itself, and requests must not be able to end the process.
+      return void (async () => onError(error, request))().catch(warnOfError);
     }
     // Its errors are those of an asynchronous listener: nobody catches them, as without limits.
     if (runs) return listener(request, response);
