@@ -86,11 +86,8 @@ export class HeldLease<Q> {
     const settled = new Promise<void>((resolve) => {
       this.#resolveSettled = resolve;
     });
-    try {
-      waitUntil(settled);
-    } catch (error) {
-      warnOfFailure(error);
-    }
+    // It may throw, and reject if it is asynchronous.
+    (async () => waitUntil(settled))().catch(warnOfFailure);
   }
 
   async #settle(end: RequestEnd): Promise<void> {

@@ -14,7 +14,7 @@ export interface ListenerOptions<Q> {
    * @default a problem in JSON
    * @example
    * limitListener(
-   *   { ...options, respond: (refusal, _request, response) => response.end(refusal.message) },
+   *   { ...options, respond: (_refusal, _request, response) => response.end("Later, please") },
    *   listener,
    * );
    */
@@ -69,7 +69,8 @@ export function limitListener<Q extends IncomingMessage = IncomingMessage>(
       );
     } catch (error) {
       fail(response);
-      return onError(error, request);
+      // It may throw or reject itself, and requests must not be able to end the process.
+      return void (async () => onError(error, request))().catch(warnOfError);
     }
     // Its errors are those of an asynchronous listener: nobody catches them, as without limits.
     if (runs) return listener(request, response);

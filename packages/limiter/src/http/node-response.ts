@@ -30,7 +30,13 @@ export async function letThrough<Q>(
   if (response.headersSent) throw isRefused ? admission.refusal : admission.error;
   if (isRefused && respond !== undefined) {
     prepareReply(response, admission.reply);
-    await respond(admission.refusal);
+    try {
+      await respond(admission.refusal);
+    } catch (error) {
+      // Express answers an error with the status that is set, if that is one of errors.
+      if (!response.headersSent) response.statusCode = 500;
+      throw error;
+    }
   } else sendReply(response, admission.reply);
   return false;
 }
@@ -76,11 +82,15 @@ export function sendReply(response: ServerResponse, { status, headers, body }: R
   response.end(body);
 }
 
+/** On a response that has the headers of a reply. `respond` may pass the refusal on. */
+const PREPARED = Symbol("zae-limiter reply");
+
 /** Sets what a reply consists of, except its body and the type of that. */
 export function prepareReply(response: ServerResponse, { status, headers }: Reply): void {
   response.statusCode = status;
   const { "Content-Type": _, ...others } = headers;
   addHeaders(response, others);
+  Object.assign(response, { [PREPARED]: true });
 }
 
 /**
@@ -97,11 +107,13 @@ function isOver(response: ServerResponse): boolean {
  */
 export function addHeaders(response: ServerResponse, fields: HeaderFields): void {
   if (response.headersSent) return;
+  const isPrepared = PREPARED in response;
   for (const name in fields) {
     const there = LIST_FIELDS.has(name) ? response.getHeader(name) : undefined;
     const value = fields[name]!;
-    // A refusal that `respond` passed on to an error handler has put its lists there already.
-    if (there !== undefined && `, ${String(there)}`.endsWith(`, ${value}`)) continue;
+    // A refusal that was passed on to an error handler is told once. Equal values of others are
+    // those of two middlewares.
+    if (isPrepared && there !== undefined && `, ${String(there)}`.endsWith(`, ${value}`)) continue;
     response.setHeader(name, there === undefined ? value : `${String(there)}, ${value}`);
   }
 }

@@ -14,6 +14,7 @@ import { RateLimiterUnavailable } from "../core/errors.ts";
 import type { AcquireRequest } from "../limiter/call.ts";
 import type { Lease } from "../limiter/lease.ts";
 import type { AcquireResult } from "../limiter/rate-limiter.ts";
+import type { MaybePromise } from "../repository/port.ts";
 import type { HeaderFields, HeaderOptions } from "./headers/options.ts";
 import { headersOf } from "./headers/rate-limit-headers.ts";
 import { HeldLease } from "./held-lease.ts";
@@ -67,14 +68,14 @@ export class RequestLimit<Q> {
     if (this.#isNew) this.#sawRequestAtOnce();
     const { limiter, resource, consume, also, waitUpToMs = 0, onUnavailable } = this.#options;
     const sender = this.#options.entity(request);
-    const entityId = sender instanceof Promise ? await sender : sender;
+    const entityId = isPromise(sender) ? await sender : sender;
     if (entityId === undefined) return NOT_LIMITED;
     if (this.#lookedAt < LOOKED_AT_FOR_SECRETS) this.#lookAt(entityId);
     // One after the other: a promise that rejects before somebody awaits it ends the process.
     const named = typeof resource === "function" ? resource(request) : resource;
-    const wantedOf = named instanceof Promise ? await named : named;
+    const wantedOf = isPromise(named) ? await named : named;
     const amounts = typeof consume === "function" ? consume(request) : consume;
-    const wanted = amounts instanceof Promise ? await amounts : amounts;
+    const wanted = isPromise(amounts) ? await amounts : amounts;
     // Most calls have these three fields only, and the limiter looks at each field of a call.
     const call: Writable<AcquireRequest> = { entityId, resource: wantedOf, consume: wanted };
     if (also !== undefined) {
@@ -114,7 +115,12 @@ export class RequestLimit<Q> {
     if (headers === false || lease.degraded) return NO_HEADERS;
     try {
       const statuses = await lease.statuses();
-      return withoutRetry(headersOf(statuses, headers, limiter.clock.now()));
+      const nowMs = limiter.clock.now();
+      const fields = headersOf(statuses, headers, nowMs);
+      if (!("Retry-After" in fields) && !("x-should-retry" in fields)) return fields;
+      // Other calls brought a limit into debt since. A parent did not refuse this one by that.
+      const own = statuses.filter(({ entityId }) => entityId === lease.entityId);
+      return withoutRetry(headersOf(headers.parents === true ? statuses : own, headers, nowMs));
     } catch (error) {
       // The request was granted. That nobody can say what is left is no reason to refuse it.
       if (error instanceof RateLimiterUnavailable) return NO_HEADERS;
@@ -122,9 +128,10 @@ export class RequestLimit<Q> {
     }
   }
 
-  #refused(request: Q, refusal: RateLimitExceeded): Admission<Q> {
+  async #refused(request: Q, refusal: RateLimitExceeded): Promise<Admission<Q>> {
     const { headers = DEFAULT_HEADERS, limiter, onRefused } = this.#options;
-    onRefused?.(refusal, request);
+    // It may be asynchronous all the same. What rejects, and nobody awaits, ends the process.
+    await (onRefused?.(refusal, request) as unknown);
     return {
       verdict: "refused",
       refusal,
@@ -143,11 +150,15 @@ export class RequestLimit<Q> {
   }
 }
 
+/** Also those of libraries and other realms, which are no instances of our `Promise`. */
+function isPromise<T>(value: MaybePromise<T>): value is Promise<T> {
+  return typeof (value as Partial<Promise<T>> | null | undefined)?.then === "function";
+}
+
 type Writable<T> = { -readonly [Name in keyof T]: T[Name] };
 
-/** A grant is not asked to come back later, even if other calls brought a limit into debt. */
+/** A grant is not asked to come back later. */
 function withoutRetry(fields: HeaderFields): HeaderFields {
-  if (!("Retry-After" in fields) && !("x-should-retry" in fields)) return fields;
   const { "Retry-After": _, "x-should-retry": __, ...others } = fields;
   return others;
 }

@@ -66,6 +66,8 @@ describe.each(Object.entries(versions))("limitRequests of %s", (_, create) => {
       throw failed;
     };
     app.use(limitRequests(await optionsOf({ consume: { rpm: 4 }, respond })));
+    // Without an error handler, Express itself answers.
+    expect((await send(byKey(await serve(app)))).status).toBe(500);
     const server = await serve(app, collectErrors(app));
     expect((await send(byKey(server))).status).toBe(500);
     expect(server.errors).toEqual([failed]);

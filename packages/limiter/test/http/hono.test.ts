@@ -67,6 +67,15 @@ describe.each(Object.entries(platforms))("%s", (_name, fetchOf) => {
     expect(cookies.body).toBe("cookies");
   });
 
+  it("lists equal balances of two middlewares, whoever made the response", async () => {
+    const { options } = await tenRequests<Context>();
+    const app = new Hono();
+    app.use(limitRequests(options), limitRequests({ ...options, resource: "both" }));
+    app.get("/", () => new Response("both"));
+    const { headers } = await send({ port: await listen(app) });
+    expect(headers["ratelimit"]).toBe('"rpm";r=9;t=6, "rpm";r=9;t=6');
+  });
+
   it("settles events that were sent to their end, and those that were left, once", async () => {
     const { options, ends } = await tenRequests<Context>();
     let isStopped = false;

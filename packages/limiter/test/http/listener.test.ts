@@ -7,7 +7,7 @@ import { limitListener, type HttpLimitOptions, type ListenerOptions } from "zae-
 import { listeningOn } from "../support/listening.ts";
 import { open, send, until } from "./client.ts";
 import { byKey, Gate, nextTurns, Setting } from "./scenarios/setting.ts";
-import { collectWarnings } from "./scenarios/warnings.ts";
+import { collectUnhandled, collectWarnings } from "./scenarios/warnings.ts";
 import { nodeListener } from "./servers/listener.ts";
 import { nodeCall } from "./servers/node-answer.ts";
 import { listen, optionsFor, type RunningServer } from "./servers/server-adapter.ts";
@@ -54,6 +54,23 @@ describe("limitListener", () => {
     expect((await send(byKey(server))).status).toBe(500);
     expect((await send(byKey(server, { path: "/sent" }))).body).toHaveLength(5_000_000);
     expect(errors).toEqual([failed, failed]);
+  });
+
+  it.each(["throws", "rejects"])("outlives an onError that %s, and warns once", async (how) => {
+    const warnings = collectWarnings();
+    const unhandled = collectUnhandled();
+    const failed = new Error("onError failed");
+    const onError = (): never => {
+      if (how === "rejects") return Promise.reject(failed) as never;
+      throw failed;
+    };
+    const server = await serve(
+      limitListener(await optionsOf({ entity: () => "#", onError }), hello),
+    );
+    for (let sent = 0; sent < 2; sent += 1) expect((await send(byKey(server))).status).toBe(500);
+    await nextTurns();
+    expect(warnings.map(({ code }) => code)).toEqual(["WARN_LIMITER_REQUEST_FAILED"]);
+    expect(unhandled).toEqual([]);
   });
 
   it("cuts a response off that had begun before the refusal", async () => {

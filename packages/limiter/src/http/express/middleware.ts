@@ -13,7 +13,7 @@ export interface ExpressOptions {
    * @example
    * limitRequests({
    *   ...options,
-   *   respond: (refusal, _request, response) => response.send(refusal.message),
+   *   respond: (refusal, _request, response) => response.json(refusalProblem(refusal)),
    * });
    */
   readonly respond?: (

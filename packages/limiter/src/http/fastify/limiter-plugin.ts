@@ -11,7 +11,7 @@ export interface FastifyOptions {
   /**
    * Answers refusals, as a handler of Fastify does: what it returns is sent. The status 429 and the
    * headers are set. @default a problem in JSON
-   * @example limitRequests({ ...options, respond: (refusal) => ({ error: refusal.message }) });
+   * @example limitRequests({ ...options, respond: () => ({ error: "Later, please" }) });
    */
   readonly respond?: (
     refusal: RateLimitExceeded,

@@ -115,7 +115,9 @@ async function watchBody<E extends Env>(
     throw error;
   }
   const { res, error } = context;
-  replace(context, limited.responded(res, lacks(res, fields) ? fields : {}, error));
+  const isBare = lacks(res, fields);
+  const watched = limited.responded(res, isBare ? fields : {}, error);
+  replace(context, isBare ? markedBare(watched) : watched);
 }
 
 function answer(context: Context, { status, headers, body }: Reply): Response {
@@ -150,8 +152,17 @@ async function responded(
   return withMissingFields(await respond(), reply);
 }
 
+/** On a response made without the context: the fields of an inner middleware may equal ours. */
+const BARE = Symbol("zae-limiter bare response");
+
+function markedBare(response: Response): Response {
+  return Object.assign(response, { [BARE]: true });
+}
+
 /** Whether the handler has made its response without the context, which knows the fields. */
-function lacks({ headers }: Response, fields: HeaderFields): boolean {
+function lacks(response: Response, fields: HeaderFields): boolean {
+  if (BARE in response) return true;
+  const { headers } = response;
   for (const name in fields) {
     const there = headers.get(name);
     if (there === null) return true;

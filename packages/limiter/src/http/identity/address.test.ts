@@ -89,12 +89,20 @@ describe("reading addresses", () => {
 });
 
 describe("networks", () => {
-  it.each(["", "10.0.0.0/33", "::/129", "10.0.0.0/", "10.0.0.0/8/8", "10.0.0.0/-1", "10/8", "/8"])(
-    "%j is none",
-    (text) => {
-      expect(parseNetwork(text)).toBeUndefined();
-    },
-  );
+  it.each([
+    "10.0.0.1:80/8",
+    "::ffff:10.0.0.0/8",
+    "",
+    "10.0.0.0/33",
+    "::/129",
+    "10.0.0.0/",
+    "10.0.0.0/8/8",
+    "10.0.0.0/-1",
+    "10/8",
+    "/8",
+  ])("%j is none", (text) => {
+    expect(parseNetwork(text)).toBeUndefined();
+  });
 
   it("hold what Node says they hold", () => {
     const near = fc.tuple(fc.integer({ min: 0, max: 255 }), fc.integer({ min: 0, max: 255 }));

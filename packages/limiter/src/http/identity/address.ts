@@ -41,7 +41,10 @@ export function parseNetwork(text: string): Network | undefined {
   if (address === undefined || rest.length > 0) return undefined;
   if (bits === undefined) return { address, prefix: 128 };
   const prefix = Number(bits) + (start.includes(":") ? 0 : IPV4_OFFSET);
-  return /^\d{1,3}$/.test(bits) && prefix <= 128 ? { address, prefix } : undefined;
+  // By 10.0.0.1:80/8 or ::ffff:10.0.0.0/8 nobody means a network larger than all of IPv4.
+  const least = isIpv4(address) ? IPV4_OFFSET : 0;
+  const isValid = /^\d{1,3}$/.test(bits) && prefix >= least && prefix <= 128;
+  return isValid ? { address, prefix } : undefined;
 }
 
 /** Whether an address lies in a network. A network of IPv6 holds no IPv4 addresses. */

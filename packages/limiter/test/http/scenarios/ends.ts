@@ -136,7 +136,9 @@ export function endScenarios(adapter: ServerAdapter): void {
           settle: ({ request }) => (request.path === "/back" ? "give-back" : { rpm: 2 }),
           waitUntil: (settled) => {
             waited.push(settled);
-            throw new Error("waitUntil failed");
+            const failure = new Error("waitUntil failed");
+            if (waited.length === 1) throw failure;
+            return Promise.reject(failure) as never;
           },
         },
       ]);

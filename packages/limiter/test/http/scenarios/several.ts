@@ -68,6 +68,16 @@ export function severalScenarios(adapter: ServerAdapter): void {
   });
 
   describe("several middlewares", () => {
+    it("lists the balances of both, also when they are equal", async () => {
+      const setting = await Setting.of(adapter);
+      const server = await setting.serve([{}, { resource: "search" }]);
+      const { headers } = await send(byKey(server));
+      const both = '"rpm";r=2;t=20, "tpm";r=100, "rpm";r=2;t=20, "tpm";r=100';
+      expect(headers["ratelimit"]).toBe(both);
+      const policies = '"rpm";q=3;w=60, "tpm";q=100;w=60';
+      expect(headers["ratelimit-policy"]).toBe(`${policies}, ${policies}`);
+    });
+
     it("limits by all of them, lists all policies, and knows the innermost lease", async () => {
       const warnings = collectWarnings();
       const setting = await Setting.of(adapter);

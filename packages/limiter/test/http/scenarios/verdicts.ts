@@ -1,8 +1,9 @@
+import { runInNewContext } from "node:vm";
 import { describe, expect, it } from "vitest";
 import { RateLimiterUnavailable, ValidationError } from "zae-limiter";
 import { send } from "../client.ts";
 import type { ServerAdapter } from "../servers/server-adapter.ts";
-import { byKey, Setting } from "./setting.ts";
+import { byKey, nextTurns, Setting } from "./setting.ts";
 import { collectUnhandled } from "./warnings.ts";
 
 /** What becomes of a request: granted, refused, unavailable, not limited, failed. */
@@ -150,9 +151,11 @@ export function verdictScenarios(adapter: ServerAdapter): void {
       await expect.poll(() => setting.left()).toBe(3);
     });
 
-    it("asks nobody to come back later whose request was granted", async () => {
+    it("asks nobody to come back later whose request was granted, and hides its parent", async () => {
       const setting = await Setting.of(adapter);
       const { repository } = setting;
+      await repository.createEntity("team");
+      await repository.createEntity("key-1", { parentId: "team", cascade: true });
       const remembered = repository.remembered.bind(repository);
       // Another call brought the limit into debt between the grant and the look at it.
       const debt = { available: -1, exceeded: true, retryAfterSeconds: 5 };
@@ -161,6 +164,7 @@ export function verdictScenarios(adapter: ServerAdapter): void {
       const server = await setting.serve([{}]);
       const reply = await send(byKey(server));
       expect(reply.headers["ratelimit"]).toContain('"rpm";r=0');
+      expect(reply.headers["ratelimit"]).not.toContain("parent");
       expect(reply.headers).not.toHaveProperty("retry-after");
     });
 
@@ -186,6 +190,20 @@ export function verdictScenarios(adapter: ServerAdapter): void {
       expect((await send(byKey(server))).status).toBe(200);
       expect((await send(byKey(server))).status).toBe(429);
       expect([await setting.left(), await setting.left("rpm", "key-1", "search")]).toEqual([2, 1]);
+    });
+
+    it("awaits promises of another realm", async () => {
+      const setting = await Setting.of(adapter);
+      const later = runInNewContext("(value) => Promise.resolve(value)") as typeof Promise.resolve;
+      const server = await setting.serve([
+        {
+          entity: () => later("key-1"),
+          resource: () => later("chat"),
+          consume: () => later({ rpm: 2 }),
+          also: () => later(undefined),
+        },
+      ]);
+      expect((await send(byKey(server))).headers["ratelimit"]).toContain('"rpm";r=1');
     });
 
     const mistakes = {
@@ -229,10 +247,12 @@ export function verdictScenarios(adapter: ServerAdapter): void {
         ]);
         expect((await send(byKey(throwing))).status).toBe(500);
         expect(throwing.errors).toEqual([thrown]);
-        if (name === "onRefused") return;
-        const rejecting = await setting.serve([{ [name]: () => Promise.reject(thrown) }]);
+        const rejecting = await setting.serve([
+          { ...consume, [name]: () => Promise.reject(thrown) },
+        ]);
         expect((await send(byKey(rejecting))).status).toBe(500);
         expect(rejecting.errors).toEqual([thrown]);
+        await nextTurns();
         expect(unhandled).toEqual([]);
       },
     );
