@@ -8,6 +8,9 @@ import { refusalProblem } from "./problem.ts";
 /** The fields that are lists (RFC 9651): what a request meets on its way adds up. */
 export const LIST_FIELDS: ReadonlySet<string> = new Set(["RateLimit-Policy", "RateLimit"]);
 
+/** What tells when to come back. They are not balances. */
+const RETRY_FIELDS: ReadonlySet<string> = new Set(["Retry-After", "x-should-retry"]);
+
 /** A response in place of the handler's. */
 export interface Reply {
   readonly status: 429 | 503;
@@ -36,19 +39,14 @@ export function refusedReply(
   headers: HeaderOptions | false,
   nowMs: number,
 ): Reply {
-  const {
-    "Retry-After": retryAfter,
-    "x-should-retry": shouldRetry,
-    ...balances
-  } = headersOf(refusal.statuses, headers === false ? {} : headers, nowMs);
+  const fields = headersOf(refusal.statuses, headers === false ? {} : headers, nowMs);
+  // Field by field: to take objects apart and to spread them would take 3 µs.
+  const told: Record<string, string> = { ...PROBLEM_FIELDS };
+  for (const name in fields)
+    if (headers !== false || RETRY_FIELDS.has(name)) told[name] = fields[name]!;
   return {
     status: 429,
-    headers: {
-      ...PROBLEM_FIELDS,
-      ...(headers === false ? {} : balances),
-      ...(retryAfter !== undefined && { "Retry-After": retryAfter }),
-      ...(shouldRetry !== undefined && { "x-should-retry": shouldRetry }),
-    },
+    headers: told,
     body: JSON.stringify(refusalProblem(refusal)),
   };
 }

@@ -9,10 +9,10 @@
  *         ─▶ gone                   the client went away while the request waited
  *   admit throws                    a mistake of the application, which is never a 429
  */
+import type { LimitStatus } from "../core/bucket/decision.ts";
 import type { RateLimitExceeded } from "../core/bucket/refusal.ts";
 import { RateLimiterUnavailable } from "../core/errors.ts";
 import type { AcquireRequest } from "../limiter/call.ts";
-import type { Lease } from "../limiter/lease.ts";
 import type { AcquireResult } from "../limiter/rate-limiter.ts";
 import type { HeaderFields, HeaderOptions } from "./headers/options.ts";
 import { headersOf } from "./headers/rate-limit-headers.ts";
@@ -65,7 +65,15 @@ export class RequestLimit<Q> {
    */
   async admit(request: Q, signalOf: () => AbortSignal): Promise<Admission<Q>> {
     if (this.#isNew) this.#sawRequestAtOnce();
-    const { limiter, resource, consume, also, waitUpToMs = 0, onUnavailable } = this.#options;
+    const {
+      limiter,
+      resource,
+      consume,
+      also,
+      waitUpToMs = 0,
+      onUnavailable,
+      headers,
+    } = this.#options;
     const sender = this.#options.entity(request);
     const entityId = sender instanceof Promise ? await sender : sender;
     if (entityId === undefined) return NOT_LIMITED;
@@ -94,32 +102,27 @@ export class RequestLimit<Q> {
       if (!(error instanceof RateLimiterUnavailable)) throw error;
       return { verdict: "unavailable", error, reply: unavailableReply() };
     }
-    return result.granted
-      ? this.#granted(request, result.lease)
-      : this.#refused(request, result.refusal);
-  }
-
-  async #granted(request: Q, lease: Lease): Promise<Admission<Q>> {
-    const held = new HeldLease(this.#options, request, lease);
+    if (!result.granted) return this.#refused(request, result.refusal);
+    const held = new HeldLease(this.#options, request, result.lease);
     try {
-      return { verdict: "granted", held, headers: await this.#headersOf(lease) };
+      // A function of its own for this would be a promise more.
+      const remembered = headers === false ? [] : result.lease.remembered();
+      const statuses = remembered instanceof Promise ? await remembered : remembered;
+      return { verdict: "granted", held, headers: this.#headersOf(statuses) };
     } catch (error) {
+      // The request was granted. That nobody can say what is left is no reason to refuse it.
+      if (error instanceof RateLimiterUnavailable)
+        return { verdict: "granted", held, headers: NO_HEADERS };
       held.giveBack();
       throw error;
     }
   }
 
-  async #headersOf(lease: Lease): Promise<HeaderFields> {
-    const { headers = DEFAULT_HEADERS, limiter } = this.#options;
-    if (headers === false || lease.degraded) return NO_HEADERS;
-    try {
-      const statuses = await lease.statuses();
-      return withoutRetry(headersOf(statuses, headers, limiter.clock.now()));
-    } catch (error) {
-      // The request was granted. That nobody can say what is left is no reason to refuse it.
-      if (error instanceof RateLimiterUnavailable) return NO_HEADERS;
-      throw error;
-    }
+  /** What a grant tells. Nothing is told without statuses. */
+  #headersOf(statuses: readonly LimitStatus[]): HeaderFields {
+    const { headers, limiter } = this.#options;
+    if (headers === false || statuses.length === 0) return NO_HEADERS;
+    return withoutRetry(headersOf(statuses, headers ?? DEFAULT_HEADERS, limiter.clock.now()));
   }
 
   #refused(request: Q, refusal: RateLimitExceeded): Admission<Q> {

@@ -11,6 +11,7 @@ import { RateLimitExceeded } from "../core/bucket/refusal.ts";
 import type { TakenPart } from "../core/bucket/settlement.ts";
 import type {
   ConsumeRequest,
+  MaybePromise,
   Receipt,
   RepositoryPort,
   ResourceAmounts,
@@ -166,6 +167,11 @@ export class Lease implements LeaseOfResource, AsyncDisposable {
    * const left = statuses.find(({ limitName }) => limitName === "rpm")?.available;
    */
   async statuses(): Promise<readonly LimitStatus[]> {
+    return this.remembered();
+  }
+
+  /** The same, without a promise where the backend knows at once. @internal */
+  remembered(): MaybePromise<readonly LimitStatus[]> {
     this.#assertOpen();
     const { receipt } = this.#taken;
     return receipt === undefined ? [] : this.#host.repository.remembered(receipt);
