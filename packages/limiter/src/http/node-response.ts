@@ -105,7 +105,10 @@ export function addHeaders(response: ServerResponse, fields: HeaderFields): void
 }
 
 /** A list with further items; `there` is what it holds, if anything. */
-export function listWith(there: unknown, items: string): string {
+export function listWith(
+  there: number | string | readonly string[] | undefined,
+  items: string,
+): string {
   if (there === undefined) return items;
   const list = String(there);
   // A refusal that `respond` passed on to an error handler has put its lists there already.

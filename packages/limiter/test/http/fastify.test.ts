@@ -1,4 +1,5 @@
 import { once } from "node:events";
+import type { OutgoingHttpHeaders } from "node:http";
 import { Readable } from "node:stream";
 import Fastify, { type FastifyInstance, type FastifyRequest } from "fastify";
 import { expect, it, onTestFinished, vi } from "vitest";
@@ -118,7 +119,7 @@ it("settles hijacked and streamed replies, finished or left; hijacked ones may t
   app.get("/raw", (_request, reply) => {
     reply.hijack();
     // As for every header that was set before: what is hijacked has only what it takes over.
-    reply.raw.writeHead(206, { ...reply.getHeaders() }).write("begun");
+    reply.raw.writeHead(206, reply.getHeaders() as OutgoingHttpHeaders).write("begun");
   });
   app.get("/stream", async (_request, reply) => reply.send(endless()));
   app.get("/done", (_request, reply) => {

@@ -30,8 +30,8 @@ type LimitHook = (request: FastifyRequest, reply: FastifyReply) => Promise<unkno
  * Limits the requests of all routes of the instance that it is registered on, and of instances that
  * are registered afterwards. `hook` says when; after "onRequest" a request has no body yet.
  *
- * The headers are set on Fastify's reply. A handler that hijacks it or writes to `reply.raw` passes
- * them on itself: `reply.raw.writeHead(200, { ...reply.getHeaders() })`.
+ * The headers are set on Fastify's reply. A handler that hijacks it, or writes to `reply.raw`, has
+ * to pass them on itself; `reply.getHeaders()` tells them.
  * @example
  * await app.register(limiterPlugin, {
  *   limiter,
