@@ -1,7 +1,8 @@
 /*
  * Middlewares on real servers, ours beside those that people use with each framework: `npm run
- * bench:http`, or `npm run bench:http -- --quick` to see that it works. All stores are in memory,
- * and all send headers that say what is left. Each contestant is a server in a process of its own;
+ * bench:http`, with `-- --quick` to see that it works, or with the name of a framework, such as
+ * `-- Fastify`, for that one only. All stores are in memory, and all send headers that say what is
+ * left. Each contestant is a server in a process of its own;
  * one more process has the clients. What is compared is the CPU time of the servers.
  */
 import { fork, type ChildProcess } from "node:child_process";
@@ -39,6 +40,9 @@ const pace = quick
 if (quick)
   console.log("A quick run: it shows that the benchmark works, and its numbers say nothing.\n");
 
+const chosen = FRAMEWORKS.filter((framework) => process.argv.includes(framework));
+const frameworks = chosen.length > 0 ? chosen : FRAMEWORKS;
+
 const GOALS = { "one limit": { atLeast: 0.9 }, "two limits, parent": { atLeast: 0.8 } } as const;
 
 const load = fork(script("http-load.js"));
@@ -51,7 +55,7 @@ for (const [of, raced] of [
   ["granted", granted],
   ["refused", refused],
 ] as const)
-  for (const framework of FRAMEWORKS)
+  for (const framework of frameworks)
     for (const limits of ["one limit", "two limits, parent"] as const) {
       const ours = raced(framework, limits);
       const theirs = raced(framework, "peer");
@@ -72,7 +76,7 @@ async function race(
   kinds: readonly Limits[],
 ): Promise<(framework: Framework, limits: Limits) => Measured> {
   const contestants: (Contestant & { end(): void })[] = [];
-  for (const framework of FRAMEWORKS)
+  for (const framework of frameworks)
     for (const limits of kinds) contestants.push(await contestant(framework, limits, of));
   const measured = await interleave(contestants, pace);
   for (const one of contestants) one.end();
@@ -80,7 +84,7 @@ async function race(
     measured.find(({ name }) => name === nameOf(framework, limits));
   printTable(
     [`Requests that are ${of}`, "requests/CPU s", "CPU µs/request", "of bare"],
-    FRAMEWORKS.flatMap((framework) =>
+    frameworks.flatMap((framework) =>
       kinds.map((limits) => {
         const one = named(framework, limits)!;
         const bare = named(framework, "bare");

@@ -65,7 +65,10 @@ export class HeldLease<Q> {
 
   /** Settles what the request has cost. Failures are reported, and never thrown. */
   end(end: RequestEnd): void {
-    this.#endWith(() => this.#settle(end));
+    const { settle } = this.#options;
+    this.#endWith(() =>
+      settle === undefined ? this.lease.finish("commit", true) : this.#settle(settle, end),
+    );
   }
 
   /** Gives everything back: the handler will not run. */
@@ -90,17 +93,18 @@ export class HeldLease<Q> {
     (async () => waitUntil(settled))().catch(warnOfFailure);
   }
 
-  async #settle(end: RequestEnd): Promise<void> {
+  async #settle(
+    settle: NonNullable<HttpLimitOptions<Q>["settle"]>,
+    end: RequestEnd,
+  ): Promise<void> {
     const { lease } = this;
-    if (this.#options.settle !== undefined) {
-      try {
-        const verdict = await this.#options.settle({ request: this.#request, ...end }, lease);
-        if (verdict === "give-back") return await lease.finish("rollback");
-        if (verdict !== undefined) lease.settle(verdict);
-      } catch (error) {
-        // The handler may have ended the lease itself. Then there is nothing left to settle.
-        if (!(error instanceof LeaseExpiredError)) warnOfFailure(error);
-      }
+    try {
+      const verdict = await settle({ request: this.#request, ...end }, lease);
+      if (verdict === "give-back") return await lease.finish("rollback");
+      if (verdict !== undefined) lease.settle(verdict);
+    } catch (error) {
+      // The handler may have ended the lease itself. Then there is nothing left to settle.
+      if (!(error instanceof LeaseExpiredError)) warnOfFailure(error);
     }
     await lease.finish("commit", true);
   }

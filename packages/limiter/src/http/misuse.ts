@@ -7,7 +7,7 @@ import { warnAt, warnOnce } from "./identity/warn-once.ts";
 const MADE_IN_HANDLER_TIMES = 10;
 
 /** A middleware got its first request in the turn of the event loop in which it was made. */
-export function sawMadeInHandler(): void {
+export function warnIfMadeInHandler(): void {
   warnAt(
     MADE_IN_HANDLER_TIMES,
     "WARN_LIMITER_MADE_IN_HANDLER",

@@ -24,8 +24,12 @@ export async function letThrough<Q>(
   respond?: (refusal: RateLimitExceeded) => unknown,
 ): Promise<boolean> {
   const admission = await admitTo(response, limit, request);
-  if (admission.verdict === "granted" || admission.verdict === "not limited") return true;
+  if (admission.verdict === "not limited") return true;
   if (admission.verdict === "gone") return false;
+  if (admission.verdict === "granted") {
+    addHeaders(response, admission.headers);
+    return true;
+  }
   const isRefused = admission.verdict === "refused";
   if (response.headersSent) throw isRefused ? admission.refusal : admission.error;
   if (isRefused && respond !== undefined) {
@@ -42,9 +46,9 @@ export async function letThrough<Q>(
 }
 
 /**
- * Takes for a request. If it is granted, the response has its headers, and will settle the lease
- * when it closes; if its client has gone away meanwhile, everything went back. `errorOf` is asked
- * then what the handler threw.
+ * Takes for a request. If it is granted, the response will settle the lease when it closes; if its
+ * client has gone away meanwhile, everything went back. `errorOf` is asked then what the handler
+ * threw. The caller adds the headers.
  */
 export async function admitTo<Q>(
   response: ServerResponse,
@@ -65,10 +69,7 @@ export async function admitTo<Q>(
     if (admission.verdict === "granted") admission.held.giveBack();
     return GONE;
   }
-  if (admission.verdict === "granted") {
-    addHeaders(response, admission.headers);
-    endWhenClosed(response, admission.held, errorOf && (() => errorOf(request)));
-  }
+  if (admission.verdict === "granted") endWhenClosed(response, admission.held, request, errorOf);
   return admission;
 }
 
@@ -82,15 +83,11 @@ export function sendReply(response: ServerResponse, { status, headers, body }: R
   response.end(body);
 }
 
-/** On a response that has the headers of a reply. `respond` may pass the refusal on. */
-const PREPARED = Symbol("zae-limiter reply");
-
 /** Sets what a reply consists of, except its body and the type of that. */
 export function prepareReply(response: ServerResponse, { status, headers }: Reply): void {
   response.statusCode = status;
   const { "Content-Type": _, ...others } = headers;
   addHeaders(response, others);
-  Object.assign(response, { [PREPARED]: true });
 }
 
 /**
@@ -107,29 +104,34 @@ function isOver(response: ServerResponse): boolean {
  */
 export function addHeaders(response: ServerResponse, fields: HeaderFields): void {
   if (response.headersSent) return;
-  const isPrepared = PREPARED in response;
   for (const name in fields) {
     const there = LIST_FIELDS.has(name) ? response.getHeader(name) : undefined;
-    const value = fields[name]!;
-    // A refusal that was passed on to an error handler is told once. Equal values of others are
-    // those of two middlewares.
-    if (isPrepared && there !== undefined && `, ${String(there)}`.endsWith(`, ${value}`)) continue;
-    response.setHeader(name, there === undefined ? value : `${String(there)}, ${value}`);
+    response.setHeader(name, listWith(there, fields[name]!));
   }
+}
+
+/** A list with further items; `there` is what it holds, if anything. */
+export function listWith(
+  there: number | string | readonly string[] | undefined,
+  items: string,
+): string {
+  return there === undefined ? items : `${String(there)}, ${items}`;
 }
 
 /** Settles the lease when the response closes. */
 function endWhenClosed<Q>(
   response: ServerResponse,
   held: HeldLease<Q>,
-  errorOf?: () => unknown,
+  request: Q,
+  errorOf: ((request: Q) => unknown) | undefined,
 ): void {
-  response.once("close", () =>
+  // Not `once`, which needs two more functions: a lease ends once, whoever ends it again.
+  response.on("close", () =>
     held.end({
       status: response.statusCode,
       // A response of node:http2 counts as finished when its client has gone away.
       completed: response.writableFinished && response.writableEnded,
-      error: errorOf?.(),
+      error: errorOf?.(request),
     }),
   );
 }

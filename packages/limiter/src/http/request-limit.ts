@@ -9,8 +9,10 @@
  *         ─▶ gone                   the client went away while the request waited
  *   admit throws                    a mistake of the application, which is never a 429
  */
+import type { LimitStatus } from "../core/bucket/decision.ts";
 import type { RateLimitExceeded } from "../core/bucket/refusal.ts";
 import { RateLimiterUnavailable } from "../core/errors.ts";
+import { hasMethod } from "../core/options.ts";
 import type { AcquireRequest } from "../limiter/call.ts";
 import type { Lease } from "../limiter/lease.ts";
 import type { AcquireResult } from "../limiter/rate-limiter.ts";
@@ -18,7 +20,7 @@ import type { MaybePromise } from "../repository/port.ts";
 import type { HeaderFields, HeaderOptions } from "./headers/options.ts";
 import { headersOf } from "./headers/rate-limit-headers.ts";
 import { HeldLease } from "./held-lease.ts";
-import { sawMadeInHandler, warnOfSecret } from "./misuse.ts";
+import { warnIfMadeInHandler, warnOfSecret } from "./misuse.ts";
 import type { HttpLimitOptions } from "./options.ts";
 import { refusedReply, unavailableReply, type Reply } from "./reply.ts";
 
@@ -66,7 +68,15 @@ export class RequestLimit<Q> {
    */
   async admit(request: Q, signalOf: () => AbortSignal): Promise<Admission<Q>> {
     if (this.#isNew) this.#sawRequestAtOnce();
-    const { limiter, resource, consume, also, waitUpToMs = 0, onUnavailable } = this.#options;
+    const {
+      limiter,
+      resource,
+      consume,
+      also,
+      waitUpToMs = 0,
+      onUnavailable,
+      headers,
+    } = this.#options;
     const sender = this.#options.entity(request);
     const entityId = isPromise(sender) ? await sender : sender;
     if (entityId === undefined) return NOT_LIMITED;
@@ -95,37 +105,32 @@ export class RequestLimit<Q> {
       if (!(error instanceof RateLimiterUnavailable)) throw error;
       return { verdict: "unavailable", error, reply: unavailableReply() };
     }
-    return result.granted
-      ? this.#granted(request, result.lease)
-      : this.#refused(request, result.refusal);
-  }
-
-  async #granted(request: Q, lease: Lease): Promise<Admission<Q>> {
-    const held = new HeldLease(this.#options, request, lease);
+    if (!result.granted) return this.#refused(request, result.refusal);
+    const held = new HeldLease(this.#options, request, result.lease);
     try {
-      return { verdict: "granted", held, headers: await this.#headersOf(lease) };
+      // A function of its own for this would be a promise more.
+      const remembered = headers === false ? [] : result.lease.remembered();
+      const statuses = remembered instanceof Promise ? await remembered : remembered;
+      return { verdict: "granted", held, headers: this.#headersOf(statuses, result.lease) };
     } catch (error) {
+      // The request was granted. That nobody can say what is left is no reason to refuse it.
+      if (error instanceof RateLimiterUnavailable)
+        return { verdict: "granted", held, headers: NO_HEADERS };
       held.giveBack();
       throw error;
     }
   }
 
-  async #headersOf(lease: Lease): Promise<HeaderFields> {
+  /** What a grant tells. Nothing is told without statuses. */
+  #headersOf(statuses: readonly LimitStatus[], { entityId }: Lease): HeaderFields {
     const { headers = DEFAULT_HEADERS, limiter } = this.#options;
-    if (headers === false || lease.degraded) return NO_HEADERS;
-    try {
-      const statuses = await lease.statuses();
-      const nowMs = limiter.clock.now();
-      const fields = headersOf(statuses, headers, nowMs);
-      if (!("Retry-After" in fields) && !("x-should-retry" in fields)) return fields;
-      // Other calls brought a limit into debt since. A parent did not refuse this one by that.
-      const own = statuses.filter(({ entityId }) => entityId === lease.entityId);
-      return withoutRetry(headersOf(headers.parents === true ? statuses : own, headers, nowMs));
-    } catch (error) {
-      // The request was granted. That nobody can say what is left is no reason to refuse it.
-      if (error instanceof RateLimiterUnavailable) return NO_HEADERS;
-      throw error;
-    }
+    if (headers === false || statuses.length === 0) return NO_HEADERS;
+    const nowMs = limiter.clock.now();
+    const fields = headersOf(statuses, headers, nowMs);
+    if (!("Retry-After" in fields) && !("x-should-retry" in fields)) return fields;
+    // Other calls brought a limit into debt since. A parent did not refuse this one by that.
+    const own = statuses.filter((status) => status.entityId === entityId);
+    return withoutRetry(headersOf(headers.parents === true ? statuses : own, headers, nowMs));
   }
 
   async #refused(request: Q, refusal: RateLimitExceeded): Promise<Admission<Q>> {
@@ -141,7 +146,7 @@ export class RequestLimit<Q> {
 
   #sawRequestAtOnce(): void {
     this.#isNew = false;
-    sawMadeInHandler();
+    warnIfMadeInHandler();
   }
 
   #lookAt(entityId: string): void {
@@ -152,7 +157,7 @@ export class RequestLimit<Q> {
 
 /** Also those of libraries and other realms, which are no instances of our `Promise`. */
 function isPromise<T>(value: MaybePromise<T>): value is Promise<T> {
-  return typeof (value as Partial<Promise<T>> | null | undefined)?.then === "function";
+  return hasMethod(value, "then");
 }
 
 type Writable<T> = { -readonly [Name in keyof T]: T[Name] };

@@ -11,6 +11,7 @@ import { RateLimitExceeded } from "../core/bucket/refusal.ts";
 import type { TakenPart } from "../core/bucket/settlement.ts";
 import type {
   ConsumeRequest,
+  MaybePromise,
   Receipt,
   RepositoryPort,
   ResourceAmounts,
@@ -166,6 +167,11 @@ export class Lease implements LeaseOfResource, AsyncDisposable {
    * const left = statuses.find(({ limitName }) => limitName === "rpm")?.available;
    */
   async statuses(): Promise<readonly LimitStatus[]> {
+    return this.remembered();
+  }
+
+  /** The same, without a promise where the backend knows at once. @internal */
+  remembered(): MaybePromise<readonly LimitStatus[]> {
     this.#assertOpen();
     const { receipt } = this.#taken;
     return receipt === undefined ? [] : this.#host.repository.remembered(receipt);
@@ -221,7 +227,9 @@ export class Lease implements LeaseOfResource, AsyncDisposable {
   async finish(how: "commit" | "rollback", isAfterError = how === "rollback"): Promise<void> {
     if (this.#state !== "open") return;
     try {
-      await (how === "commit" ? this.commit() : this.rollback());
+      const written = how === "commit" ? this.commit() : this.rollback();
+      // To wait for nothing would take an acquire 60 ns of 650.
+      if (written !== NOTHING_TO_WRITE) await written;
     } catch (error) {
       if (error instanceof RateLimiterUnavailable) return this.#host.onEndFailed(error, this);
       // An error of the work must not be hidden by this one, and a result of the work must not be

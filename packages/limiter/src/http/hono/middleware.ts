@@ -64,7 +64,10 @@ export function limitRequests<E extends Env = Env>(
     }
     const { held, headers } = admission;
     held.alsoFor(raw);
-    if (outgoing !== undefined) return next();
+    if (outgoing !== undefined) {
+      addToNodes(outgoing, headers);
+      return next();
+    }
     if (raw.signal.aborted) {
       held.giveBack();
       return goneResponse();
