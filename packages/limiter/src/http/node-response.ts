@@ -9,7 +9,7 @@ import type { Socket } from "node:net";
 import type { RateLimitExceeded } from "../core/bucket/refusal.ts";
 import type { HeaderFields } from "./headers/options.ts";
 import type { HeldLease } from "./held-lease.ts";
-import { LIST_FIELDS, type Reply } from "./reply.ts";
+import { LIST_FIELDS, markTold, type Reply } from "./reply.ts";
 import { GONE, type Admission, type RequestLimit } from "./request-limit.ts";
 
 /**
@@ -34,6 +34,7 @@ export async function letThrough<Q>(
   if (response.headersSent) throw isRefused ? admission.refusal : admission.error;
   if (isRefused && respond !== undefined) {
     prepareReply(response, admission.reply);
+    markTold(admission.refusal);
     try {
       await respond(admission.refusal);
     } catch (error) {

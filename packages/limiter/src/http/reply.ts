@@ -24,29 +24,28 @@ const PROBLEM_FIELDS = {
   "Cache-Control": "no-store",
 } as const;
 
-/** On a refusal whose limits are told by a middleware. Its `respond` may pass it on as an error. */
+/** On a refusal whose limits a response tells. */
 const TOLD = Symbol("zae-limiter told");
 
-/** The reply to a request that a middleware refused. */
-export function refusedReply(
-  refusal: RateLimitExceeded,
-  headers: HeaderOptions | false,
-  nowMs: number,
-): Reply {
-  const reply = replyTo(refusal, headers, nowMs);
+/** Notes that a response tells the limits of a refusal. `respond` may pass it on as an error. */
+export function markTold(refusal: RateLimitExceeded): void {
   // Not enumerable, because it would be printed with the error.
   Object.defineProperty(refusal, TOLD, { value: true });
-  return reply;
 }
 
 /** The reply to a request whose handler threw this error; undefined if it is not about limits. */
 export function replyToError(error: unknown): Reply | undefined {
   if (error instanceof RateLimitExceeded)
-    return replyTo(error, TOLD in error ? false : {}, systemClock.now());
+    return refusedReply(error, TOLD in error ? false : {}, systemClock.now());
   return error instanceof RateLimiterUnavailable ? unavailableReply() : undefined;
 }
 
-function replyTo(refusal: RateLimitExceeded, headers: HeaderOptions | false, nowMs: number): Reply {
+/** The reply to a request that does not fit. */
+export function refusedReply(
+  refusal: RateLimitExceeded,
+  headers: HeaderOptions | false,
+  nowMs: number,
+): Reply {
   const fields = headersOf(refusal.statuses, headers === false ? {} : headers, nowMs);
   // Not by spreading: V8 has no shape for an object that grows afterwards, which takes 2 µs.
   const told: Record<string, string> = Object.assign({}, PROBLEM_FIELDS);

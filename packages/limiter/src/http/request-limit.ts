@@ -136,7 +136,7 @@ export class RequestLimit<Q> {
   async #refused(request: Q, refusal: RateLimitExceeded): Promise<Admission<Q>> {
     const { headers = DEFAULT_HEADERS, limiter, onRefused } = this.#options;
     // It may be asynchronous all the same. What rejects, and nobody awaits, ends the process.
-    await (onRefused?.(refusal, request) as unknown);
+    if (onRefused !== undefined) await (onRefused(refusal, request) as unknown);
     return {
       verdict: "refused",
       refusal,

@@ -12,7 +12,7 @@ import {
 } from "zae-limiter/fastify";
 import { leaseOf, type HttpLimitOptions } from "zae-limiter/http";
 import { open, send, until } from "./client.ts";
-import { tenRequests } from "./ten-requests.ts";
+import { passOn, tenRequests } from "./ten-requests.ts";
 
 type Options = HttpLimitOptions<FastifyRequest> & FastifyOptions;
 
@@ -205,6 +205,19 @@ it("lets the application answer refusals: by a value, by the reply, now or later
     [420, "sent"],
     [429, "late"],
     [500, ""],
+  ]);
+});
+
+it("tells each limit once if respond passes the refusal on", async () => {
+  const { options } = await tenRequests<FastifyRequest>();
+  const app = Fastify();
+  app.setErrorHandler((error, request, reply) => void answerRefusals(error, request, reply));
+  await app.register(limiterPlugin, { ...options, consume: { rpm: 11 }, respond: passOn });
+  const { status, headers } = await send({ port: await listen(app) });
+  expect([status, headers["x-should-retry"], headers["ratelimit"]]).toEqual([
+    429,
+    "false",
+    '"rpm";r=10',
   ]);
 });
 

@@ -8,7 +8,7 @@ import { answerRefusals, limitRequests, type HonoOptions } from "zae-limiter/hon
 import { leaseOf, type HttpLimitOptions } from "zae-limiter/http";
 import { open, send, until } from "./client.ts";
 import { serve } from "./servers/web.ts";
-import { tenRequests } from "./ten-requests.ts";
+import { passOn, tenRequests } from "./ten-requests.ts";
 
 type Options = HttpLimitOptions<Context> & HonoOptions;
 
@@ -205,6 +205,19 @@ describe.each(Object.entries(platforms))("%s", (_name, fetchOf) => {
       expect([headers["x-should-retry"], headers["cache-control"]]).toEqual(["false", "no-store"]);
       expect(headers["content-type"]).not.toContain("problem");
     }
+  });
+
+  it("tells each limit once if respond passes the refusal on", async () => {
+    const { options } = await tenRequests<Context>();
+    const app = new Hono();
+    app.onError(answerRefusals);
+    app.use(limitRequests({ ...options, consume: { rpm: 11 }, respond: passOn }));
+    const { status, headers } = await send({ port: await listen(app) });
+    expect([status, headers["x-should-retry"], headers["ratelimit"]]).toEqual([
+      429,
+      "false",
+      '"rpm";r=10',
+    ]);
   });
 
   it("answers refusals of handlers, and everything else as Hono does", async () => {

@@ -22,3 +22,8 @@ export async function tenRequests<Q>(changes: Partial<HttpLimitOptions<Q>> = {})
     (await limiter.available("key-1", "web"))["rpm"];
   return { clock, repository, limiter, options, ends, left };
 }
+
+/** A `respond` that leaves the answer to the error handler. */
+export function passOn(refusal: Error): never {
+  throw refusal;
+}

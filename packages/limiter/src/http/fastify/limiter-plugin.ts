@@ -4,7 +4,7 @@ import { ValidationError } from "../../core/errors.ts";
 import type { HeaderFields } from "../headers/options.ts";
 import { admitTo, listWith } from "../node-response.ts";
 import { checkHttpOptions, type HttpLimitOptions } from "../options.ts";
-import { LIST_FIELDS, replyToError, type Reply } from "../reply.ts";
+import { LIST_FIELDS, markTold, replyToError, type Reply } from "../reply.ts";
 import { RequestLimit } from "../request-limit.ts";
 
 /** What only hooks of Fastify have. */
@@ -121,6 +121,7 @@ function hookOf(
     if (!isRefused || respond === undefined) return send(reply, admission.reply);
     const { "Content-Type": _, ...others } = admission.reply.headers;
     prepare(reply, admission.reply.status, others);
+    markTold(admission.refusal);
     return answerWith(reply, await respond(admission.refusal, request, reply));
   };
 }

@@ -6,7 +6,7 @@ import type { HeldLease } from "../held-lease.ts";
 import { addHeaders as addToNodes, admitTo, prepareReply } from "../node-response.ts";
 import { checkHttpOptions, type HttpLimitOptions } from "../options.ts";
 import type { HeaderFields } from "../headers/options.ts";
-import { LIST_FIELDS, replyToError, type Reply } from "../reply.ts";
+import { LIST_FIELDS, markTold, replyToError, type Reply } from "../reply.ts";
 import { RequestLimit } from "../request-limit.ts";
 import { WebRequest } from "../web-request.ts";
 import { goneResponse, withMissingFields } from "../web-response.ts";
@@ -59,7 +59,7 @@ export function limitRequests<E extends Env = Env>(
         return answer(context, admission.reply);
       case "refused":
         if (respond === undefined) return answer(context, admission.reply);
-        return responded(context, admission.reply, () => respond(admission.refusal, context));
+        return responded(context, admission, respond);
       case "granted":
     }
     const { held, headers } = admission;
@@ -139,20 +139,21 @@ function addHeaders(context: Context, fields: HeaderFields): void {
 }
 
 /** What the application says about a refusal, with the fields that it left out. */
-async function responded(
-  context: Context,
-  reply: Reply,
-  respond: () => MaybePromise<Response>,
+async function responded<E extends Env>(
+  context: Context<E>,
+  { refusal, reply }: { readonly refusal: RateLimitExceeded; readonly reply: Reply },
+  respond: NonNullable<HonoOptions<E>["respond"]>,
 ): Promise<Response> {
   const outgoing = outgoingOf(context);
   if (outgoing !== undefined) {
-    const response = await respond();
+    const response = await respond(refusal, context);
     prepareReply(outgoing, reply);
     return response;
   }
   const lists = Object.entries(reply.headers).filter(([name]) => LIST_FIELDS.has(name));
   addHeaders(context, Object.fromEntries(lists));
-  return withMissingFields(await respond(), reply);
+  markTold(refusal);
+  return withMissingFields(await respond(refusal, context), reply);
 }
 
 /** On a response made without the context: the fields of an inner middleware may equal ours. */
