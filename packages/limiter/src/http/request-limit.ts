@@ -75,6 +75,7 @@ export class RequestLimit<Q> {
       also,
       waitUpToMs = 0,
       onUnavailable,
+      onRefused,
       headers,
     } = this.#options;
     const sender = this.#options.entity(request);
@@ -105,7 +106,11 @@ export class RequestLimit<Q> {
       if (!(error instanceof RateLimiterUnavailable)) throw error;
       return { verdict: "unavailable", error, reply: unavailableReply() };
     }
-    if (!result.granted) return this.#refused(request, result.refusal);
+    if (!result.granted) {
+      // It may be asynchronous all the same. What rejects, and nobody awaits, ends the process.
+      if (onRefused !== undefined) await (onRefused(result.refusal, request) as unknown);
+      return this.#refused(result.refusal);
+    }
     const held = new HeldLease(this.#options, request, result.lease);
     try {
       // A function of its own for this would be a promise more.
@@ -133,10 +138,8 @@ export class RequestLimit<Q> {
     return withoutRetry(headersOf(headers.parents === true ? statuses : own, headers, nowMs));
   }
 
-  async #refused(request: Q, refusal: RateLimitExceeded): Promise<Admission<Q>> {
-    const { headers = DEFAULT_HEADERS, limiter, onRefused } = this.#options;
-    // It may be asynchronous all the same. What rejects, and nobody awaits, ends the process.
-    if (onRefused !== undefined) await (onRefused(refusal, request) as unknown);
+  #refused(refusal: RateLimitExceeded): Admission<Q> {
+    const { headers = DEFAULT_HEADERS, limiter } = this.#options;
     return {
       verdict: "refused",
       refusal,
