@@ -3,7 +3,7 @@ import { ValidationError } from "../core/errors.ts";
 import type { MaybePromise } from "../repository/port.ts";
 import { checkHttpOptions, type HttpLimitOptions } from "./options.ts";
 import { RequestLimit } from "./request-limit.ts";
-import { WebRequest } from "./web-request.ts";
+import { WebClient, WebRequest } from "./web-request.ts";
 import { goneResponse, responseOf, withMissingFields } from "./web-response.ts";
 
 /**
@@ -39,7 +39,7 @@ export function limitHandler<A extends readonly unknown[]>(
   const limit = new RequestLimit(options);
   const { respond } = options;
   return async (request, ...rest) => {
-    const admission = await limit.admit(request, () => request.signal);
+    const admission = await limit.admit(request, new WebClient(request));
     switch (admission.verdict) {
       case "not limited":
         return handler(request, ...rest);
@@ -53,10 +53,6 @@ export function limitHandler<A extends readonly unknown[]>(
       case "granted":
     }
     const { held, headers } = admission;
-    if (request.signal.aborted) {
-      held.giveBack();
-      return goneResponse();
-    }
     const limited = new WebRequest(held, request);
     try {
       return limited.responded(await handler(request, ...rest), headers);

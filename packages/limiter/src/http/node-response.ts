@@ -10,7 +10,51 @@ import type { RateLimitExceeded } from "../core/bucket/refusal.ts";
 import type { HeaderFields } from "./headers/options.ts";
 import type { HeldLease } from "./held-lease.ts";
 import { LIST_FIELDS, markTold, type Reply } from "./reply.ts";
-import { GONE, type Admission, type RequestLimit } from "./request-limit.ts";
+import type { Client, RequestLimit } from "./request-limit.ts";
+
+/** The client of a request, by the response to it. */
+export class NodeClient implements Client {
+  readonly response: ServerResponse;
+  /** Set while the request waits. */
+  #abort: (() => void) | undefined;
+
+  constructor(response: ServerResponse) {
+    this.response = response;
+    if (response.socket === null) closeWithConnection(response);
+  }
+
+  /** Of node:http2, only `writableFinished` says that the client has gone. */
+  get isGone(): boolean {
+    const { destroyed, writableEnded, writableFinished } = this.response;
+    return destroyed || writableEnded || writableFinished;
+  }
+
+  get signal(): AbortSignal {
+    const waiting = new AbortController();
+    this.#abort = () => waiting.abort();
+    if (this.isGone) waiting.abort();
+    else this.response.once("close", this.#abort);
+    return waiting.signal;
+  }
+
+  stopWaiting(): void {
+    if (this.#abort !== undefined) this.response.off("close", this.#abort);
+  }
+
+  /** Settles the lease when the response closes. `errorOf` is asked then what the handler threw. */
+  endWhenClosed<Q>(held: HeldLease<Q>, errorOf?: () => unknown): void {
+    const { response } = this;
+    // Not `once`, which needs two more functions: a lease ends once, whoever ends it again.
+    response.on("close", () =>
+      held.end({
+        status: response.statusCode,
+        // A response of node:http2 counts as finished when its client has gone away.
+        completed: response.writableFinished && response.writableEnded,
+        error: errorOf?.(),
+      }),
+    );
+  }
+}
 
 /**
  * Takes for a request, answers it if it may not go on, and returns whether its handler should run.
@@ -23,10 +67,12 @@ export async function letThrough<Q>(
   request: Q,
   respond?: (refusal: RateLimitExceeded) => unknown,
 ): Promise<boolean> {
-  const admission = await admitTo(response, limit, request);
+  const client = new NodeClient(response);
+  const admission = await limit.admit(request, client);
   if (admission.verdict === "not limited") return true;
   if (admission.verdict === "gone") return false;
   if (admission.verdict === "granted") {
+    client.endWhenClosed(admission.held);
     addHeaders(response, admission.headers);
     return true;
   }
@@ -44,34 +90,6 @@ export async function letThrough<Q>(
     }
   } else sendReply(response, admission.reply);
   return false;
-}
-
-/**
- * Takes for a request. If it is granted, the response will settle the lease when it closes; if its
- * client has gone away meanwhile, everything went back. `errorOf` is asked then what the handler
- * threw. The caller adds the headers.
- */
-export async function admitTo<Q>(
-  response: ServerResponse,
-  limit: RequestLimit<Q>,
-  request: Q,
-  errorOf?: (request: Q) => unknown,
-): Promise<Admission<Q>> {
-  if (response.socket === null) closeWithConnection(response);
-  let waiting: ClosedSignal | undefined;
-  let admission: Admission<Q>;
-  try {
-    admission = await limit.admit(request, () => (waiting = new ClosedSignal(response)).signal);
-  } finally {
-    waiting?.stop();
-  }
-  if (admission.verdict === "not limited" || admission.verdict === "gone") return admission;
-  if (isOver(response)) {
-    if (admission.verdict === "granted") admission.held.giveBack();
-    return GONE;
-  }
-  if (admission.verdict === "granted") endWhenClosed(response, admission.held, request, errorOf);
-  return admission;
 }
 
 /** Sends a reply. No headers were sent before. */
@@ -92,14 +110,6 @@ export function prepareReply(response: ServerResponse, { status, headers }: Repl
 }
 
 /**
- * Whether the response was answered or its client has gone away: no handler should begin. Of
- * node:http2, only `writableFinished` says that the client has gone.
- */
-function isOver(response: ServerResponse): boolean {
-  return response.destroyed || response.writableEnded || response.writableFinished;
-}
-
-/**
  * Sets header fields, unless they were sent. Of fields with a single value the last one stays: the
  * innermost middleware's, which is the one that refuses if any does.
  */
@@ -117,24 +127,6 @@ export function listWith(
   items: string,
 ): string {
   return there === undefined ? items : `${String(there)}, ${items}`;
-}
-
-/** Settles the lease when the response closes. */
-function endWhenClosed<Q>(
-  response: ServerResponse,
-  held: HeldLease<Q>,
-  request: Q,
-  errorOf: ((request: Q) => unknown) | undefined,
-): void {
-  // Not `once`, which needs two more functions: a lease ends once, whoever ends it again.
-  response.on("close", () =>
-    held.end({
-      status: response.statusCode,
-      // A response of node:http2 counts as finished when its client has gone away.
-      completed: response.writableFinished && response.writableEnded,
-      error: errorOf?.(request),
-    }),
-  );
 }
 
 /** The responses of a connection that wait for their turn to be sent. */
@@ -161,25 +153,4 @@ function close(response: ServerResponse): void {
   if (response.socket !== null || response.destroyed) return;
   response.destroyed = true;
   response.emit("close");
-}
-
-/** A signal that aborts when the response closes. */
-class ClosedSignal {
-  readonly #response: ServerResponse;
-  readonly #controller = new AbortController();
-  readonly #abort = (): void => this.#controller.abort();
-
-  constructor(response: ServerResponse) {
-    this.#response = response;
-    if (isOver(response)) this.#abort();
-    else response.once("close", this.#abort);
-  }
-
-  get signal(): AbortSignal {
-    return this.#controller.signal;
-  }
-
-  stop(): void {
-    this.#response.off("close", this.#abort);
-  }
 }

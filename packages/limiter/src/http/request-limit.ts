@@ -38,7 +38,17 @@ export type Admission<Q> =
 
 const NOT_LIMITED = { verdict: "not limited" } as const;
 /** The client has gone away before its handler ran. */
-export const GONE = { verdict: "gone" } as const;
+const GONE = { verdict: "gone" } as const;
+
+/** The client of a request, as far as its platform tells. */
+export interface Client {
+  /** Whether it has gone away, or was answered: then no handler should begin. */
+  readonly isGone: boolean;
+  /** Aborts when it goes away. Asked for only if the request may wait. */
+  readonly signal: AbortSignal;
+  /** The request waits no longer. Called only if the signal was asked for. */
+  stopWaiting(): void;
+}
 const NO_HEADERS: HeaderFields = {};
 const DEFAULT_HEADERS: HeaderOptions = {};
 
@@ -60,13 +70,12 @@ export class RequestLimit<Q> {
   }
 
   /**
-   * Takes for one request. `signalOf` makes the signal that aborts when the client goes away; it is
-   * called only if the request may wait.
+   * Takes for one request. If its client has gone away meanwhile, everything went back.
    *
    * It awaits only what is a promise, so requests reach the limiter in their order of arrival if
    * the functions of the options are synchronous.
    */
-  async admit(request: Q, signalOf: () => AbortSignal): Promise<Admission<Q>> {
+  async admit(request: Q, client: Client): Promise<Admission<Q>> {
     if (this.#isNew) this.#sawRequestAtOnce();
     const {
       limiter,
@@ -96,7 +105,7 @@ export class RequestLimit<Q> {
     if (onUnavailable !== undefined) call.onUnavailable = onUnavailable;
     if (waitUpToMs > 0) {
       call.waitUpToMs = waitUpToMs;
-      call.signal = signalOf();
+      call.signal = client.signal;
     }
     let result: AcquireResult;
     try {
@@ -104,26 +113,32 @@ export class RequestLimit<Q> {
     } catch (error) {
       if (call.signal?.aborted === true && error === call.signal.reason) return GONE;
       if (!(error instanceof RateLimiterUnavailable)) throw error;
-      return { verdict: "unavailable", error, reply: unavailableReply() };
+      return client.isGone ? GONE : { verdict: "unavailable", error, reply: unavailableReply() };
+    } finally {
+      if (call.signal !== undefined) client.stopWaiting();
     }
     if (!result.granted) {
       // It may be asynchronous all the same. What rejects, and nobody awaits, ends the process.
       if (onRefused !== undefined) await (onRefused(result.refusal, request) as unknown);
-      return this.#refused(result.refusal);
+      return client.isGone ? GONE : this.#refused(result.refusal);
     }
     const held = new HeldLease(this.#options, request, result.lease);
+    let fields = NO_HEADERS;
     try {
       // A function of its own for this would be a promise more.
       const remembered = headers === false ? [] : result.lease.remembered();
       const statuses = remembered instanceof Promise ? await remembered : remembered;
-      return { verdict: "granted", held, headers: this.#headersOf(statuses, result.lease) };
+      fields = this.#headersOf(statuses, result.lease);
     } catch (error) {
       // The request was granted. That nobody can say what is left is no reason to refuse it.
-      if (error instanceof RateLimiterUnavailable)
-        return { verdict: "granted", held, headers: NO_HEADERS };
-      held.giveBack();
-      throw error;
+      if (!(error instanceof RateLimiterUnavailable)) {
+        held.giveBack();
+        throw error;
+      }
     }
+    if (!client.isGone) return { verdict: "granted", held, headers: fields };
+    held.giveBack();
+    return GONE;
   }
 
   /** What a grant tells. Nothing is told without statuses. */

@@ -14,7 +14,24 @@
  */
 import type { HeldLease } from "./held-lease.ts";
 import type { HeaderFields } from "./headers/options.ts";
+import type { Client } from "./request-limit.ts";
 import { isRemakeable, isSpent, remade } from "./web-response.ts";
+
+/** The client of a request, by its signal. */
+export class WebClient implements Client {
+  readonly signal: AbortSignal;
+
+  constructor({ signal }: Request) {
+    this.signal = signal;
+  }
+
+  get isGone(): boolean {
+    return this.signal.aborted;
+  }
+
+  /** The limiter leaves the signal by itself. */
+  stopWaiting(): void {}
+}
 
 /** A request that was granted. Its lease is ended once. */
 export class WebRequest<Q> {

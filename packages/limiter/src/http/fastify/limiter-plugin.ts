@@ -2,7 +2,7 @@ import type { FastifyPluginAsync, FastifyReply, FastifyRequest } from "fastify";
 import type { RateLimitExceeded } from "../../core/bucket/refusal.ts";
 import { ValidationError } from "../../core/errors.ts";
 import type { HeaderFields } from "../headers/options.ts";
-import { admitTo, listWith } from "../node-response.ts";
+import { listWith, NodeClient } from "../node-response.ts";
 import { checkHttpOptions, type HttpLimitOptions } from "../options.ts";
 import { LIST_FIELDS, markTold, replyToError, type Reply } from "../reply.ts";
 import { RequestLimit } from "../request-limit.ts";
@@ -111,8 +111,12 @@ function hookOf(
   const limit = new RequestLimit(options);
   const { respond } = options;
   return async (request, reply) => {
-    const admission = await admitTo(reply.raw, limit, request, errorOf);
-    if (admission.verdict === "granted") return addHeaders(reply, admission.headers);
+    const client = new NodeClient(reply.raw);
+    const admission = await limit.admit(request, client);
+    if (admission.verdict === "granted") {
+      client.endWhenClosed(admission.held, errorOf && (() => errorOf(request)));
+      return addHeaders(reply, admission.headers);
+    }
     if (admission.verdict === "not limited") return undefined;
     // Nobody is left to be answered, and without this Fastify would go on.
     if (admission.verdict === "gone") return reply.hijack();

@@ -3,12 +3,12 @@ import type { Context, Env, ErrorHandler, MiddlewareHandler } from "hono";
 import type { RateLimitExceeded } from "../../core/bucket/refusal.ts";
 import type { MaybePromise } from "../../repository/port.ts";
 import type { HeldLease } from "../held-lease.ts";
-import { addHeaders as addToNodes, admitTo, prepareReply } from "../node-response.ts";
+import { addHeaders as addToNodes, NodeClient, prepareReply } from "../node-response.ts";
 import { checkHttpOptions, type HttpLimitOptions } from "../options.ts";
 import type { HeaderFields } from "../headers/options.ts";
 import { LIST_FIELDS, markTold, replyToError, type Reply } from "../reply.ts";
 import { RequestLimit } from "../request-limit.ts";
-import { WebRequest } from "../web-request.ts";
+import { WebClient, WebRequest } from "../web-request.ts";
 import { goneResponse, withMissingFields } from "../web-response.ts";
 
 /** What only middlewares of Hono have. */
@@ -46,10 +46,8 @@ export function limitRequests<E extends Env = Env>(
   return async (context, next) => {
     const { raw } = context.req;
     const outgoing = outgoingOf(context);
-    const admission =
-      outgoing === undefined
-        ? await limit.admit(context, () => raw.signal)
-        : await admitTo(outgoing, limit, context, () => context.error);
+    const node = outgoing && new NodeClient(outgoing);
+    const admission = await limit.admit(context, node ?? new WebClient(raw));
     switch (admission.verdict) {
       case "not limited":
         return next();
@@ -64,13 +62,10 @@ export function limitRequests<E extends Env = Env>(
     }
     const { held, headers } = admission;
     held.alsoFor(raw);
-    if (outgoing !== undefined) {
-      addToNodes(outgoing, headers);
+    if (node !== undefined) {
+      node.endWhenClosed(held, () => context.error);
+      addToNodes(node.response, headers);
       return next();
-    }
-    if (raw.signal.aborted) {
-      held.giveBack();
-      return goneResponse();
     }
     addHeaders(context, headers);
     return watchBody(context, held, headers, next);
