@@ -6,7 +6,7 @@
  *         ─▶ granted                headers; the handler runs; held.end() when the response is
  *                                   finished, the client goes away, or the handler throws
  *         ─▶ refused, unavailable   the reply (429, 503) is sent; the handler does not run
- *         ─▶ gone                   the client went away while the request waited
+ *         ─▶ gone                   the client went away before its handler ran; nothing is sent
  *   admit throws                    a mistake of the application, which is never a 429
  */
 import type { LimitStatus } from "../core/bucket/decision.ts";
@@ -36,10 +36,6 @@ export type Admission<Q> =
     }
   | { readonly verdict: "gone" };
 
-const NOT_LIMITED = { verdict: "not limited" } as const;
-/** The client has gone away before its handler ran. */
-const GONE = { verdict: "gone" } as const;
-
 /** The client of a request, as far as its platform tells. */
 export interface Client {
   /** Whether it has gone away, or was answered: then no handler should begin. */
@@ -49,6 +45,9 @@ export interface Client {
   /** The request waits no longer. Called only if the signal was asked for. */
   stopWaiting(): void;
 }
+
+const NOT_LIMITED = { verdict: "not limited" } as const;
+const GONE = { verdict: "gone" } as const;
 const NO_HEADERS: HeaderFields = {};
 const DEFAULT_HEADERS: HeaderOptions = {};
 
