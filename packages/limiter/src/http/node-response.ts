@@ -9,7 +9,7 @@ import type { Socket } from "node:net";
 import type { RateLimitExceeded } from "../core/bucket/refusal.ts";
 import type { HeaderFields } from "./headers/options.ts";
 import type { HeldLease } from "./held-lease.ts";
-import { LIST_FIELDS, markTold, type Reply } from "./reply.ts";
+import { headersWithoutType, LIST_FIELDS, markTold, type Reply } from "./reply.ts";
 import type { Client, RequestLimit } from "./request-limit.ts";
 
 /** The client of a request, by the response to it. */
@@ -103,10 +103,9 @@ export function sendReply(response: ServerResponse, { status, headers, body }: R
 }
 
 /** Sets what a reply consists of, except its body and the type of that. */
-export function prepareReply(response: ServerResponse, { status, headers }: Reply): void {
-  response.statusCode = status;
-  const { "Content-Type": _, ...others } = headers;
-  addHeaders(response, others);
+export function prepareReply(response: ServerResponse, reply: Reply): void {
+  response.statusCode = reply.status;
+  addHeaders(response, headersWithoutType(reply));
 }
 
 /**

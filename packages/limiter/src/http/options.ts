@@ -4,6 +4,7 @@ import type { RateLimitExceeded } from "../core/bucket/refusal.ts";
 import { ValidationError } from "../core/errors.ts";
 import { limitName, resourceName } from "../core/identifiers.ts";
 import { checkOptions, optionNames } from "../core/options.ts";
+import { checkWait } from "../limiter/call.ts";
 import type { Lease } from "../limiter/lease.ts";
 import { checkLimiter } from "../limiter/mistakes.ts";
 import type { RateLimiter } from "../limiter/rate-limiter.ts";
@@ -104,8 +105,7 @@ export function checkHttpOptions<Q>(
   if (typeof consume !== "function") checkConsume(consume);
   for (const [name, value] of Object.entries(options))
     if (value !== undefined && callbacks.includes(name)) checkCallback(name, value);
-  if (waitUpToMs !== undefined && !(typeof waitUpToMs === "number" && waitUpToMs >= 0))
-    throw new ValidationError("waitUpToMs", waitUpToMs, "must be 0 or more milliseconds");
+  if (waitUpToMs !== undefined) checkWait(waitUpToMs);
   if (onUnavailable !== undefined) checkOnUnavailable(onUnavailable);
   if (headers !== undefined && headers !== false) checkHeaderOptions(headers);
 }

@@ -58,6 +58,12 @@ export function refusedReply(
   };
 }
 
+/** The headers of a reply whose body the application sends: without the type of ours. */
+export function headersWithoutType({ headers }: Reply): HeaderFields {
+  const { "Content-Type": _, ...others } = headers;
+  return others;
+}
+
 /** The reply when the store is unavailable. */
 export function unavailableReply(): Reply {
   return {

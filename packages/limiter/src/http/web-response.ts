@@ -1,5 +1,5 @@
 import type { HeaderFields } from "./headers/options.ts";
-import { LIST_FIELDS, type Reply } from "./reply.ts";
+import { headersWithoutType, LIST_FIELDS, type Reply } from "./reply.ts";
 
 /** Other statuses belong to upgrades and network errors; `new Response` does not take them. */
 const FIRST_STATUS = 200;
@@ -48,8 +48,8 @@ export function responseOf({ status, headers, body }: Reply): Response {
 /** A response that the application made for a refusal. What it does not say itself is added. */
 export function withMissingFields(response: Response, reply: Reply): Response {
   if (!isRemakeable(response)) return response;
-  const missing = Object.entries(reply.headers).filter(
-    ([name]) => name !== "Content-Type" && !response.headers.has(name),
+  const missing = Object.entries(headersWithoutType(reply)).filter(
+    ([name]) => !response.headers.has(name),
   );
   return remade(response, response.body, Object.fromEntries(missing));
 }

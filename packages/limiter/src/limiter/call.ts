@@ -75,7 +75,7 @@ export function checkedRequest(request: AcquireRequest): ConsumeRequest {
     request.limits === undefined ? undefined : policyOf(checkLimits(request.limits), "override");
   if (override !== undefined && request.also !== undefined)
     throw new ValidationError("limits", "limits", "cannot be combined with also");
-  const resources = request.also === undefined ? [own] : withFurther(own, request.also, "consume");
+  const resources = request.also === undefined ? [own] : withFurther(own, request.also);
   return { entityId, resources, override };
 }
 
@@ -92,14 +92,7 @@ export function checkedCharge(request: ChargeRequest): ConsumeRequest {
   const resource = resourceName(request.resource);
   const field = "amounts";
   const own = { resource, amounts: copiedAmounts(request.amounts, field), field };
-  const resources =
-    request.also === undefined
-      ? [own]
-      : withFurther(own, request.also, field).map(({ resource: name, amounts }, index) => ({
-          resource: name,
-          amounts,
-          field: index === 0 ? field : `also.${name}`,
-        }));
+  const resources = request.also === undefined ? [own] : withFurther(own, request.also);
   return { entityId, resources, override: undefined };
 }
 
@@ -119,19 +112,22 @@ function checkCallOptions(request: AcquireRequest): void {
     if (name !== "entityId" && name !== "resource" && name !== "consume")
       if (!REQUEST_NAMES.has(name)) throw unknownOption(name, REQUEST_NAMES, "a call");
   const { waitUpToMs, onUnavailable, signal } = request;
-  if (waitUpToMs !== undefined && !(typeof waitUpToMs === "number" && waitUpToMs >= 0)) {
-    throw new ValidationError("waitUpToMs", waitUpToMs, "must be 0 or more milliseconds");
-  }
+  if (waitUpToMs !== undefined) checkWait(waitUpToMs);
   if (onUnavailable !== undefined) checkOnUnavailable(onUnavailable);
   if (signal !== undefined && !(signal instanceof AbortSignal))
     throw new ValidationError("signal", signal, "must be an AbortSignal");
 }
 
-/** The call's own resource and further ones; `field` has the amounts of its own. */
+/** Throws for a wait that is no time. */
+export function checkWait(waitUpToMs: unknown): void {
+  if (!(typeof waitUpToMs === "number" && waitUpToMs >= 0))
+    throw new ValidationError("waitUpToMs", waitUpToMs, "must be 0 or more milliseconds");
+}
+
+/** The call's own resource and further ones, which name their fields if it does. */
 function withFurther(
   own: ResourceAmounts,
   also: Readonly<Record<string, Amounts>>,
-  field: string,
 ): readonly ResourceAmounts[] {
   if (!isRecord(also))
     throw new ValidationError("also", also, "must be an object of amounts by resource");
@@ -141,9 +137,13 @@ function withFurther(
       throw new ValidationError(
         "also",
         name,
-        `must not name the call's own resource; put its amounts into ${field}`,
+        `must not name the call's own resource; put its amounts into ${own.field ?? "consume"}`,
       );
-    return { resource: name, amounts: copiedAmounts(amounts, `also.${name}`) };
+    const field = `also.${name}`;
+    const copied = copiedAmounts(amounts, field);
+    return own.field === undefined
+      ? { resource: name, amounts: copied }
+      : { resource: name, amounts: copied, field };
   });
   if (further.length + 1 > MAX_RESOURCES)
     throw new ValidationError(

@@ -104,7 +104,8 @@ export class Metrics {
     });
     if (message.waitUpToMs > 0) this.#waits.record(waitedMs / 1000, attributes);
     if (outcome === "refused") this.#refused(message);
-    if (outcome === "granted") this.#took(message);
+    if (outcome === "granted")
+      this.#add(this.#taken, message.resource, message.consume, message.also);
     const opens = outcome === "granted" || outcome === "degraded";
     if (opens && message.extending === undefined) this.#addOpen(message.resource, 1);
   }
@@ -130,8 +131,7 @@ export class Metrics {
   }
 
   charged({ resource, amounts, also }: ChargeMessage): void {
-    this.#add(this.#charged, resource, amounts);
-    for (const [further, used] of Object.entries(also)) this.#add(this.#charged, further, used);
+    this.#add(this.#charged, resource, amounts, also);
   }
 
   /** The leases that are open will not be seen to end. */
@@ -155,11 +155,6 @@ export class Metrics {
       });
   }
 
-  #took({ resource, consume, also }: AcquireMessage): void {
-    this.#add(this.#taken, resource, consume);
-    for (const [further, amounts] of Object.entries(also)) this.#add(this.#taken, further, amounts);
-  }
-
   #settled(resource: string, { taken, settled }: EndedAmounts, how: EndMessage["how"]): void {
     for (const [limit, cost] of Object.entries(settled)) {
       const estimate = amountOf(taken, limit);
@@ -170,9 +165,16 @@ export class Metrics {
     }
   }
 
-  #add(counter: Counter, resource: string, amounts: Amounts): void {
+  /** Adds the amounts of a resource, and those of further ones. */
+  #add(
+    counter: Counter,
+    resource: string,
+    amounts: Amounts,
+    also: Readonly<Record<string, Amounts>> = {},
+  ): void {
     for (const [limit, amount] of Object.entries(amounts))
       if (amount > 0) counter.add(amount, { ...this.#of(resource), [KEYS.limit]: limit });
+    for (const [further, used] of Object.entries(also)) this.#add(counter, further, used);
   }
 
   #addOpen(resource: string, leases: 1 | -1): void {

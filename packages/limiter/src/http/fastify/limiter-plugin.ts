@@ -4,7 +4,7 @@ import { ValidationError } from "../../core/errors.ts";
 import type { HeaderFields } from "../headers/options.ts";
 import { listWith, NodeClient } from "../node-response.ts";
 import { checkHttpOptions, type HttpLimitOptions } from "../options.ts";
-import { LIST_FIELDS, markTold, replyToError, type Reply } from "../reply.ts";
+import { headersWithoutType, LIST_FIELDS, markTold, replyToError, type Reply } from "../reply.ts";
 import { RequestLimit } from "../request-limit.ts";
 
 /** What only hooks of Fastify have. */
@@ -123,8 +123,7 @@ function hookOf(
     const isRefused = admission.verdict === "refused";
     if (reply.raw.headersSent) throw isRefused ? admission.refusal : admission.error;
     if (!isRefused || respond === undefined) return send(reply, admission.reply);
-    const { "Content-Type": _, ...others } = admission.reply.headers;
-    prepare(reply, admission.reply.status, others);
+    prepare(reply, admission.reply.status, headersWithoutType(admission.reply));
     markTold(admission.refusal);
     return answerWith(reply, await respond(admission.refusal, request, reply));
   };
