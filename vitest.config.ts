@@ -31,8 +31,12 @@ const resolve = {
       replacement: source("http/$1/index.ts"),
     },
     {
-      find: /^zae-limiter\/(stores|diagnostics|otel)$/,
+      find: /^zae-limiter\/(stores|diagnostics|otel|llm)$/,
       replacement: source("$1/index.ts"),
+    },
+    {
+      find: /^zae-limiter\/(ai-sdk|openai|anthropic|langchain)$/,
+      replacement: source("llm/$1/index.ts"),
     },
     { find: /^zae-limiter\/open$/, replacement: source("open/index.ts") },
     { find: /^zae-limiter\/testing$/, replacement: source("testing/index.ts") },

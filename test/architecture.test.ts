@@ -19,7 +19,7 @@ interface Import {
 const sources = sourcesIn(SOURCE);
 const imports = importsIn(SOURCE);
 
-const mayLookOutside = /^(?:repository\/(?:sqlite|dynamodb)|testing|http|otel)\b/;
+const mayLookOutside = /^(?:repository\/(?:sqlite|dynamodb)|testing|http|otel|llm)\b/;
 
 /** A dozen, and a little: a folder is one mechanism. The contract is a list of topics. */
 const MAX_FILES_IN_A_FOLDER = 13;

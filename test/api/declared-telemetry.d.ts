@@ -2,10 +2,13 @@
 
 declare module "declared/zae-limiter/diagnostics" {
   import type { Amounts, RateLimitExceeded } from "zae-limiter";
+  import type { MeteredRecord } from "declared/zae-limiter/llm";
   export const CHANNELS: {
     readonly acquire: "zae-limiter:acquire"; // a tracing channel: AcquireMessage
     readonly end: "zae-limiter:end";
     readonly charge: "zae-limiter:charge";
+    readonly metered: "zae-limiter:metered";
+    readonly stream: "zae-limiter:stream";
   };
   export interface AcquireMessage {
     readonly namespace: string;
@@ -40,6 +43,11 @@ declare module "declared/zae-limiter/diagnostics" {
     readonly resource: string;
     readonly amounts: Amounts;
     readonly also: Readonly<Record<string, Amounts>>;
+  }
+  export type MeteredMessage = MeteredRecord;
+  export interface StreamMessage {
+    readonly resource: string;
+    readonly state: "open" | "closed";
   }
 }
 

@@ -14,6 +14,11 @@ import type * as declaredExpress from "declared/zae-limiter/express";
 import type * as declaredFastify from "declared/zae-limiter/fastify";
 import type * as declaredHono from "declared/zae-limiter/hono";
 import type * as declaredHttp from "declared/zae-limiter/http";
+import type * as declaredLlm from "declared/zae-limiter/llm";
+import type * as declaredAiSdk from "declared/zae-limiter/ai-sdk";
+import type * as declaredOpenai from "declared/zae-limiter/openai";
+import type * as declaredAnthropic from "declared/zae-limiter/anthropic";
+import type * as declaredLangchain from "declared/zae-limiter/langchain";
 import type * as declaredManifest from "declared/zae-limiter/manifest";
 import type * as declaredMemory from "declared/zae-limiter/memory";
 import type * as declaredOpen from "declared/zae-limiter/open";
@@ -36,6 +41,11 @@ import type * as builtExpress from "zae-limiter/express";
 import type * as builtFastify from "zae-limiter/fastify";
 import type * as builtHono from "zae-limiter/hono";
 import type * as builtHttp from "zae-limiter/http";
+import type * as builtLlm from "zae-limiter/llm";
+import type * as builtAiSdk from "zae-limiter/ai-sdk";
+import type * as builtOpenai from "zae-limiter/openai";
+import type * as builtAnthropic from "zae-limiter/anthropic";
+import type * as builtLangchain from "zae-limiter/langchain";
 import type * as builtManifest from "zae-limiter/manifest";
 import type * as builtMemory from "zae-limiter/memory";
 import type * as builtOpen from "zae-limiter/open";
@@ -134,6 +144,39 @@ interface Models extends Record<string, readonly [unknown, unknown]> {
   AggregatorOptions: [declaredAggregator.AggregatorOptions, builtAggregator.AggregatorOptions];
   RecordFailure: [declaredAggregator.RecordFailure, builtAggregator.RecordFailure];
   BatchReport: [declaredAggregator.BatchReport, builtAggregator.BatchReport];
+  TokenUsage: [declaredLlm.TokenUsage, builtLlm.TokenUsage];
+  TokenKind: [declaredLlm.TokenKind, builtLlm.TokenKind];
+  Metering: [declaredLlm.Metering, builtLlm.Metering];
+  LlmCall: [declaredLlm.LlmCall, builtLlm.LlmCall];
+  Estimate: [declaredLlm.Estimate, builtLlm.Estimate];
+  Estimator: [declaredLlm.Estimator, builtLlm.Estimator];
+  SimpleEstimatorOptions: [declaredLlm.SimpleEstimatorOptions, builtLlm.SimpleEstimatorOptions];
+  LearningEstimatorOptions: [
+    declaredLlm.LearningEstimatorOptions,
+    builtLlm.LearningEstimatorOptions,
+  ];
+  MeteredRecord: [declaredLlm.MeteredRecord, builtLlm.MeteredRecord];
+  UpstreamLimit: [declaredLlm.UpstreamLimit, builtLlm.UpstreamLimit];
+  UpstreamLimits: [declaredLlm.UpstreamLimits, builtLlm.UpstreamLimits];
+  UpstreamMirror: [declaredLlm.UpstreamMirror, builtLlm.UpstreamMirror];
+  MeteredOptions: [declaredLlm.MeteredOptions<string>, builtLlm.MeteredOptions<string>];
+  AiSdkModel: [declaredAiSdk.AiSdkModel, builtAiSdk.AiSdkModel];
+  AiSdkCall: [declaredAiSdk.AiSdkCall, builtAiSdk.AiSdkCall];
+  LimitedLanguageModel: [
+    declaredAiSdk.LimitedLanguageModel<"v4">,
+    builtAiSdk.LimitedLanguageModel<"v4">,
+  ];
+  LimitedEmbeddingModel: [
+    declaredAiSdk.LimitedEmbeddingModel<"v4">,
+    builtAiSdk.LimitedEmbeddingModel<"v4">,
+  ];
+  LlmRequest: [declaredOpenai.LlmRequest, builtOpenai.LlmRequest];
+  FetchOptions: [declaredOpenai.FetchOptions, builtOpenai.FetchOptions];
+  AnthropicMiddleware: [declaredAnthropic.AnthropicMiddleware, builtAnthropic.AnthropicMiddleware];
+  LangChainCall: [declaredLangchain.LangChainCall, builtLangchain.LangChainCall];
+  LangChainHandler: [declaredLangchain.LangChainHandler, builtLangchain.LangChainHandler];
+  MeteredMessage: [declaredDiagnostics.MeteredMessage, builtDiagnostics.MeteredMessage];
+  StreamMessage: [declaredDiagnostics.StreamMessage, builtDiagnostics.StreamMessage];
   AcquireMessage: [declaredDiagnostics.AcquireMessage, builtDiagnostics.AcquireMessage];
   EndedAmounts: [declaredDiagnostics.EndedAmounts, builtDiagnostics.EndedAmounts];
   EndMessage: [declaredDiagnostics.EndMessage, builtDiagnostics.EndMessage];
@@ -231,6 +274,11 @@ export type Surface = [
   None<Broken<typeof declaredDiagnostics, typeof builtDiagnostics>>,
   None<Broken<typeof declaredOtel, typeof builtOtel>>,
   None<Broken<typeof declaredStores, typeof builtStores>>,
+  None<Broken<typeof declaredLlm, typeof builtLlm>>,
+  None<Broken<typeof declaredAiSdk, typeof builtAiSdk>>,
+  None<Broken<typeof declaredOpenai, typeof builtOpenai>>,
+  None<Broken<typeof declaredAnthropic, typeof builtAnthropic>>,
+  None<Broken<typeof declaredLangchain, typeof builtLangchain>>,
   None<Broken<typeof declaredUpgrade, typeof builtUpgrade>>,
   None<Broken<typeof declaredInfra, typeof builtInfra>>,
   None<Broken<typeof declaredManifest, typeof builtManifest>>,

@@ -44,7 +44,7 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     ),
   ],
   // What the limiter publishes about its calls; whoever subscribes needs nothing else.
-  diagnostics: ["core", "core/bucket"],
+  diagnostics: ["core", "core/bucket", "llm/tokens"],
   otel: ["core", "core/bucket", "repository", "diagnostics"],
   limiter: [...SHARED, "diagnostics"],
   // HTTP: headers and ids first, then the life of a request, then each framework.
@@ -59,6 +59,25 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   ),
   // This library as the store of other middlewares.
   stores: [...SHARED, "limiter", "http/identity"],
+  // LLM calls: what is counted, estimated and read, then the life of a call, then each client.
+  "llm/tokens": ["core"],
+  "llm/estimating": ["core", "llm/tokens"],
+  "llm/answers": ["core", "llm/tokens"],
+  "llm/upstream": [...SHARED, "limiter", "http/identity"],
+  llm: [
+    ...SHARED,
+    "diagnostics",
+    "limiter",
+    "http/identity",
+    ...["tokens", "estimating", "answers", "upstream"].map((room) => `llm/${room}`),
+  ],
+  "llm/fetch": [...SHARED, "limiter", "http", "llm", "llm/tokens", "llm/answers"],
+  ...Object.fromEntries(
+    ["ai-sdk", "openai", "anthropic", "langchain"].map((client) => [
+      `llm/${client}`,
+      [...SHARED, "limiter", "llm", "llm/tokens", "llm/answers", "llm/fetch"],
+    ]),
+  ),
   // Declared limits: they know repositories by their public surface only.
   manifest: SHARED,
   open: [

@@ -69,5 +69,5 @@ export type {
   UsageQuery,
   VersionRecord,
 } from "./repository/repository.ts";
-export type { Clock, Random } from "./repository/system-clock.ts";
+export type { Clock, Random, SleepOptions } from "./repository/system-clock.ts";
 export { VERSION } from "./core/version.ts";

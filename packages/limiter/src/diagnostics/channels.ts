@@ -1,4 +1,10 @@
-import type { AcquireMessage, ChargeMessage, EndMessage } from "./messages.ts";
+import type {
+  AcquireMessage,
+  ChargeMessage,
+  EndMessage,
+  MeteredMessage,
+  StreamMessage,
+} from "./messages.ts";
 
 /**
  * The names of the channels of `node:diagnostics_channel` on which every limiter of the process
@@ -17,6 +23,10 @@ export const CHANNELS = {
   end: "zae-limiter:end",
   /** A `ChargeMessage` when a charge was recorded. */
   charge: "zae-limiter:charge",
+  /** A `MeteredMessage` when a call of a model was settled. */
+  metered: "zae-limiter:metered",
+  /** A `StreamMessage` when a streamed answer of a model begins, and when it has ended. */
+  stream: "zae-limiter:stream",
 } as const;
 
 /** What is used of a channel. */
@@ -55,6 +65,12 @@ export const END: Channel<EndMessage> = channelNamed(CHANNELS.end);
 
 /** Publishes charges. */
 export const CHARGE: Channel<ChargeMessage> = channelNamed(CHANNELS.charge);
+
+/** Publishes calls of models that were settled. */
+export const METERED: Channel<MeteredMessage> = channelNamed(CHANNELS.metered);
+
+/** Publishes the beginning and the end of streamed answers. */
+export const STREAM: Channel<StreamMessage> = channelNamed(CHANNELS.stream);
 
 function channelNamed(name: string): Channel<object> {
   return NODE?.channel(name) ?? { hasSubscribers: false, publish: () => {} };

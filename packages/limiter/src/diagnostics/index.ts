@@ -1,2 +1,9 @@
 export { CHANNELS } from "./channels.ts";
-export type { AcquireMessage, ChargeMessage, EndedAmounts, EndMessage } from "./messages.ts";
+export type {
+  AcquireMessage,
+  ChargeMessage,
+  EndedAmounts,
+  EndMessage,
+  MeteredMessage,
+  StreamMessage,
+} from "./messages.ts";

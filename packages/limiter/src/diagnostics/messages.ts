@@ -1,5 +1,6 @@
 import type { Amounts } from "../core/amounts.ts";
 import type { RateLimitExceeded } from "../core/bucket/refusal.ts";
+import type { MeteredRecord } from "../llm/tokens/metered-record.ts";
 
 /**
  * One acquire, on every event of `CHANNELS.acquire`. It is one object from `start` to `asyncEnd`,
@@ -79,4 +80,15 @@ export interface ChargeMessage {
   readonly amounts: Amounts;
   /** What was used of further resources; empty for most charges. */
   readonly also: Readonly<Record<string, Amounts>>;
+}
+
+/** A call of a model that was settled, on `CHANNELS.metered`. */
+export type MeteredMessage = MeteredRecord;
+
+/** A streamed answer of a model begins or has ended, on `CHANNELS.stream`. */
+export interface StreamMessage {
+  /** What is used. */
+  readonly resource: string;
+  /** Whether the stream begins or has ended. */
+  readonly state: "open" | "closed";
 }

@@ -9,7 +9,13 @@ export interface Clock {
    * Resolves after `ms`, or rejects with `signal.reason` if the signal aborts first.
    * @example await clock.sleep(1_000, AbortSignal.timeout(500));
    */
-  sleep(ms: number, signal?: AbortSignal): Promise<void>;
+  sleep(ms: number, signal?: AbortSignal, options?: SleepOptions): Promise<void>;
+}
+
+/** How a clock sleeps. */
+export interface SleepOptions {
+  /** Whether the process stays alive until the end of the sleep. @default true */
+  readonly holdsProcess?: boolean;
 }
 
 /** The time in whole milliseconds: buckets count nothing finer. */
@@ -59,13 +65,21 @@ export function startTimeout(ms: number): Timeout {
 /** Longer timers fire at once in Node, so longer sleeps are divided. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
-async function sleep(ms: number, signal?: AbortSignal): Promise<void> {
+async function sleep(
+  ms: number,
+  signal?: AbortSignal,
+  { holdsProcess = true }: SleepOptions = {},
+): Promise<void> {
   signal?.throwIfAborted();
   for (let rest = ms; rest > 0; rest -= LONGEST_TIMER_MS)
-    await sleepOnce(Math.min(rest, LONGEST_TIMER_MS), signal);
+    await sleepOnce(Math.min(rest, LONGEST_TIMER_MS), signal, holdsProcess);
 }
 
-function sleepOnce(ms: number, signal: AbortSignal | undefined): Promise<void> {
+function sleepOnce(
+  ms: number,
+  signal: AbortSignal | undefined,
+  holdsProcess: boolean,
+): Promise<void> {
   return new Promise((resolve, reject) => {
     if (signal?.aborted) return reject(signal.reason);
     const onAbort = (): void => {
@@ -76,6 +90,8 @@ function sleepOnce(ms: number, signal: AbortSignal | undefined): Promise<void> {
       signal?.removeEventListener("abort", onAbort);
       resolve();
     }, ms);
+    // Browsers have numbers for timers.
+    if (!holdsProcess) (timer as Partial<NodeJS.Timeout>).unref?.();
     signal?.addEventListener("abort", onAbort, { once: true });
   });
 }
@@ -106,8 +122,8 @@ export class CorrectedClock implements Clock {
     return this.#inner.now() + this.#offsetMs;
   }
 
-  async sleep(ms: number, signal?: AbortSignal): Promise<void> {
-    await this.#inner.sleep(ms, signal);
+  async sleep(ms: number, signal?: AbortSignal, options?: SleepOptions): Promise<void> {
+    await this.#inner.sleep(ms, signal, options);
   }
 
   /** Compares with the `Date` header of a response that has just arrived. */

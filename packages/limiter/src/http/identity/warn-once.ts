@@ -12,7 +12,11 @@ export type MisuseCode =
   | "WARN_LIMITER_LIMITED_TWICE"
   | "WARN_LIMITER_MADE_IN_HANDLER"
   | "WARN_LIMITER_SETTLE_FAILED"
-  | "WARN_LIMITER_REQUEST_FAILED";
+  | "WARN_LIMITER_REQUEST_FAILED"
+  | "WARN_LIMITER_METERED_TWICE"
+  | "WARN_LIMITER_USAGE_UNREADABLE"
+  | "WARN_LIMITER_BODY_UNREADABLE"
+  | "WARN_LIMITER_METERING_FAILED";
 
 /** How often each mistake was seen in this process. It stops counting at the warning. */
 const SEEN_MEMO = new Map<MisuseCode, number>();

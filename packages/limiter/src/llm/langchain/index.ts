@@ -1,0 +1,1 @@
+export { limitCallbacks, type LangChainCall, type LangChainHandler } from "./limit-callbacks.ts";

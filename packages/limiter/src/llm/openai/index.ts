@@ -1,0 +1,1 @@
+export { limitFetch, type FetchOptions, type LlmRequest } from "../fetch/limit-fetch.ts";

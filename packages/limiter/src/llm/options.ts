@@ -1,0 +1,94 @@
+import { checkOnUnavailable, type OnUnavailable } from "../core/bucket/policy.ts";
+import { ValidationError } from "../core/errors.ts";
+import { entityId } from "../core/identifiers.ts";
+import { checkOptions, optionNames } from "../core/options.ts";
+import { checkWait } from "../limiter/call.ts";
+import { checkLimiter } from "../limiter/mistakes.ts";
+import type { RateLimiter } from "../limiter/rate-limiter.ts";
+import type { MaybePromise } from "../repository/port.ts";
+import type { Estimator } from "./tokens/llm-call.ts";
+import type { MeteredRecord } from "./tokens/metered-record.ts";
+import { checkMetering, type Metering } from "./tokens/metering.ts";
+import type { UpstreamMirror } from "./upstream/upstream-mirror.ts";
+
+/** How calls are metered. `C` is what an adapter tells about a call. */
+export interface MeteredOptions<C> {
+  /** The limiter that decides. The caller closes it. */
+  readonly limiter: RateLimiter;
+  /** Who makes the call. */
+  readonly entity: string | ((call: C) => MaybePromise<string>);
+  /** The resource of a model. @default modelResource */
+  readonly resource?: (model: string) => string;
+  /** What each limit counts, such as `METERING.openai`. */
+  readonly metering: Metering;
+  /** Says what to reserve before a call. @default learningEstimator() */
+  readonly estimator?: Estimator;
+  /** How long a call may wait for tokens. @default 0 */
+  readonly waitUpToMs?: number;
+  /** What to do when the store is unavailable. @default the limiter's choice */
+  readonly onUnavailable?: OnUnavailable;
+  /**
+   * What happens to a streamed answer that is longer than was reserved. "debt": it goes on, and the
+   * rest is charged at its end. "stop": more is taken while it streams, and it ends with
+   * `RateLimitExceeded` when nothing is left. @default "debt"
+   */
+  readonly overrun?: "debt" | "stop";
+  /**
+   * What a stream costs that was not read to its end. "counted": what was delivered. "kept": not
+   * less than was reserved. @default "counted"
+   */
+  readonly abandoned?: "counted" | "kept";
+  /** After how long a stream that nobody reads counts as abandoned. @default 300000 */
+  readonly idleMs?: number;
+  /** The provider's account, to keep in step with it. @default none */
+  readonly upstream?: UpstreamMirror;
+  /**
+   * Called with what became of each call.
+   * @example limitFetch({ ...metered, onSettled: ({ model, usage }) => log(model, usage) });
+   */
+  readonly onSettled?: (record: MeteredRecord) => void;
+}
+
+const OPTION_NAMES = optionNames<MeteredOptions<never>>({
+  limiter: true,
+  entity: true,
+  resource: true,
+  metering: true,
+  estimator: true,
+  waitUpToMs: true,
+  onUnavailable: true,
+  overrun: true,
+  abandoned: true,
+  idleMs: true,
+  upstream: true,
+  onSettled: true,
+});
+
+/**
+ * Throws for options that are missing or wrong, so that the mistake shows when the client is made.
+ * `owner` is the function that has them, and `ownNames` are those that only it has.
+ */
+export function checkMeteredOptions<C>(
+  options: MeteredOptions<C>,
+  owner: string,
+  ownNames: readonly string[] = [],
+): void {
+  checkOptions(options, new Set([...OPTION_NAMES, ...ownNames]), owner);
+  checkLimiter(options.limiter);
+  if (typeof options.entity !== "function") entityId(options.entity, "entity");
+  checkMetering(options.metering);
+  if (options.waitUpToMs !== undefined) checkWait(options.waitUpToMs);
+  if (options.onUnavailable !== undefined) checkOnUnavailable(options.onUnavailable);
+  checkOneOf("overrun", options.overrun, ["debt", "stop"]);
+  checkOneOf("abandoned", options.abandoned, ["counted", "kept"]);
+}
+
+/** Throws for a value that is none of these words; undefined is the default. */
+export function checkOneOf(name: string, value: unknown, words: readonly string[]): void {
+  if (value !== undefined && !words.includes(value as string))
+    throw new ValidationError(
+      name,
+      value,
+      `must be ${words.map((word) => `"${word}"`).join(" or ")}`,
+    );
+}

@@ -1,0 +1,86 @@
+import { isRecord, type Amounts } from "../../core/amounts.ts";
+import { ValidationError } from "../../core/errors.ts";
+import { limitName } from "../../core/identifiers.ts";
+import { unknownOption } from "../../core/options.ts";
+import { NO_TOKENS, type TokenKind, type TokenUsage } from "./token-usage.ts";
+
+/**
+ * What each limit counts: a weight for each kind of token. A kind that is not named weighs nothing.
+ * Costs are rounded up to whole tokens.
+ */
+export type Metering = Readonly<Record<string, Readonly<Partial<Record<TokenKind, number>>>>>;
+
+/**
+ * How providers count. OpenAI: requests (`rpm`), and tokens of every kind (`tpm`). Anthropic:
+ * requests (`rpm`), input without what was read from a cache (`itpm`), and output (`otpm`).
+ * @example limitFetch({ limiter, entity: "key-1", metering: METERING.anthropic });
+ */
+export const METERING = {
+  openai: {
+    rpm: { requests: 1 },
+    tpm: { input: 1, cachedInput: 1, cacheWriteInput: 1, output: 1 },
+  },
+  anthropic: {
+    rpm: { requests: 1 },
+    itpm: { input: 1, cacheWriteInput: 1 },
+    otpm: { output: 1 },
+  },
+} as const satisfies Record<string, Metering>;
+
+/** Weights have at most this many parts of one token, so that sums are exact. */
+const PARTS = 1_000_000;
+
+const MAX_WEIGHT = 1_000_000;
+
+const KINDS: ReadonlySet<string> = new Set(["requests", ...Object.keys(NO_TOKENS)]);
+
+/** Throws for a metering that cannot be computed. */
+export function checkMetering(metering: unknown): void {
+  if (!isRecord(metering) || Object.keys(metering).length === 0)
+    throw new ValidationError(
+      "metering",
+      metering,
+      "must say what each limit counts, such as METERING.openai or { tpm: { input: 1, output: 1 } }",
+    );
+  for (const [name, weights] of Object.entries(metering)) {
+    const field = `metering.${name}`;
+    limitName(name, field);
+    if (!isRecord(weights))
+      throw new ValidationError(field, weights, "must be weights, such as { input: 1, output: 1 }");
+    for (const [kind, weight] of Object.entries(weights)) {
+      if (!KINDS.has(kind)) throw unknownOption(kind, KINDS, field);
+      if (weight !== undefined && !isWeight(weight))
+        throw new ValidationError(
+          `${field}.${kind}`,
+          weight,
+          `must be from 0 to ${MAX_WEIGHT}, with at most six decimals`,
+        );
+    }
+  }
+}
+
+/** What one request with these tokens costs, by limit. */
+export function costOf(metering: Metering, usage: TokenUsage): Amounts {
+  const cost: Record<string, number> = {};
+  for (const [name, weights] of Object.entries(metering)) {
+    let parts = partsOf(weights.requests);
+    for (const kind in NO_TOKENS)
+      parts += partsOf(weights[kind as TokenKind]) * usage[kind as keyof TokenUsage];
+    cost[name] = Math.ceil(parts / PARTS);
+  }
+  return cost;
+}
+
+function isWeight(weight: unknown): boolean {
+  return (
+    typeof weight === "number" &&
+    weight >= 0 &&
+    weight <= MAX_WEIGHT &&
+    Math.abs(weight * PARTS - Math.round(weight * PARTS)) < 1e-3
+  );
+}
+
+/** The weight in millionths, which are whole numbers: 0.07 × 100 must not be more than 7. */
+function partsOf(weight = 0): number {
+  return Math.round(weight * PARTS);
+}

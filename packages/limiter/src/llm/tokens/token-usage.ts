@@ -1,0 +1,25 @@
+/** Tokens of one answer. The kinds do not overlap, except that `output` includes `reasoning`. */
+export interface TokenUsage {
+  /** Tokens of the prompt that were neither read from a cache nor written to one. */
+  readonly input: number;
+  /** Tokens of the prompt that were read from a cache. */
+  readonly cachedInput: number;
+  /** Tokens of the prompt that were written to a cache. */
+  readonly cacheWriteInput: number;
+  /** Tokens of the answer, with those of reasoning. */
+  readonly output: number;
+  /** Tokens of the answer that nobody sees. */
+  readonly reasoning: number;
+}
+
+/** What a limit can count. */
+export type TokenKind = "requests" | keyof TokenUsage;
+
+/** No tokens of any kind. */
+export const NO_TOKENS: TokenUsage = {
+  input: 0,
+  cachedInput: 0,
+  cacheWriteInput: 0,
+  output: 0,
+  reasoning: 0,
+};
