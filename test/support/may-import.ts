@@ -72,7 +72,7 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     ...["tokens", "estimating", "answers", "upstream"].map((room) => `llm/${room}`),
   ],
   "llm/fetch": [
-    ...[...SHARED, "limiter", "http", "llm"],
+    ...[...SHARED, "limiter", "http", "http/identity", "llm"],
     ...["tokens", "estimating", "answers"].map((room) => `llm/${room}`),
   ],
   ...Object.fromEntries(

@@ -32,10 +32,10 @@ export interface FetchOptions {
 type Fetch = typeof globalThis.fetch;
 
 /**
- * A `fetch` that limits calls of models. It serves `new OpenAI({ fetch })`, `createOpenAI({ fetch })`,
- * LangChain's `configuration.fetch`, servers that speak OpenAI's or Anthropic's protocol, and
- * whoever calls `fetch` itself. It sends requests with the `fetch` that it is given, which is
- * otherwise the global one at the time of this call.
+ * A `fetch` that limits calls of models. It serves `new OpenAI({ fetch })`,
+ * `createOpenAI({ fetch })`, LangChain's `configuration.fetch`, servers that speak OpenAI's or
+ * Anthropic's protocol, and whoever calls `fetch` itself. It sends requests with the `fetch` that it
+ * is given, or else with the one that is global when `limitFetch` is called.
  * @example
  * const client = new OpenAI({
  *   fetch: limitFetch({ limiter, entity: "key-1", metering: METERING.openai }),

@@ -25,8 +25,8 @@ const NOTHING: AnswerSoFar = {
 const BODY_HEADERS = ["content-length", "content-encoding"] as const;
 
 /**
- * Sends a call that was granted, and settles it by its answer. Resolves with the provider's response:
- * the same object, or one with a body that is watched.
+ * Sends a call that was granted, and settles it by its answer. Resolves with the provider's
+ * response: the same object, or one with a body that is watched.
  */
 export async function meteredExchange(
   call: MeteredCall,

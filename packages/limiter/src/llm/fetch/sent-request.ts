@@ -78,7 +78,7 @@ export class SentRequest {
   }
 }
 
-/** The request that was given to `fetch`; undefined if it has no valid URL, of which `fetch` tells. */
+/** The request that was given to `fetch`; undefined if its URL is none, which `fetch` will say. */
 export function sentRequest(input: FetchInput, init: RequestInit = {}): SentRequest | undefined {
   const request = isRequest(input) ? input : undefined;
   const address = request?.url ?? (input as string | URL).toString();

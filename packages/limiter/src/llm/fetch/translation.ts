@@ -1,36 +1,30 @@
 import { warnOnce } from "../../http/identity/warn-once.ts";
 import type { AnswerReader } from "../answers/answer-reader.ts";
+import { llmCallOf } from "../estimating/llm-call-of.ts";
 import type { LlmCall } from "../tokens/llm-call.ts";
 import type { Protocol } from "./llm-path.ts";
 import type { SentRequest } from "./sent-request.ts";
 
+/** What is known of a call whose body cannot be read: it is one request. */
+const NOTHING_KNOWN = { maxOutputTokens: 0, stream: false } as const;
+
 /** What is known of a call by the request for it. */
 export function callOf(sent: SentRequest): LlmCall {
   const { protocol, body, model } = sent;
-  if (protocol !== undefined && body.json !== undefined)
-    return {
-      ...NO_TEXT,
-      textBytes: Buffer.byteLength(body.text!),
+  if (protocol === undefined) return llmCallOf(undefined, { ...NOTHING_KNOWN, model });
+  if (body.json !== undefined)
+    return llmCallOf(body.json, {
       model,
-      maxOutputTokens: undefined,
-    }; // to be built
-  if (protocol !== undefined && sent.hasBody)
+      maxOutputTokens: protocol === "embeddings" ? 0 : undefined,
+    });
+  if (sent.hasBody)
     warnOnce(
       "WARN_LIMITER_BODY_UNREADABLE",
-      `The body of a request to ${sent.url.pathname} is no text in JSON, so nothing but the request itself was reserved. ` +
-        "Its tokens are only charged if the answer reports them. Pass the body as a string.",
+      `The body of a request to ${sent.url.pathname} is no JSON object in a string, so its tokens could not be estimated: ` +
+        "they are charged only if the answer reports them.",
     );
-  return { ...NO_TEXT, model };
+  return llmCallOf(undefined, { ...NOTHING_KNOWN, model });
 }
-
-const NO_TEXT: Omit<LlmCall, "model"> = {
-  textBytes: 0,
-  texts: () => [],
-  images: 0,
-  choices: 1,
-  maxOutputTokens: 0,
-  stream: false,
-};
 
 /** What reads the answer; undefined for requests that no model answers. */
 export function readerOf(

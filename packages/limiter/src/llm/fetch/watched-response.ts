@@ -2,8 +2,8 @@
 type Said = Pick<Response, "status" | "statusText" | "headers">;
 
 /**
- * A provider's response with another body. It says what the original says, also where `new Response`
- * does not: that has no URL, and neither has its clone.
+ * A provider's response with another body. It says what the original says, also where
+ * `new Response` does not: that has no URL, and neither has its clone.
  */
 export function watchedResponse(
   body: ReadableStream<Uint8Array> | null,
