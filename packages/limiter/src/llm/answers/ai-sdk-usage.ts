@@ -64,7 +64,7 @@ function nestedCounts({ inputTokens, outputTokens }: Properties): Counts {
  * reasoning in it, except where only all three make the total (Google, xAI).
  */
 function flatCounts(usage: Properties, metadata: unknown): Counts {
-  const { anthropic, bedrock, openai } = (isRecord(metadata) ? metadata : {}) as Properties;
+  const { anthropic, bedrock, openai } = isRecord(metadata) ? metadata : {};
   const inputTokens = countOf(usage, "inputTokens");
   const outputTokens = countOf(usage, "outputTokens");
   const reasoning = countOf(usage, "reasoningTokens");
@@ -89,7 +89,7 @@ function flatCounts(usage: Properties, metadata: unknown): Counts {
 }
 
 /** The report is of the whole answer if it has both input and output. */
-function reportOf(counts: Counts): AiSdkReport {
+export function reportOf(counts: Counts): AiSdkReport {
   const reported: Partial<Record<keyof TokenUsage, number>> = {};
   for (const [kind, count] of Object.entries(counts) as [keyof TokenUsage, Count][]) {
     if (count === undefined) continue;
@@ -103,13 +103,13 @@ function reportOf(counts: Counts): AiSdkReport {
 }
 
 /** A number of an object that may be anything. */
-function countOf(value: unknown, name: string): Count {
+export function countOf(value: unknown, name: string): Count {
   const count = propertyOf(value, name) ?? undefined;
   return count === undefined || typeof count === "number" ? count : Number.NaN;
 }
 
 /** The first number and more; undefined if the first is not known. */
-function sum(first: Count, ...more: readonly Count[]): Count {
+export function sum(first: Count, ...more: readonly Count[]): Count {
   if (first === undefined) return undefined;
   return more.reduce<number>((total, count) => total + (count ?? 0), first);
 }
