@@ -40,6 +40,16 @@ export function statusOf(error: unknown): number | undefined {
   return undefined;
 }
 
+/** The headers of the provider's answer that an error of a client carries. */
+export function headersOf(error: unknown): Headers | Readonly<Record<string, string>> | undefined {
+  for (const cause of causesOf(error)) {
+    const { responseHeaders, headers } = Object(cause) as Readonly<Record<string, unknown>>;
+    for (const value of [responseHeaders, headers])
+      if (typeof value === "object" && value !== null) return value as Record<string, string>;
+  }
+  return undefined;
+}
+
 function* causesOf(error: unknown): Generator<unknown> {
   let cause = error;
   for (let causes = 0; causes <= MAX_CAUSES && cause !== undefined && cause !== null; causes += 1) {

@@ -1,4 +1,10 @@
-import type { MeteredOptions } from "../options.ts";
+import { AiSdkParts, readAnswer, readEmbeddings } from "../answers/ai-sdk-parts.ts";
+import { headersOf, statusOf } from "../failures.ts";
+import { Meter } from "../meter.ts";
+import type { MeteredCall } from "../metered-call.ts";
+import { isMeteredAlready, runMetered } from "../nested-calls.ts";
+import { checkOneOf, type MeteredOptions } from "../options.ts";
+import { embeddingCall, languageCall } from "./call-of-params.ts";
 
 /** A model of the AI SDK. */
 export interface AiSdkModel {
@@ -24,13 +30,19 @@ export interface AiSdkCall {
   readonly providerOptions?: unknown;
 }
 
+/** What a model answers in one piece, as far as it is read. */
 interface Answer {
+  /** What the provider reported. */
   readonly usage?: unknown;
+  /** The response that it came with. */
   readonly response?: { readonly headers?: Record<string, string> | undefined } | undefined;
 }
 
+/** What a model answers with a stream, as far as it is read. */
 interface StreamedAnswer<P> {
+  /** The parts of the answer. */
   stream: ReadableStream<P>;
+  /** The response that it came with. */
   readonly response?: { readonly headers?: Record<string, string> | undefined } | undefined;
 }
 
@@ -77,10 +89,28 @@ export function limitLanguageModel<V extends "v2" | "v3" | "v4" = "v4">(
     readonly specificationVersion?: V;
   },
 ): LimitedLanguageModel<V> {
+  const meter = new Meter(options, "limitLanguageModel", ["specificationVersion"]);
+  checkOneOf("specificationVersion", options.specificationVersion, ["v2", "v3", "v4"]);
   return {
     specificationVersion: (options.specificationVersion ?? "v4") as V,
-    wrapGenerate: async ({ doGenerate }) => doGenerate(), // to be built
-    wrapStream: async ({ doStream }) => doStream(), // to be built
+    async wrapGenerate({ doGenerate, params, model }) {
+      if (isMeteredAlready()) return doGenerate();
+      const call = await meter.begin(
+        languageCall(model, params, false),
+        params,
+        params.abortSignal,
+      );
+      const answer = await answerOf(call, doGenerate, params);
+      await call.answered(readAnswer(answer));
+      return answer;
+    },
+    async wrapStream({ doStream, params, model }) {
+      if (isMeteredAlready()) return doStream();
+      const call = await meter.begin(languageCall(model, params, true), params, params.abortSignal);
+      const answer = await answerOf(call, doStream, params);
+      const stream = call.watch(answer.stream, new AiSdkParts(), params.abortSignal);
+      return { ...answer, stream };
+    },
   };
 }
 
@@ -96,8 +126,34 @@ export function limitEmbeddingModel<V extends "v3" | "v4" = "v4">(
     readonly specificationVersion?: V;
   },
 ): LimitedEmbeddingModel<V> {
+  const meter = new Meter(options, "limitEmbeddingModel", ["specificationVersion"]);
+  checkOneOf("specificationVersion", options.specificationVersion, ["v3", "v4"]);
   return {
     specificationVersion: (options.specificationVersion ?? "v4") as V,
-    wrapEmbed: async ({ doEmbed }) => doEmbed(), // to be built
+    async wrapEmbed({ doEmbed, params, model }) {
+      if (isMeteredAlready()) return doEmbed();
+      const call = await meter.begin(embeddingCall(model, params), params, params.abortSignal);
+      const answer = await answerOf(call, doEmbed, params);
+      await call.answered(readEmbeddings(answer));
+      return answer;
+    },
   };
+}
+
+/** Runs a call. If it throws, the call is settled, and the mirror learns before the caller does. */
+async function answerOf<R extends Pick<Answer, "response">>(
+  call: MeteredCall,
+  run: () => PromiseLike<R>,
+  { abortSignal }: AiSdkCall,
+): Promise<R> {
+  try {
+    const answer = await runMetered(run);
+    if (answer.response?.headers !== undefined) void call.saw(answer.response.headers, 200);
+    return answer;
+  } catch (error) {
+    await call.threw(error, abortSignal);
+    const seen = call.saw(headersOf(error) ?? {}, statusOf(error) ?? 0);
+    if (statusOf(error) === 429) await seen;
+    throw error;
+  }
 }
