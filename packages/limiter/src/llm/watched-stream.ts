@@ -12,6 +12,7 @@
  */
 import type { Clock } from "../repository/system-clock.ts";
 import { STREAM } from "../diagnostics/channels.ts";
+import type { StreamMessage } from "../diagnostics/messages.ts";
 import type { AnswerReader } from "./answers/answer-reader.ts";
 import type { Overrun } from "./overrun.ts";
 import type { MeteredRecord } from "./tokens/metered-record.ts";
@@ -28,6 +29,8 @@ export interface WatchedCall {
   /** Settles the call; only the first time counts. Never rejects. */
   end(end: MeteredRecord["end"]): Promise<void>;
 }
+
+type Writable<T> = { -readonly [Name in keyof T]: T[Name] };
 
 /** The same stream, watched. */
 export function watchedStream<Chunk>(
@@ -52,7 +55,8 @@ class WatchedStream<Chunk> {
   /** Aborted at the end, which ends the watch for idleness. */
   readonly #ended = new AbortController();
   readonly #onAbort = (): void => void this.#end("abandoned");
-  readonly #isPublished = STREAM.hasSubscribers;
+  /** Published when the stream begins, if somebody listens then, and again when it has ended. */
+  readonly #message: Writable<StreamMessage> | undefined;
   /** Whether somebody waits for a chunk. */
   #isRead = false;
   #lastReadMs: number;
@@ -65,7 +69,10 @@ class WatchedStream<Chunk> {
     this.#answer = answer;
     this.#call = call;
     this.#lastReadMs = call.clock.now();
-    if (this.#isPublished) STREAM.publish({ resource: call.resource, state: "open" });
+    if (STREAM.hasSubscribers) {
+      this.#message = { resource: call.resource, state: "open" };
+      STREAM.publish(this.#message);
+    }
     call.signal?.addEventListener("abort", this.#onAbort, { once: true });
     if (call.signal?.aborted === true) this.#onAbort();
     void this.#watchIdleness();
@@ -132,7 +139,10 @@ class WatchedStream<Chunk> {
     if (!this.#ended.signal.aborted) {
       this.#ended.abort();
       this.#call.signal?.removeEventListener("abort", this.#onAbort);
-      if (this.#isPublished) STREAM.publish({ resource: this.#call.resource, state: "closed" });
+      if (this.#message !== undefined) {
+        this.#message.state = "closed";
+        STREAM.publish(this.#message);
+      }
     }
     return this.#call.end(end);
   }
