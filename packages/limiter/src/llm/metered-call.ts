@@ -173,10 +173,15 @@ export class MeteredCall {
   }
 
   #overrun(): Overrun {
+    const { limiter, metering, onUnavailable } = this.#options;
     const { lease, estimate } = this.#reserved;
-    return new Overrun(lease, this.#options.metering, estimate.output, (bytes) =>
-      this.#count(bytes)!,
-    );
+    return new Overrun({
+      lease,
+      metering,
+      estimate,
+      goesOnWithoutStore: limiter.letsThrough(onUnavailable),
+      count: (bytes) => this.#count(bytes)!,
+    });
   }
 }
 
