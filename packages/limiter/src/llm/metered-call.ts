@@ -156,8 +156,14 @@ export class MeteredCall {
   }
 
   #overrun(): Overrun {
+    const { limiter, metering, onUnavailable } = this.#meter.options;
     const { lease, estimate } = this.#reserved;
-    const { metering } = this.#meter.options;
-    return new Overrun(lease, metering, estimate.output, (bytes) => this.#count(bytes));
+    return new Overrun({
+      lease,
+      metering,
+      estimate,
+      goesOnWithoutStore: limiter.letsThrough(onUnavailable),
+      count: (bytes) => this.#count(bytes),
+    });
   }
 }
