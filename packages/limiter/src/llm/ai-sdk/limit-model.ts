@@ -1,10 +1,12 @@
 import { AiSdkParts, readAnswer, readEmbeddings } from "../answers/ai-sdk-parts.ts";
+import { llmCallOf } from "../estimating/llm-call-of.ts";
 import { headersOf, statusOf } from "../failures.ts";
 import { Meter } from "../meter.ts";
 import type { MeteredCall } from "../metered-call.ts";
 import { isMeteredAlready, runMetered } from "../nested-calls.ts";
 import { checkOneOf, type MeteredOptions } from "../options.ts";
-import { embeddingCall, languageCall } from "./call-of-params.ts";
+import type { MaybePromise } from "../../repository/port.ts";
+import type { LlmCall } from "../tokens/llm-call.ts";
 
 /** A model of the AI SDK. */
 export interface AiSdkModel {
@@ -93,23 +95,19 @@ export function limitLanguageModel<V extends "v2" | "v3" | "v4" = "v4">(
   checkOneOf("specificationVersion", options.specificationVersion, ["v2", "v3", "v4"]);
   return {
     specificationVersion: (options.specificationVersion ?? "v4") as V,
-    async wrapGenerate({ doGenerate, params, model }) {
-      if (isMeteredAlready()) return doGenerate();
-      const call = await meter.begin(
-        languageCall(model, params, false),
-        params,
-        params.abortSignal,
-      );
-      const answer = await answerOf(call, doGenerate, params);
-      await call.answered(readAnswer(answer));
-      return answer;
+    wrapGenerate({ doGenerate, params, model }) {
+      const call = llmCallOf(params, { model: model.modelId, stream: false });
+      return limited({ meter, call, params, run: doGenerate }, async (metered, answer) => {
+        await metered.answered(readAnswer(answer));
+        return answer;
+      });
     },
-    async wrapStream({ doStream, params, model }) {
-      if (isMeteredAlready()) return doStream();
-      const call = await meter.begin(languageCall(model, params, true), params, params.abortSignal);
-      const answer = await answerOf(call, doStream, params);
-      const stream = call.watch(answer.stream, new AiSdkParts(), params.abortSignal);
-      return { ...answer, stream };
+    wrapStream({ doStream, params, model }) {
+      const call = llmCallOf(params, { model: model.modelId, stream: true });
+      return limited({ meter, call, params, run: doStream }, (metered, answer) => {
+        const stream = metered.watch(answer.stream, new AiSdkParts(), params.abortSignal);
+        return { ...answer, stream };
+      });
     },
   };
 }
@@ -130,30 +128,41 @@ export function limitEmbeddingModel<V extends "v3" | "v4" = "v4">(
   checkOneOf("specificationVersion", options.specificationVersion, ["v3", "v4"]);
   return {
     specificationVersion: (options.specificationVersion ?? "v4") as V,
-    async wrapEmbed({ doEmbed, params, model }) {
-      if (isMeteredAlready()) return doEmbed();
-      const call = await meter.begin(embeddingCall(model, params), params, params.abortSignal);
-      const answer = await answerOf(call, doEmbed, params);
-      await call.answered(readEmbeddings(answer));
-      return answer;
+    wrapEmbed({ doEmbed, params, model }) {
+      const call = llmCallOf(params, { model: model.modelId, maxOutputTokens: 0 });
+      return limited({ meter, call, params, run: doEmbed }, async (metered, answer) => {
+        await metered.answered(readEmbeddings(answer));
+        return answer;
+      });
     },
   };
 }
 
-/** Runs a call. If it throws, the call is settled, and the mirror learns before the caller does. */
-async function answerOf<R extends Pick<Answer, "response">>(
-  call: MeteredCall,
-  run: () => PromiseLike<R>,
-  { abortSignal }: AiSdkCall,
+/** A call of a model, and what runs it. */
+interface ModelCall<R> {
+  readonly meter: Meter<AiSdkCall>;
+  readonly call: LlmCall;
+  readonly params: AiSdkCall;
+  readonly run: () => PromiseLike<R>;
+}
+
+/** Takes for a call and runs it. What it throws reaches the caller when the call is settled. */
+async function limited<R extends Pick<Answer, "response">>(
+  { meter, call, params, run }: ModelCall<R>,
+  settle: (metered: MeteredCall, answer: R) => MaybePromise<R>,
 ): Promise<R> {
+  if (isMeteredAlready()) return run();
+  const metered = await meter.begin(call, params, params.abortSignal);
+  let answer: R;
   try {
-    const answer = await runMetered(run);
-    if (answer.response?.headers !== undefined) void call.saw(answer.response.headers, 200);
-    return answer;
+    answer = await runMetered(run);
   } catch (error) {
-    await call.threw(error, abortSignal);
-    const seen = call.saw(headersOf(error) ?? {}, statusOf(error) ?? 0);
-    if (statusOf(error) === 429) await seen;
+    await metered.threw(error, params.abortSignal);
+    const status = statusOf(error) ?? 0;
+    const seen = metered.saw(headersOf(error) ?? {}, status);
+    if (status === 429) await seen;
     throw error;
   }
+  void metered.saw(answer.response?.headers ?? {}, 200);
+  return settle(metered, answer);
 }

@@ -1,4 +1,6 @@
 import { propertyOf } from "../answers/ai-sdk-usage.ts";
+import { langChainMessages } from "../estimating/langchain-messages.ts";
+import { llmCallOf } from "../estimating/llm-call-of.ts";
 import { Meter } from "../meter.ts";
 import { isMeteredAlready } from "../nested-calls.ts";
 import type { MeteredOptions } from "../options.ts";
@@ -67,19 +69,11 @@ class LimitCallbacks implements LangChainHandler {
   }
 
   /** LangChain calls it for models that complete a text. */
-  handleLLMStart(
-    llm: unknown,
-    prompts: string[],
-    ...rest: RestOfStart
-  ): Promise<void> {
+  handleLLMStart(llm: unknown, prompts: string[], ...rest: RestOfStart): Promise<void> {
     return this.#start(llm, prompts, ...rest);
   }
 
-  handleChatModelStart(
-    llm: unknown,
-    messages: unknown[][],
-    ...rest: RestOfStart
-  ): Promise<void> {
+  handleChatModelStart(llm: unknown, messages: unknown[][], ...rest: RestOfStart): Promise<void> {
     return this.#start(llm, messages, ...rest);
   }
 
@@ -138,6 +132,18 @@ class LimitCallbacks implements LangChainHandler {
     this.#runs.delete(runId);
     return run;
   }
+}
+
+/** The name of the model is in the parameters, in the metadata, or in the model itself. */
+function callOf(llm: unknown, prompts: unknown[], parameters: unknown, metadata: unknown): LlmCall {
+  const kwargs = propertyOf(llm, "kwargs");
+  const model = [
+    ...["model", "model_name", "modelName", "modelId"].map((name) => propertyOf(parameters, name)),
+    propertyOf(metadata, "ls_model_name"),
+    ...["model", "model_name", "modelName"].map((name) => propertyOf(kwargs, name)),
+  ].find((name) => typeof name === "string" && name !== "");
+  const request = { ...Object(parameters), messages: langChainMessages(prompts) };
+  return llmCallOf(request, { model: model as string | undefined });
 }
 
 /** What LangChain tells of the start of a run, besides the model and the prompts. */
