@@ -12,7 +12,7 @@ import { METERING, type Estimator } from "zae-limiter/llm";
 import { MemoryRepository } from "zae-limiter/memory";
 import { SqliteRepository } from "zae-limiter/sqlite";
 import { ManualClock } from "zae-limiter/testing";
-import { isPossible, isStream, KINDS, ENDS, STORES } from "./cells.ts";
+import { ENDS, isPlayed, isStream, KINDS, STORES } from "./cells.ts";
 import type { Cell, Charge, End, Seen } from "./cells.ts";
 import type { Call, Client } from "./client.ts";
 
@@ -40,6 +40,8 @@ const IDLE_MS = 1;
 const TOGETHER = 16;
 /** After this long, a call that has not ended does not end by itself. */
 const PATIENCE_MS = 1500;
+/** A client that has read nothing for so long reads nothing more on its own. */
+const QUIET_MS = 50;
 /** The text of three words, which is all that a slow stream has. */
 const SLOW_TEXT = "A bucket holds ";
 
@@ -67,10 +69,7 @@ export function cellsOf(client: Client): readonly Cell[] {
   const cells = KINDS.flatMap((kind) =>
     ENDS.flatMap((end) => STORES.map((store) => ({ kind, end, store }))),
   );
-  return cells.filter(
-    ({ kind, end }) =>
-      client.kinds.includes(kind) && isPossible(kind, end) && client.without?.[end] === undefined,
-  );
+  return cells.filter((cell) => isPlayed(client.name, cell));
 }
 
 /** Plays all cells of a client, several at a time; what each has left behind, in their order. */
@@ -93,6 +92,8 @@ async function play(client: Client, cell: Cell, provider: Provider, index: numbe
     ["rpm", "itpm", "otpm"].map((name) => Limit.perDay(name, CAPACITY)),
   );
   using watch = new Watch(model);
+  const isLeft = cell.end === "left by break" || cell.end === "never read";
+  const staysOpen = client.openEnds?.includes(cell.end) === true;
   const controller = new AbortController();
   let tapped: number | undefined;
   const call: Call = {
@@ -102,8 +103,8 @@ async function play(client: Client, cell: Cell, provider: Provider, index: numbe
     headers: {
       "x-local-call": model,
       "x-local-headers": '{"retry-after-ms":"1","retry-after":"0"}',
-      ...WISHES[cell.end],
-      ...(client.staysOpen?.(cell) === true && { "x-local-fault": "", "x-local-answer": "2000" }),
+      ...(isLeft && client.readsOn === true ? {} : WISHES[cell.end]),
+      ...(staysOpen && { "x-local-fault": "", "x-local-answer": "2000" }),
     },
     signal: controller.signal,
     maxRetries: cell.end === "retried" ? 1 : 0,
@@ -123,14 +124,12 @@ async function play(client: Client, cell: Cell, provider: Provider, index: numbe
   const threw = await act(client, cell, call, controller, () =>
     provider.requests.some(({ body }) => body.model === model),
   );
-  const patienceMs = client.staysOpen?.(cell) === true ? 0 : PATIENCE_MS;
-  await until(() => watch.openLeases === 0, patienceMs);
+  if (isLeft) await until(() => watch.leases > 0, PATIENCE_MS); // some begin later
+  if (staysOpen) await quiet(() => tapped);
+  else await until(() => watch.openLeases === 0, PATIENCE_MS);
   const idled = watch.openLeases > 0;
-  if (idled) {
-    await setTimeout(5); // whatever the client still reads on its own
-    await clock.advance(IDLE_MS);
-    await until(() => watch.openLeases === 0, PATIENCE_MS);
-  }
+  if (idled) await clock.advance(IDLE_MS);
+  await until(() => watch.openLeases === 0, PATIENCE_MS);
   controller.abort(); // connections that are still open
   return {
     charged: await charged(repository, model),
@@ -205,6 +204,15 @@ async function until(isTrue: () => boolean, patienceMs: number): Promise<void> {
   for (const giveUpMs = performance.now() + patienceMs; performance.now() < giveUpMs;) {
     if (isTrue()) return;
     await setTimeout(1);
+  }
+}
+
+/** Until a client reads nothing more on its own. */
+async function quiet(tapped: () => number | undefined): Promise<void> {
+  let before: number | undefined = -1;
+  while (tapped() !== before) {
+    before = tapped();
+    await setTimeout(QUIET_MS);
   }
 }
 
