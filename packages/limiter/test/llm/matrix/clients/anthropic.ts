@@ -30,7 +30,7 @@ export function anthropicClient(
     name,
     openEnds: ["never read"],
     saysInputFirst: true,
-    silentEnds: ["ended early"],
+    silentEnds: ["ended early", "stream, aborted during"],
     ask: async (call) => {
       const { messages } = await clientOf(call);
       return messages.create(messageOf(call), { signal: call.signal });

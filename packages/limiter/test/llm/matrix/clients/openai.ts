@@ -23,7 +23,12 @@ export function openaiClient(name: string, load: () => Promise<typeof OpenAI>): 
   return {
     name,
     openEnds: ["never read"],
-    silentEnds: ["ended early"],
+    silentEnds: [
+      "ended early",
+      "stream, aborted during",
+      "responses stream, aborted during",
+      "responses stream, error event",
+    ],
     ask: async (call) => {
       const { model, signal } = call;
       const client = await clientOf(call);
