@@ -15,6 +15,7 @@
  */
 import { RateLimitError } from "../core/errors.ts";
 import { STREAM } from "../diagnostics/channels.ts";
+import type { StreamMessage } from "../diagnostics/messages.ts";
 import type { Clock } from "../repository/system-clock.ts";
 import type { AnswerReader } from "./answers/answer-reader.ts";
 import { STRIDE_TOKENS, type Overrun } from "./overrun.ts";
@@ -33,6 +34,8 @@ export interface WatchedCall {
   end(end: MeteredRecord["end"]): Promise<void>;
 }
 
+type Writable<T> = { -readonly [Name in keyof T]: T[Name] };
+
 /** The same stream, watched. */
 export function watchedStream<Chunk>(
   stream: ReadableStream<Chunk>,
@@ -46,7 +49,8 @@ class WatchedStream<Chunk> {
   readonly #reader: ReadableStreamDefaultReader<Chunk>;
   readonly #answer: AnswerReader<Chunk>;
   readonly #call: WatchedCall;
-  readonly #isPublished = STREAM.hasSubscribers;
+  /** Published when the stream begins, if somebody listens then, and again when it has ended. */
+  #message: Writable<StreamMessage> | undefined;
   readonly #onAbort = (): void => this.#stop("abandoned", this.#call.signal?.reason);
   /** Aborted at the end, which ends the watch for idleness. */
   readonly #ended = new AbortController();
@@ -69,7 +73,7 @@ class WatchedStream<Chunk> {
   start(controller: ReadableStreamDefaultController<Chunk>): void {
     this.#controller = controller;
     const { resource, signal } = this.#call;
-    if (this.#isPublished) STREAM.publish({ resource, state: "open" });
+    if (STREAM.hasSubscribers) STREAM.publish((this.#message = { resource, state: "open" }));
     if (signal?.aborted === true) return this.#onAbort();
     signal?.addEventListener("abort", this.#onAbort, { once: true });
     void this.#watchIdleness();
@@ -158,12 +162,15 @@ class WatchedStream<Chunk> {
   /** Ends once: the call is settled, and listener and timer go. */
   #end(end: MeteredRecord["end"]): Promise<void> {
     if (this.#settled !== undefined) return this.#settled;
-    const { resource, signal } = this.#call;
+    const { signal } = this.#call;
     const isOver = this.#answer.isComplete || this.#answer.isReportFinal;
     this.#settled = this.#call.end(isOver && end !== "stopped" ? "complete" : end);
     this.#ended.abort();
     signal?.removeEventListener("abort", this.#onAbort);
-    if (this.#isPublished) STREAM.publish({ resource, state: "closed" });
+    if (this.#message !== undefined) {
+      this.#message.state = "closed";
+      STREAM.publish(this.#message);
+    }
     return this.#settled;
   }
 
