@@ -28,7 +28,10 @@ export interface UpstreamMirror {
   readonly entityId: string;
   /** The resource of a model. @default the resource of the call */
   readonly resource?: (model: string) => string;
-  /** The names of the account's limits. @default { requests: "rpm", tokens: "tpm", inputTokens: "itpm", outputTokens: "otpm" } */
+  /**
+   * The names of the account's limits.
+   * @default { requests: "rpm", tokens: "tpm", inputTokens: "itpm", outputTokens: "otpm" }
+   */
   readonly limits?: {
     readonly requests?: string;
     readonly tokens?: string;
@@ -39,7 +42,9 @@ export interface UpstreamMirror {
   readonly maxPauseMs?: number;
   /**
    * Called with what a provider said of its limits, such as to compare them with the stored ones.
-   * @example limitFetch({ ...metered, upstream: { entityId: "openai", onMirror: (seen) => log(seen) } });
+   * @example
+   * const upstream = { entityId: "openai", onMirror: (seen, model) => log(model, seen) };
+   * const client = new OpenAI({ fetch: limitFetch({ ...metered, upstream }) });
    */
   readonly onMirror?: (seen: UpstreamLimits, model: string) => void;
 }
