@@ -18,7 +18,8 @@ export interface FetchOptions {
   readonly refusal?: "respond" | "throw";
   /**
    * "ask": streams of chat completions are asked to report their usage, and whoever did not ask for
-   * that does not see it. "leave": requests are sent as they are. @default "ask"
+   * that does not see it, except that OpenAI then says `usage: null` in all other chunks. "leave":
+   * requests are sent as they are. @default "ask"
    */
   readonly usage?: "ask" | "leave";
   /**

@@ -1,9 +1,11 @@
 /* What reaches the caller: the bytes, headers and properties of the provider's own response. */
 import type { ServerResponse } from "node:http";
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from "vitest";
+import { RateLimiter } from "zae-limiter";
 import { limitMiddleware } from "zae-limiter/anthropic";
 import { limitFetch } from "zae-limiter/openai";
 import { forgetWarnings } from "../../../src/http/identity/warn-once.ts";
+import { pausedRepository } from "../../support/paused-repository.ts";
 import { startScriptedServer, type ScriptedServer } from "../../support/scripted-server.ts";
 import { meteredCalls } from "./metered-calls.ts";
 
@@ -218,6 +220,39 @@ it("an answer without a body costs its input", async () => {
   expect([response.status, response.body]).toEqual([204, null]);
   expect(records).toMatchObject([{ end: "complete", source: "counted", usage: { output: 0 } }]);
 });
+
+it("an answer that the given fetch has read is passed on, and kept as estimated", async () => {
+  const { options, records } = await meteredCalls();
+  server.answer = (outgoing) => answerJson(outgoing, BODIES["responses"]!);
+  let original: Response | undefined;
+  const limited = limitFetch(options, async (input, init) => {
+    original = await fetch(input, init);
+    await original.text();
+    return original;
+  });
+  expect(await limited(...post("responses"))).toBe(original);
+  expect(records).toMatchObject([{ end: "complete", source: "estimated" }]);
+});
+
+it.each(["while the store decides", "before"])(
+  "nothing is sent or charged if the caller aborts %s",
+  async (when) => {
+    const calls = await meteredCalls();
+    const controller = new AbortController();
+    const reason = new Error("Never mind.");
+    if (when === "before") controller.abort(reason);
+    const repository = pausedRepository(calls.repository, async (operation) => {
+      if (operation === "consume") controller.abort(reason);
+    });
+    const before = server.seen.length;
+    const [url, init] = post("responses");
+    const limited = limitFetch({ ...calls.options, limiter: new RateLimiter({ repository }) });
+    const call = limited(url, { ...init, signal: controller.signal });
+    await expect(call).rejects.toBe(reason);
+    expect(server.seen).toHaveLength(before);
+    expect(await calls.taken("gpt-5")).toEqual({});
+  },
+);
 
 it.each([
   ["text/html", "<html>"],
