@@ -151,6 +151,7 @@ it("the middleware sees what an outer one has changed, and inner ones may read t
   const client = new Anthropic({
     baseURL: provider.url,
     apiKey: "local",
+    defaultHeaders: { "x-team": "red" },
     middleware: [
       async (request, next, context) => {
         const body = JSON.stringify({ ...REQUEST, model: "claude-other" });
@@ -161,7 +162,7 @@ it("the middleware sees what an outer one has changed, and inner ones may read t
       limitMiddleware({
         ...options,
         entity: ({ url, headers, model }) => {
-          told.push(url.pathname, headers.get("anthropic-version"), model);
+          told.push(url.pathname, headers.get("x-team"), model);
           return "key-1";
         },
       }),
@@ -170,6 +171,6 @@ it("the middleware sees what an outer one has changed, and inner ones may read t
   const message = await client.messages.create(REQUEST);
   expect(message.model).toBe("claude-other");
   expect(parsed).toEqual([message]);
-  expect(told).toEqual(["/v1/messages", "2023-06-01", "claude-other"]);
+  expect(told).toEqual(["/v1/messages", "red", "claude-other"]);
   expect(records).toMatchObject([{ model: "claude-other", end: "complete", source: "reported" }]);
 });

@@ -1,5 +1,5 @@
 /* OpenAI's own client with `limitFetch`, against a provider on this machine. */
-import OpenAI from "openai";
+import OpenAI, { APIUserAbortError, InternalServerError } from "openai";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { limitFetch, type FetchOptions } from "zae-limiter/openai";
 import { startProvider, type Provider } from "../../../../../examples/local-provider/provider.ts";
@@ -120,7 +120,7 @@ it("gives back what fails", async () => {
   const { client, records, taken } = await limitedClient();
   const options = { headers: { "x-local-fault": "500" } };
   await expect(client.chat.completions.create({ model: MODEL, messages }, options)).rejects.toThrow(
-    OpenAI.InternalServerError,
+    InternalServerError,
   );
   expect(records).toMatchObject([{ end: "failed" }]);
   expect(await taken(MODEL)).toEqual({});
@@ -152,7 +152,7 @@ it("keeps what was reserved when the caller aborts before an answer", async () =
   const asked = provider.requests.length;
   while (provider.requests.length === asked) await new Promise(setImmediate);
   controller.abort();
-  await expect(call).rejects.toThrow(OpenAI.APIUserAbortError);
+  await expect(call).rejects.toThrow(APIUserAbortError);
   await hangUp;
   expect(records).toMatchObject([{ end: "abandoned", source: "estimated" }]);
   expect(await taken(MODEL)).toEqual({ rpm: 1, tpm: records[0]!.estimate.input + RESERVED_OUTPUT });
@@ -177,7 +177,7 @@ it("charges nothing when the caller aborts while the call waits for tokens", asy
     { signal: controller.signal },
   );
   setImmediate(() => controller.abort());
-  await expect(call).rejects.toThrow(OpenAI.APIUserAbortError);
+  await expect(call).rejects.toThrow(APIUserAbortError);
   await hold.rollback();
   expect([provider.requests.length, records]).toEqual([asked, []]);
   expect(await taken(MODEL)).toEqual({});

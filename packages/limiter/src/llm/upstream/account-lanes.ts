@@ -1,0 +1,49 @@
+import type { RateLimiter } from "../../limiter/rate-limiter.ts";
+
+/** A pause that was charged. */
+export interface Pause {
+  readonly untilMs: number;
+  readonly pauseMs: number;
+}
+
+/** Comparisons of one account on one resource, which are made one at a time. */
+export class AccountLane {
+  /** The pauses that were charged last, by limit: at most as many as a mirror has names. */
+  readonly pauses = new Map<string, Pause>();
+  #lookedAtMs = -Infinity;
+  #last: Promise<void> = Promise.resolve();
+  #waiting = 0;
+
+  /** Runs after those that were entered before. The work must not reject. */
+  async enter(nowMs: number, work: () => Promise<void>): Promise<void> {
+    this.#lookedAtMs = nowMs;
+    this.#waiting += 1;
+    this.#last = this.#last.then(work);
+    await this.#last;
+    this.#waiting -= 1;
+  }
+
+  /** Whether somebody is in it, or was less than this ago. */
+  wasEnteredWithin(ms: number, nowMs: number): boolean {
+    const elapsedMs = nowMs - this.#lookedAtMs;
+    return this.#waiting > 0 || (elapsedMs >= 0 && elapsedMs < ms);
+  }
+}
+
+/** Most lanes of one limiter. Models may have any name; who was not seen for longest is forgotten. */
+const MAX_LANES = 1000;
+
+/** The lanes of each limiter, which all its clients share: there may be one for each request. */
+const LANES_MEMO = new WeakMap<RateLimiter, Map<string, AccountLane>>();
+
+/** The lane of an account on a resource. */
+export function laneOf(limiter: RateLimiter, entityId: string, resource: string): AccountLane {
+  const lanes = LANES_MEMO.get(limiter) ?? new Map<string, AccountLane>();
+  LANES_MEMO.set(limiter, lanes);
+  const key = `${entityId}#${resource}`;
+  const lane = lanes.get(key) ?? new AccountLane();
+  lanes.delete(key);
+  lanes.set(key, lane);
+  if (lanes.size > MAX_LANES) lanes.delete(lanes.keys().next().value!);
+  return lane;
+}
