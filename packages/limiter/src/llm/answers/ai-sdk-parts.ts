@@ -120,9 +120,11 @@ function isMissing(value: unknown): boolean {
   return value === undefined || value === null;
 }
 
-/** Whether the model said why it stopped. Version 2 has a word, the others also the provider's. */
+/** Reasons that models give when their provider has not given one. */
+const NO_REASONS: ReadonlySet<unknown> = new Set(["unknown", "error", "interrupted"]);
+
+/** Whether the provider said why it stopped. Version 2 has a word, the others the provider's too. */
 function hasReason(reason: unknown): boolean {
-  if (typeof reason === "string") return reason !== "unknown" && reason !== "error";
-  const { unified, raw } = objectOf(reason);
-  return unified !== "error" && (unified !== "other" || !isMissing(raw));
+  const { unified = reason, raw } = objectOf(reason);
+  return !NO_REASONS.has(unified) && !(unified === "other" && unified !== reason && isMissing(raw));
 }
