@@ -1,4 +1,4 @@
-import { propertyOf } from "../answers/ai-sdk-usage.ts";
+import { objectOf } from "../answers/protocol.ts";
 import { langChainMessages } from "../estimating/langchain-messages.ts";
 import { llmCallOf } from "../estimating/llm-call-of.ts";
 import { Meter } from "../meter.ts";
@@ -6,7 +6,7 @@ import { isMeteredAlready } from "../nested-calls.ts";
 import type { MeteredOptions } from "../options.ts";
 import type { LlmCall } from "../tokens/llm-call.ts";
 import { MeteredRun } from "./metered-run.ts";
-import { bytesOfPiece } from "./run-answer.ts";
+import { streamedPiece } from "./run-answer.ts";
 
 /** A call of a chat model of LangChain. */
 export interface LangChainCall {
@@ -86,7 +86,7 @@ class LimitCallbacks implements LangChainHandler {
     fields?: unknown,
   ): Promise<void> {
     const run = await this.#runs.get(runId);
-    await run?.passed(bytesOfPiece(token, fields));
+    await run?.passed(streamedPiece(token, fields));
   }
 
   async handleLLMEnd(
@@ -109,7 +109,7 @@ class LimitCallbacks implements LangChainHandler {
   async #start(llm: unknown, prompts: unknown[], ...rest: RestOfStart): Promise<void> {
     const [runId, , extraParams, , metadata = {}] = rest;
     if (isMeteredAlready() || this.#runs.has(runId)) return;
-    const signal = propertyOf(extraParams?.["options"], "signal");
+    const signal = objectOf(extraParams?.["options"])["signal"];
     const call = callOf(llm, prompts, extraParams?.["invocation_params"], metadata);
     const run = this.#begin(call, { model: call.model, runId, metadata }, signal);
     this.#runs.set(runId, run);
@@ -136,14 +136,14 @@ class LimitCallbacks implements LangChainHandler {
 
 /** The name of the model is in the parameters, in the metadata, or in the model itself. */
 function callOf(llm: unknown, prompts: unknown[], parameters: unknown, metadata: unknown): LlmCall {
-  const kwargs = propertyOf(llm, "kwargs");
-  const model = [
-    ...["model", "model_name", "modelName", "modelId"].map((name) => propertyOf(parameters, name)),
-    propertyOf(metadata, "ls_model_name"),
-    ...["model", "model_name", "modelName"].map((name) => propertyOf(kwargs, name)),
+  const { model, model_name, modelName, modelId } = objectOf(parameters);
+  const { kwargs } = objectOf(llm);
+  const named = [
+    ...[model, model_name, modelName, modelId, objectOf(metadata)["ls_model_name"]],
+    ...[objectOf(kwargs)["model"], objectOf(kwargs)["model_name"]],
   ].find((name) => typeof name === "string" && name !== "");
-  const request = { ...Object(parameters), messages: langChainMessages(prompts) };
-  return llmCallOf(request, { model: model as string | undefined });
+  const request = { ...objectOf(parameters), messages: langChainMessages(prompts) };
+  return llmCallOf(request, { model: named as string | undefined });
 }
 
 /** What LangChain tells of the start of a run, besides the model and the prompts. */

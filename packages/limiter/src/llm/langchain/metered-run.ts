@@ -1,6 +1,6 @@
 import { endOfError, headersOf, statusOf } from "../failures.ts";
 import type { MeteredCall } from "../metered-call.ts";
-import { RunAnswer } from "./run-answer.ts";
+import { RunAnswer, type Piece } from "./run-answer.ts";
 
 /**
  * A run of LangChain that was granted. Its pieces go through a watched stream, as if they came from
@@ -10,15 +10,15 @@ export class MeteredRun {
   readonly #call: MeteredCall;
   readonly #signal: AbortSignal | undefined;
   readonly #answer = new RunAnswer();
-  readonly #pieces: ReadableStreamDefaultReader<number>;
-  #source!: ReadableStreamDefaultController<number>;
+  readonly #pieces: ReadableStreamDefaultReader<Piece>;
+  #source!: ReadableStreamDefaultController<Piece>;
   #isOver = false;
 
   /** `onOver` is called when the run is settled without having ended. */
   constructor(call: MeteredCall, signal: AbortSignal | undefined, onOver: () => void) {
     this.#call = call;
     this.#signal = signal;
-    const source = new ReadableStream<number>(
+    const source = new ReadableStream<Piece>(
       {
         start: (controller) => void (this.#source = controller),
         cancel: () => {
@@ -32,9 +32,9 @@ export class MeteredRun {
   }
 
   /** A piece of the answer went by. Rejects with the refusal if the answer may not go on. */
-  async passed(bytes: number): Promise<void> {
+  async passed(piece: Piece): Promise<void> {
     if (this.#isOver) return;
-    this.#source.enqueue(bytes);
+    this.#source.enqueue(piece);
     await this.#pieces.read();
   }
 
