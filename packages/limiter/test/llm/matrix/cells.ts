@@ -67,7 +67,12 @@ export const LEFT_OUT: Readonly<Record<string, Readonly<Record<string, string>>>
   "anthropic 0 by fetch": NO_OPENAI,
   "anthropic 1 by fetch": NO_OPENAI,
   "anthropic 1 by middleware": NO_OPENAI,
-  "langchain by fetch": NO_RESPONSES,
+  "langchain by fetch": {
+    ...NO_RESPONSES,
+    "embedding, aborted at once": "embeddings take no signal",
+    "embedding, aborted before": "embeddings take no signal",
+    "embedding, aborted during": "embeddings take no signal",
+  },
   "langchain by callbacks": { ...NO_RESPONSES, embedding: "embeddings have no callbacks" },
 };
 
@@ -95,8 +100,8 @@ export interface Seen {
   readonly leases: number;
   readonly openLeases: number;
   readonly openStreams: number;
-  /** Whether the caller was told of an error. */
-  readonly threw: boolean;
+  /** What the caller was told of: nothing bad, an error, or nothing at all in a long time. */
+  readonly caller: "content" | "told of an error" | "left waiting";
   /** Whether the call stayed open until nobody had read it for a while. */
   readonly idled: boolean;
   /** UTF-8 bytes of text that came to the meter; undefined where nobody counted. */

@@ -17,7 +17,7 @@ export const NEWER: readonly Client[] = [
     const { createOpenAI } = await import("ai-sdk-openai-4");
     return { ai, createOpenAI } as unknown as AiSdk;
   }),
-  openaiClient("openai 7", async () => (await import("openai-7")).default as never),
+  openaiClient(7, async () => (await import("openai-7")).default as never),
   langChainClient("langchain by fetch", loadLangChain, "fetch"),
   langChainClient("langchain by callbacks", loadLangChain, "callbacks"),
 ];

@@ -28,8 +28,11 @@ export interface Client {
   readonly saysInputFirst?: true;
   /** Whether the client reads more of a stream than it is asked for. */
   readonly readsAhead?: true;
-  /** Whether one lease is taken for all attempts. */
-  readonly takesOncePerRun?: true;
+  /**
+   * Whether the meter is told of runs and of words, not of requests: one lease is for all attempts,
+   * and an answer has not begun before its first word.
+   */
+  readonly seesRunsOnly?: true;
   /** Bad ends of streams that the client does not notice; "kind, end" for one kind only. */
   readonly silentEnds?: readonly string[];
   /** A call that is answered in one piece. */

@@ -39,7 +39,7 @@ export function expectedOf(client: Client, cell: Cell, seen: Seen): Expected {
     leases: leasesOf(client, cell),
     openLeases: 0,
     openStreams: 0,
-    threw: !GOOD_ENDS.has(cell.end) && !isSilent(client, cell),
+    caller: GOOD_ENDS.has(cell.end) || isSilent(client, cell) ? "content" : "told of an error",
     idled: client.openEnds?.includes(cell.end) === true,
   };
 }
@@ -83,6 +83,7 @@ function chargeOf(client: Client, { kind, end }: Cell, { tapped, provided }: See
       return partly(client.readsAhead === true ? tapped! : SLOW.length);
     case "never read":
       if (client.readsOn === true) return { rpm: 1, itpm: 8, otpm: answered };
+      if (client.seesRunsOnly === true) return reserved;
       // Where nothing has gone by, not even Anthropic's input is known.
       return client.readsAhead === true ? partly(tapped!) : { rpm: 1, itpm: 40, otpm: 0 };
     case "tool loop":
@@ -90,8 +91,8 @@ function chargeOf(client: Client, { kind, end }: Cell, { tapped, provided }: See
   }
 }
 
-function leasesOf({ takesOncePerRun }: Client, { end }: Cell): number {
+function leasesOf({ seesRunsOnly }: Client, { end }: Cell): number {
   if (end === "aborted at once") return 0;
-  if (end === "retried") return takesOncePerRun === true ? 1 : 2;
+  if (end === "retried") return seesRunsOnly === true ? 1 : 2;
   return end === "tool loop" ? 3 : 1;
 }

@@ -23,7 +23,7 @@ afterAll(() => provider.stop());
 for (const client of [
   aiSdkClient("ai 5", "v2", async () => ({ ai: ai5, createOpenAI: createOpenAi2 }) as never),
   aiSdkClient("ai 6", "v3", async () => ({ ai, createOpenAI })),
-  openaiClient("openai 6", async () => OpenAI),
+  openaiClient(6, async () => OpenAI),
   anthropicClient("anthropic 0 by fetch", async () => Anthropic0 as never, "fetch"),
   anthropicClient("anthropic 1 by fetch", async () => Anthropic, "fetch"),
   anthropicClient("anthropic 1 by middleware", async () => Anthropic, "middleware"),

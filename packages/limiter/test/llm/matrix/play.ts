@@ -40,6 +40,8 @@ const IDLE_MS = 1;
 const TOGETHER = 16;
 /** After this long, a call that has not ended does not end by itself. */
 const PATIENCE_MS = 1500;
+/** No caller waits this long, not even on a busy machine. */
+const LONG_MS = 10_000;
 /** A client that has read nothing for so long reads nothing more on its own. */
 const QUIET_MS = 50;
 /** The text of three words, which is all that a slow stream has. */
@@ -58,11 +60,19 @@ const WISHES: Partial<Record<End, Readonly<Record<string, string>>>> = {
   "error event": { "x-local-fault": "error-event" },
   "aborted before": { "x-local-fault": "hang" },
   "aborted during": { "x-local-fault": "slow" },
-  "left by break": { "x-local-fault": "slow" },
-  "never read": { "x-local-answer": "2000" },
   retried: { "x-local-fault": "429 1" },
   "tool loop": { "x-local-tool-calls": "2" },
 };
+
+/**
+ * What a stream brings that is left: all of it where the client reads on. Three words, so that it
+ * is known what went by; but who reads ahead would wait for the fourth, so there it is too long.
+ */
+function wishesOfLeft(client: Client, { end }: Cell): Readonly<Record<string, string>> {
+  if (client.readsOn === true) return {};
+  const isLong = end === "never read" || client.readsAhead === true;
+  return isLong ? { "x-local-answer": "2000" } : { "x-local-fault": "slow" };
+}
 
 /** All cells of a client. */
 export function cellsOf(client: Client): readonly Cell[] {
@@ -103,8 +113,7 @@ async function play(client: Client, cell: Cell, provider: Provider, index: numbe
     headers: {
       "x-local-call": model,
       "x-local-headers": '{"retry-after-ms":"1","retry-after":"0"}',
-      ...(isLeft && client.readsOn === true ? {} : WISHES[cell.end]),
-      ...(staysOpen && { "x-local-fault": "", "x-local-answer": "2000" }),
+      ...(isLeft ? wishesOfLeft(client, cell) : WISHES[cell.end]),
     },
     signal: controller.signal,
     maxRetries: cell.end === "retried" ? 1 : 0,
@@ -121,9 +130,11 @@ async function play(client: Client, cell: Cell, provider: Provider, index: numbe
     },
   };
 
-  const threw = await act(client, cell, call, controller, () =>
+  const acted = act(client, cell, call, controller, () =>
     provider.requests.some(({ body }) => body.model === model),
   );
+  const waiting = setTimeout(LONG_MS, "left waiting" as const, { ref: false });
+  const caller = await Promise.race([acted, waiting]);
   if (isLeft) await until(() => watch.leases > 0, PATIENCE_MS); // some begin later
   if (staysOpen) await quiet(() => tapped);
   else await until(() => watch.openLeases === 0, PATIENCE_MS);
@@ -137,21 +148,21 @@ async function play(client: Client, cell: Cell, provider: Provider, index: numbe
     leases: watch.leases,
     openLeases: watch.openLeases,
     openStreams: watch.openStreams,
-    threw,
+    caller,
     idled,
     tapped,
     provided: provider.used.get(model) ?? { input: 0, output: 0 },
   };
 }
 
-/** Does what the caller does; whether it was told of an error. */
+/** Does what the caller does. */
 async function act(
   client: Client,
   { kind, end }: Cell,
   call: Call,
   controller: AbortController,
   hasArrived: () => boolean,
-): Promise<boolean> {
+): Promise<Seen["caller"]> {
   try {
     if (end === "aborted at once") controller.abort();
     const isHeld = end === "aborted before" || (end === "aborted during" && !isStream(kind));
@@ -160,9 +171,9 @@ async function act(
     else if (isStream(kind)) await readStream(await client.stream(call), end, controller);
     else await client.ask(call);
     await aborted;
-    return false;
+    return "content";
   } catch {
-    return true;
+    return "told of an error";
   }
 }
 

@@ -43,9 +43,11 @@ export function langChainClient(
   };
   return {
     name,
-    openEnds: ["never read"],
     readsAhead: true,
-    ...(hold === "callbacks" && { takesOncePerRun: true }),
+    // Nobody calls back for a stream that was left.
+    ...(hold === "callbacks"
+      ? { seesRunsOnly: true, openEnds: ["left by break", "never read"] }
+      : { openEnds: ["never read"] }),
     silentEnds: ["ended early"],
     ask: async (call) => {
       if (call.kind !== "embedding")

@@ -11,7 +11,10 @@ import {
 } from "../client.ts";
 
 /** OpenAI's client, of whichever version. */
-export function openaiClient(name: string, load: () => Promise<typeof OpenAI>): Client {
+export function openaiClient(
+  version: 6 | 7,
+  load: () => Promise<typeof OpenAI>,
+): Client {
   const clientOf = async (call: Call): Promise<OpenAI> =>
     new (await load())({
       apiKey: "local",
@@ -21,13 +24,13 @@ export function openaiClient(name: string, load: () => Promise<typeof OpenAI>): 
       fetch: limitFetch(call.metered, tapped(call)),
     });
   return {
-    name,
+    name: `openai ${version}`,
     openEnds: ["never read"],
     silentEnds: [
       "ended early",
       "stream, aborted during",
       "responses stream, aborted during",
-      "responses stream, error event",
+      ...(version === 6 ? ["responses stream, error event"] : []),
     ],
     ask: async (call) => {
       const { model, signal } = call;
