@@ -28,7 +28,8 @@ export class MeteredRun {
       },
       { highWaterMark: 0 },
     );
-    this.#pieces = call.watch(source, this.#answer, signal).getReader();
+    // LangChain tells of a word after its caller has it, and of an abort after that.
+    this.#pieces = call.watch(source, this.#answer).getReader();
   }
 
   /** A piece of the answer went by. Rejects with the refusal if the answer may not go on. */

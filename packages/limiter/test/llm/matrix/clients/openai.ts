@@ -11,10 +11,7 @@ import {
 } from "../client.ts";
 
 /** OpenAI's client, of whichever version. */
-export function openaiClient(
-  version: 6 | 7,
-  load: () => Promise<typeof OpenAI>,
-): Client {
+export function openaiClient(version: 6 | 7, load: () => Promise<typeof OpenAI>): Client {
   const clientOf = async (call: Call): Promise<OpenAI> =>
     new (await load())({
       apiKey: "local",
