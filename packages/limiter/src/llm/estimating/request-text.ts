@@ -104,11 +104,6 @@ class Walk {
     }
   }
 
-  #isInItself(value: object, depth: number): boolean {
-    for (let above = 0; above < depth; above += 1) if (this.#path[above] === value) return true;
-    return false;
-  }
-
   visit(value: unknown, isJson: boolean, depth: number): void {
     if (typeof value === "string") this.#reader.text(value);
     else if (isBinary(value)) this.#reader.file();
@@ -116,6 +111,11 @@ class Walk {
       this.#steps.push({ value, isJson, depth });
     else if (isJson && (typeof value === "number" || typeof value === "boolean"))
       this.#reader.text(String(value));
+  }
+
+  #isInItself(value: object, depth: number): boolean {
+    for (let above = 0; above < depth; above += 1) if (this.#path[above] === value) return true;
+    return false;
   }
 
   /** Numbers in a list are tokens: of a prompt, or of a text to embed. */
