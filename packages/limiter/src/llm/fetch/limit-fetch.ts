@@ -30,8 +30,6 @@ export interface FetchOptions {
   readonly otherPaths?: "pass" | "requests";
 }
 
-type Fetch = typeof globalThis.fetch;
-
 /**
  * A `fetch` that limits calls of models. It serves `new OpenAI({ fetch })`,
  * `createOpenAI({ fetch })`, LangChain's `configuration.fetch`, servers that speak OpenAI's or
@@ -44,8 +42,8 @@ type Fetch = typeof globalThis.fetch;
  */
 export function limitFetch(
   options: MeteredOptions<LlmRequest> & FetchOptions,
-  fetch: Fetch = globalThis.fetch,
-): Fetch {
+  fetch: typeof globalThis.fetch = globalThis.fetch,
+): typeof globalThis.fetch {
   const meter = new Meter(options, "limitFetch", ["refusal", "usage", "otherPaths"]);
   checkFetch(options, fetch);
   const { refusal = "respond", usage = "ask", otherPaths = "pass" } = options;
