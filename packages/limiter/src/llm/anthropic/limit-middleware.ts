@@ -8,7 +8,7 @@ import type { MeteredOptions } from "../options.ts";
 /**
  * A middleware of Anthropic's SDK, from version 1 on.
  * @example
- * const middleware: AnthropicMiddleware = limitMiddleware({ ...metered, entity: "key-1" });
+ * const middleware = limitMiddleware({ ...metered, entity: "key-1" });
  */
 export type AnthropicMiddleware = <
   Q extends {
