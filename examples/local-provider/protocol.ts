@@ -1,7 +1,7 @@
 import type { ProviderRequest, ToolCall } from "./request.ts";
 
 /** Tokens of one answer. */
-interface Usage {
+export interface Usage {
   readonly input: number;
   readonly output: number;
 }

@@ -8,6 +8,7 @@ import { once } from "node:events";
 import { createServer, type IncomingMessage, type Server } from "node:http";
 import { connect, type AddressInfo, type Socket } from "node:net";
 import { Account, type AccountOptions } from "./account.ts";
+import type { Usage } from "./protocol.ts";
 import { respond, type Reply } from "./respond.ts";
 import type { ProviderBody, ProviderRequest } from "./request.ts";
 
@@ -29,6 +30,8 @@ export interface Provider {
   readonly requests: readonly ProviderRequest[];
   /** How many answers had each status. */
   readonly statuses: ReadonlyMap<number, number>;
+  /** What the answers of each model used, whether or not they said so. */
+  readonly used: ReadonlyMap<string, Usage>;
   /** Requests that are being answered. */
   readonly open: number;
   /** Resolves when the next client hangs up in the middle of an answer. */
@@ -54,6 +57,7 @@ class LocalProvider implements Provider {
   #placeholder: Socket | undefined;
   readonly requests: ProviderRequest[] = [];
   readonly statuses = new Map<number, number>();
+  readonly used = new Map<string, Usage>();
   open = 0;
 
   constructor({ account }: ProviderOptions) {
@@ -116,7 +120,14 @@ class LocalProvider implements Provider {
       const request = { path: incoming.url ?? "", headers: incoming.headers, body };
       this.requests.push(request);
       if (this.requests.length > MAX_REQUESTS) this.requests.shift();
-      await respond(request, reply, { attempts: this.#attempts, account: this.#account });
+      await respond(request, reply, {
+        attempts: this.#attempts,
+        account: this.#account,
+        used: (model, { input, output }) => {
+          const before = this.used.get(model) ?? { input: 0, output: 0 };
+          this.used.set(model, { input: before.input + input, output: before.output + output });
+        },
+      });
     } catch (error) {
       // The client has gone, or asked for something that the provider does not know.
       if (!reply.headersSent && !reply.destroyed) reply.writeHead(500).end(String(error));

@@ -22,6 +22,8 @@ export type Reply = ServerResponse;
 interface Kept {
   readonly attempts: Map<string, number>;
   readonly account: Account | undefined;
+  /** Called with what an answer uses. */
+  used(model: string, usage: Answer["used"]): void;
 }
 
 const PROTOCOLS: Readonly<Record<string, Protocol>> = {
@@ -55,6 +57,7 @@ export async function respond(request: ProviderRequest, reply: Reply, kept: Kept
   if (refused !== undefined)
     return sendJson(reply, refused.status, protocol.error(refused.status, refused.message));
 
+  kept.used(request.body.model, answer.used);
   if (request.body.stream === true && protocol.events !== undefined)
     return stream(protocol, answer, wishes, reply);
   return sendWhole(protocol.whole(answer), wishes, reply);
@@ -106,13 +109,15 @@ function errorOf(
 }
 
 function sendWhole(body: object, { fault }: Wishes, reply: Reply): void {
-  if (fault === "slow") return;
-  if (fault !== "cut" && fault !== "cut-before") return sendJson(reply, 200, body);
+  if (fault !== "cut" && fault !== "cut-before" && fault !== "slow")
+    return sendJson(reply, 200, body);
   const text = JSON.stringify(body);
   const length = String(Buffer.byteLength(text));
   reply.writeHead(200, { "content-type": "application/json", "content-length": length });
   if (fault === "cut-before") return sendThenDestroy(reply);
-  reply.write(text.slice(0, text.length / 2), () => reply.destroy());
+  reply.write(text.slice(0, text.length / 2), () => {
+    if (fault === "cut") reply.destroy();
+  });
 }
 
 async function stream(
@@ -123,6 +128,8 @@ async function stream(
 ): Promise<void> {
   reply.writeHead(200, { "content-type": "text/event-stream" });
   if (fault === "cut-before") return sendThenDestroy(reply);
+  const gone = new AbortController();
+  reply.once("close", () => gone.abort());
   const breaksAfter = piecesBefore(fault, answer);
   let pieces = 0;
   for (const event of protocol.events!(answer)) {
@@ -132,7 +139,7 @@ async function stream(
       pieces += 1;
     }
     if (reply.destroyed) return;
-    if (!reply.write(eventText(event))) await Promise.race([once(reply, "drain"), closed(reply)]);
+    if (!reply.write(eventText(event))) await once(reply, "drain", { signal: gone.signal });
   }
   if (fault === "slow") return; // the rest never comes
   if (fault === "error-event") reply.write(eventText(protocol.errorEvent("It broke down.")));
@@ -145,10 +152,6 @@ function piecesBefore(fault: Wishes["fault"], { pieces, toolCall }: Answer): num
   const half = toolCall === undefined ? Math.ceil(pieces.length / 2) : 1;
   if (fault === "slow") return SLOW_WORDS;
   return fault === "cut" || fault === "end-early" || fault === "error-event" ? half : Infinity;
-}
-
-async function closed(reply: Reply): Promise<void> {
-  if (!reply.destroyed) await once(reply, "close");
 }
 
 /** Sends the headers, and closes the connection when they are out. */

@@ -28,7 +28,8 @@ export const SLOW_WORDS = 3;
  * - `cut`: the connection is closed after half of the answer.
  * - `end-early`: the stream ends after half of the answer, as if that were all.
  * - `error-event`: half of the stream, then an event that tells of an error.
- * - `slow`: three words of a stream, then nothing until the client hangs up.
+ * - `slow`: three words of a stream, or half of an answer in one piece, then nothing until the
+ *   client hangs up.
  * - `hang`: nothing until the client hangs up.
  */
 const FAULTS = [

@@ -37,11 +37,11 @@ export function limitMiddleware(options: MeteredOptions<LlmRequest>): AnthropicM
     // The request and not `context.options`: a middleware further out may have changed it.
     const sent = sentRequest(request.url, request as RequestInit);
     if (sent?.protocol === undefined || isMeteredAlready()) return next(request);
-    const { signal, protocol } = sent;
+    const { signal } = sent;
     const call = await meter.begin(callOf(sent), toldOf(sent), signal);
     return meteredExchange(call, signal, async () => {
       const response = await next(request);
-      return { response, reader: readerOf(protocol, response, false), isCut: false };
+      return { response, reader: readerOf(sent, response, false), isCut: false };
     });
   };
 }

@@ -34,8 +34,8 @@ type Fetch = typeof globalThis.fetch;
 /**
  * A `fetch` that limits calls of models. It serves `new OpenAI({ fetch })`,
  * `createOpenAI({ fetch })`, LangChain's `configuration.fetch`, servers that speak OpenAI's or
- * Anthropic's protocol, and whoever calls `fetch` itself. It sends requests with the `fetch` that it
- * is given, or else with the one that is global when `limitFetch` is called.
+ * Anthropic's protocol, and whoever calls `fetch` itself. It sends requests with the `fetch` that
+ * it is given, or else with the one that is global when `limitFetch` is called.
  * @example
  * const client = new OpenAI({
  *   fetch: limitFetch({ limiter, entity: "key-1", metering: METERING.openai }),
@@ -63,7 +63,7 @@ export function limitFetch(
     }
     return meteredExchange(call, signal, async () => {
       const { response, isAsked } = await asking.send(sent, [input, init]);
-      return { response, reader: readerOf(sent.protocol, response, isAsked), isCut: isAsked };
+      return { response, reader: readerOf(sent, response, isAsked), isCut: isAsked };
     });
   };
 }
