@@ -1,0 +1,329 @@
+/* What reaches the caller: the bytes, headers and properties of the provider's own response. */
+import type { ServerResponse } from "node:http";
+import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from "vitest";
+import { limitMiddleware } from "zae-limiter/anthropic";
+import { limitFetch } from "zae-limiter/openai";
+import { forgetWarnings } from "../../../src/http/identity/warn-once.ts";
+import { startScriptedServer, type ScriptedServer } from "../../support/scripted-server.ts";
+import { meteredCalls } from "./metered-calls.ts";
+
+let server: ScriptedServer;
+beforeAll(async () => {
+  server = await startScriptedServer();
+});
+afterAll(() => server.stop());
+afterEach(() => {
+  forgetWarnings();
+  vi.restoreAllMocks();
+});
+
+const event = (data: object | string, name?: string): string =>
+  `${name === undefined ? "" : `event: ${name}\n`}data: ${typeof data === "string" ? data : JSON.stringify(data)}\n\n`;
+
+const TEXT_OF_EVENTS = ": a comment\r\n\r\n";
+const FINISHED = event({ choices: [{ index: 0, delta: {}, finish_reason: "stop" }] });
+const USAGE_CHUNK = event({ choices: [], usage: { prompt_tokens: 3, completion_tokens: 2 } });
+
+/** Answers of each protocol, in the pieces in which they are sent. */
+const STREAMS: Readonly<Record<string, readonly string[]>> = {
+  "chat/completions": [
+    TEXT_OF_EVENTS,
+    event({ choices: [{ index: 0, delta: { content: "Grüße 🪣" } }] }),
+    FINISHED,
+    event("[DONE]"),
+  ],
+  completions: [
+    event({ choices: [{ index: 0, text: "Hi", finish_reason: "stop" }] }),
+    event("[DONE]"),
+  ],
+  responses: [
+    event({ type: "response.output_text.delta", delta: "Hi" }, "response.output_text.delta"),
+    event(
+      {
+        type: "response.completed",
+        response: { usage: { input_tokens: 3, output_tokens: 2 } },
+      },
+      "response.completed",
+    ),
+  ],
+  messages: [
+    event(
+      { type: "message_start", message: { usage: { input_tokens: 3, output_tokens: 1 } } },
+      "message_start",
+    ),
+    event(
+      { type: "content_block_delta", index: 0, delta: { type: "text_delta", text: "Hi" } },
+      "content_block_delta",
+    ),
+    event(
+      { type: "message_delta", delta: { stop_reason: "end_turn" }, usage: { output_tokens: 2 } },
+      "message_delta",
+    ),
+    event({ type: "message_stop" }, "message_stop"),
+  ],
+};
+
+const BODIES: Readonly<Record<string, object>> = {
+  "chat/completions": {
+    choices: [{ message: { content: "Hi" } }],
+    usage: { prompt_tokens: 3, completion_tokens: 2 },
+  },
+  completions: { choices: [{ text: "Hi" }], usage: { prompt_tokens: 3, completion_tokens: 2 } },
+  responses: { status: "completed", output: [], usage: { input_tokens: 3, output_tokens: 2 } },
+  embeddings: { data: [{ embedding: [0.1] }], usage: { prompt_tokens: 3, total_tokens: 3 } },
+  messages: {
+    content: [{ type: "text", text: "Hi" }],
+    stop_reason: "end_turn",
+    usage: { input_tokens: 3, output_tokens: 2 },
+  },
+};
+
+const HEADERS = {
+  "x-request-id": "req_1",
+  "x-ratelimit-remaining-tokens": "7",
+  "openai-processing-ms": "12",
+};
+
+const post = (path: string, stream = false): [string, RequestInit & { body: string }] => [
+  `${server.endpointUrl}/v1/${path}`,
+  { method: "POST", body: JSON.stringify({ model: "gpt-5", ...(stream && { stream }) }) },
+];
+
+/** Sends each piece when the one before has arrived. */
+function stepByStep(pieces: readonly string[]) {
+  const state = { proceed: (): void => {} };
+  server.answer = (outgoing) => {
+    outgoing.writeHead(200, "Fine", { "content-type": "text/event-stream", ...HEADERS });
+    const rest = [...pieces];
+    state.proceed = () => {
+      const piece = rest.shift();
+      if (piece === undefined) outgoing.end();
+      else outgoing.write(piece);
+    };
+    state.proceed();
+  };
+  return state;
+}
+
+/** The chunks of a body, as they come; each is asked for before the next one is sent. */
+async function chunksOf(response: Response, proceed: () => void): Promise<string[]> {
+  const chunks: string[] = [];
+  for await (const chunk of response.body!) {
+    chunks.push(Buffer.from(chunk).toString());
+    proceed();
+  }
+  return chunks;
+}
+
+function sayingOf({ status, statusText, ok, url, redirected, type, headers }: Response): object {
+  const { date: _, ...said } = Object.fromEntries(headers);
+  return { status, statusText, ok, url, redirected, type, said };
+}
+
+describe.each(Object.entries(STREAMS))("a stream of %s", (path, pieces) => {
+  it("arrives as it is sent, byte for byte and piece by piece", async () => {
+    const { options, records } = await meteredCalls();
+    const state = stepByStep(pieces);
+    const plain = await fetch(...post(path, true));
+    const said = sayingOf(plain);
+    expect(await chunksOf(plain, () => state.proceed())).toEqual(pieces);
+    for (const usage of ["leave", "ask"] as const) {
+      const limited = await limitFetch({ ...options, usage })(...post(path, true));
+      expect(sayingOf(limited)).toEqual(said);
+      expect(await chunksOf(limited, () => state.proceed())).toEqual(pieces);
+    }
+    expect(records.map(({ end }) => end)).toEqual(["complete", "complete"]);
+  });
+});
+
+it("the usage that the caller did not ask for is left out, and nothing else", async () => {
+  const { options, records } = await meteredCalls();
+  const [comment, first] = STREAMS["chat/completions"]!;
+  const joined = [comment!, first!, FINISHED, `${USAGE_CHUNK}${event("[DONE]")}`];
+  const state = stepByStep(joined);
+  const response = await limitFetch(options)(...post("chat/completions", true));
+  expect(await chunksOf(response, () => state.proceed())).toEqual([
+    ...joined.slice(0, 3),
+    event("[DONE]"),
+  ]);
+  expect(records).toMatchObject([{ source: "reported", usage: { input: 3, output: 2 } }]);
+});
+
+it.each(Object.entries(BODIES))("an answer of %s arrives as it is sent", async (path, body) => {
+  const { options, records, taken } = await meteredCalls();
+  const text = `${JSON.stringify(body, null, 1)}\n`;
+  server.answer = (outgoing) => {
+    const length = String(Buffer.byteLength(text));
+    const headers = { "content-type": "application/json", "content-length": length, ...HEADERS };
+    outgoing.writeHead(201, headers).end(text);
+  };
+  const said = sayingOf(await fetch(...post(path)));
+  const response = await limitFetch(options)(...post(path));
+  expect(sayingOf(response)).toEqual(said);
+  expect(await response.text()).toBe(text);
+  expect(records).toMatchObject([{ end: "complete", source: "reported" }]);
+  expect((await taken("gpt-5"))["rpm"]).toBe(1);
+});
+
+it("a clone and its original can both be read, and say the same", async () => {
+  const { options, records } = await meteredCalls();
+  server.answer = (outgoing) => answerJson(outgoing, BODIES["responses"]!);
+  const response = await limitFetch(options)(...post("responses"));
+  const copy = response.clone().clone();
+  expect(sayingOf(copy)).toEqual(sayingOf(response));
+  expect(await Promise.all([response.json(), copy.json()])).toEqual([
+    BODIES["responses"],
+    BODIES["responses"],
+  ]);
+  expect(records).toHaveLength(1);
+});
+
+it("follows redirects as fetch does, and says so", async () => {
+  const { options, records } = await meteredCalls();
+  server.answer = (outgoing, { path }) => {
+    if (path === "/v1/responses") outgoing.writeHead(307, { location: "/moved" }).end();
+    else answerJson(outgoing, BODIES["responses"]!);
+  };
+  const response = await limitFetch(options)(...post("responses"));
+  expect(response).toMatchObject({ redirected: true, url: `${server.endpointUrl}/moved` });
+  await response.text();
+  expect(records).toMatchObject([{ end: "complete", source: "reported" }]);
+});
+
+it("a redirect that the caller follows itself costs nothing", async () => {
+  const { options, taken } = await meteredCalls();
+  server.answer = (outgoing) => outgoing.writeHead(307, { location: "/moved" }).end();
+  const [url, init] = post("responses");
+  const response = await limitFetch(options)(url, { ...init, redirect: "manual" });
+  expect(response.status).toBe(307);
+  expect(await taken("gpt-5")).toEqual({});
+});
+
+it.each([400, 401, 404, 429, 500, 529])("status %i is passed on as it is", async (status) => {
+  const { options, records, taken } = await meteredCalls();
+  server.answer = (outgoing) => answerJson(outgoing, { error: { message: "no" } }, status);
+  let original: Response | undefined;
+  const limited = limitFetch(options, async (input, init) => (original = await fetch(input, init)));
+  const response = await limited(...post("chat/completions"));
+  expect(response).toBe(original);
+  expect(await response.json()).toEqual({ error: { message: "no" } });
+  expect(records).toMatchObject([{ end: "failed" }]);
+  expect(await taken("gpt-5")).toEqual({});
+});
+
+it("an answer without a body costs its input", async () => {
+  const { options, records } = await meteredCalls();
+  server.answer = (outgoing) => outgoing.writeHead(204).end();
+  const response = await limitFetch(options)(...post("responses"));
+  expect([response.status, response.body]).toEqual([204, null]);
+  expect(records).toMatchObject([{ end: "complete", source: "counted", usage: { output: 0 } }]);
+});
+
+it.each([
+  ["text/html", "<html>"],
+  ["application/json", "<html>"],
+  ["text/event-stream", '{"choices":[]}'],
+  ["nonsense", "\u0000"],
+])(
+  "an answer of type %s with the text %j is passed on, and kept as estimated",
+  async (type, text) => {
+    const { options, records } = await meteredCalls();
+    server.answer = (outgoing) => void outgoing.writeHead(200, { "content-type": type }).end(text);
+    const response = await limitFetch(options)(...post("chat/completions", true));
+    expect(await response.text()).toBe(text);
+    expect(records).toMatchObject([{ source: "estimated" }]);
+  },
+);
+
+it("a limit within a limit steps aside, and tells it once", async () => {
+  const warned = vi.spyOn(process, "emitWarning").mockReturnValue();
+  const [outer, inner] = [await meteredCalls(), await meteredCalls()];
+  server.answer = (outgoing) => answerJson(outgoing, BODIES["messages"]!);
+  const fetchTwice = limitFetch(outer.options, limitFetch(inner.options));
+  const middleware = limitMiddleware(outer.options);
+  const [url, init] = post("messages");
+  for (let calls = 0; calls < 2; calls += 1) {
+    await (await fetchTwice(url, init)).text();
+    const request = { ...init, url, headers: new Headers() };
+    const next = ({ url: to, ...rest }: typeof request): Promise<Response> =>
+      limitFetch(inner.options)(to, rest);
+    await (await middleware(request, next, {})).text();
+  }
+  expect([outer.records.length, inner.records.length]).toEqual([4, 0]);
+  expect(warned.mock.calls).toMatchObject([[{}, { code: "WARN_LIMITER_METERED_TWICE" }]]);
+});
+
+describe("a server that does not know stream_options", () => {
+  const asked = (): boolean[] =>
+    server.seen.map(({ body }) => body.includes("include_usage")).slice(-seen());
+  let before = 0;
+  const seen = (): number => server.seen.length - before;
+
+  /** Refuses what names the option, with this status and these words. */
+  function refusing(status: number, words: string): void {
+    before = server.seen.length;
+    server.answer = (outgoing, { body }) => {
+      if (body.includes("include_usage"))
+        answerJson(outgoing, { error: { message: words } }, status);
+      else
+        outgoing
+          .writeHead(200, { "content-type": "text/event-stream" })
+          .end(STREAMS["chat/completions"]!.join(""));
+    };
+  }
+
+  it.each([400, 422])("gets the request again as it was, and is left alone: %i", async (status) => {
+    const { options, records, taken } = await meteredCalls();
+    refusing(status, "stream_options: extra inputs are not permitted");
+    const limited = limitFetch(options);
+    const [url, init] = post("chat/completions", true);
+    const sent = { ...init, headers: { "content-length": String(init.body.length) } };
+    for (let calls = 0; calls < 2; calls += 1)
+      expect(await (await limited(url, sent)).text()).toBe(STREAMS["chat/completions"]!.join(""));
+    expect(asked()).toEqual([true, false, false]);
+    expect(server.seen.at(-2)!.body).toBe(init.body);
+    expect(records).toMatchObject([{ source: "counted" }, { source: "counted" }]);
+    expect((await taken("gpt-5"))["rpm"]).toBe(2);
+  });
+
+  it("is asked again if it refuses the request in any case", async () => {
+    const { options, taken } = await meteredCalls();
+    const limited = limitFetch(options);
+    before = server.seen.length;
+    const error = { error: { message: "No messages in {stream_options: …}" } };
+    server.answer = (outgoing) => answerJson(outgoing, error, 400);
+    for (let calls = 0; calls < 2; calls += 1)
+      expect(await (await limited(...post("chat/completions", true))).json()).toEqual(error);
+    expect(asked()).toEqual([true, false, true, false]);
+    expect(await taken("gpt-5")).toEqual({});
+  });
+
+  it("is not asked twice for other mistakes", async () => {
+    const { options } = await meteredCalls();
+    refusing(400, "There are no messages.");
+    const response = await limitFetch(options)(...post("chat/completions", true));
+    expect(await response.json()).toEqual({ error: { message: "There are no messages." } });
+    expect(asked()).toEqual([true]);
+  });
+
+  it("other paths and callers who decide themselves are not changed", async () => {
+    const { options } = await meteredCalls();
+    before = server.seen.length;
+    server.answer = (outgoing) => answerJson(outgoing, {});
+    const limited = limitFetch(options);
+    const [url] = post("chat/completions");
+    const own = '{"model":"gpt-5","stream":true,"stream_options":{"include_usage":false}}';
+    await limited(url, { method: "POST", body: own });
+    await limited(...post("responses", true));
+    await limited(...post("completions", true));
+    expect(server.seen.slice(before).map(({ body }) => body)).toEqual([
+      own,
+      post("responses", true)[1].body,
+      post("completions", true)[1].body,
+    ]);
+  });
+});
+
+function answerJson(outgoing: ServerResponse, body: object, status = 200): void {
+  outgoing.writeHead(status, { "content-type": "application/json" }).end(JSON.stringify(body));
+}
