@@ -6,8 +6,9 @@ import * as ai6 from "ai";
 import * as ai5 from "ai-5";
 import { createOpenAI as createOpenAI3 } from "@ai-sdk/openai";
 import { createOpenAI as createOpenAI2 } from "ai-sdk-openai-2";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, vi, type MockInstance } from "vitest";
 import { startProvider, type Provider } from "../../../../../examples/local-provider/provider.ts";
+import { forgetWarnings } from "../../../src/http/identity/warn-once.ts";
 import { ANSWER } from "../../../../../examples/local-provider/wishes.ts";
 import { outcomesOf, TIMEOUT_MS } from "../newer-node.ts";
 import { charged } from "../observed-limiter.ts";
@@ -115,15 +116,28 @@ describe.each([
   ["6", { specificationVersion: "v3", ai: ai6, createOpenAI: createOpenAI3 }, ALL_NAMES],
 ] as const)("version %s", (version, sdk, names) => {
   let provider: Provider;
+  let warned: MockInstance<typeof process.emitWarning>;
 
   beforeAll(async () => {
+    forgetWarnings();
+    warned = vi.spyOn(process, "emitWarning").mockImplementation(() => {});
     provider = await startProvider();
   });
-  afterAll(() => provider.stop());
+  afterAll(async () => {
+    forgetWarnings();
+    warned.mockRestore();
+    await provider.stop();
+  });
 
   it.each(names)("%s", async (name) => {
     const outcome = await runScenario(sdk as unknown as Sdk, provider, name);
     expect(outcome).toEqual(expectedOf(name, version));
+  });
+
+  it("warned once of the usage that cannot be read", () => {
+    expect(warned.mock.calls).toEqual([
+      [expect.anything(), { code: "WARN_LIMITER_USAGE_UNREADABLE" }],
+    ]);
   });
 });
 
