@@ -22,6 +22,10 @@ export interface Charged {
   readonly tpm: number;
 }
 
+export function charged(rpm: number, tpm: number, ...calls: readonly string[]): Charged {
+  return { calls, rpm, tpm };
+}
+
 /** A limiter whose time stands still, so that what is charged stays. */
 export class ObservedLimiter {
   readonly clock = new ManualClock();

@@ -55,6 +55,9 @@ export function limitCallbacks(options: MeteredOptions<LangChainCall>): LangChai
   return new LimitCallbacks(options);
 }
 
+/** Most stopped runs that are remembered. Nobody says which of them will never go on. */
+const MAX_STOPPED = 1_000;
+
 /** LangChain shows the name of this class where it tells of a refusal. */
 class LimitCallbacks implements LangChainHandler {
   readonly name = "zae-limiter";
@@ -63,6 +66,8 @@ class LimitCallbacks implements LangChainHandler {
   readonly #meter: Meter<LangChainCall>;
   /** Runs that have begun, by their id. Each goes when it ends, or when nobody ends it. */
   readonly #runs = new Map<string, Promise<MeteredRun>>();
+  /** Why runs were settled before their end. Those that go on are told at their next token. */
+  readonly #stopped = new Map<string, unknown>();
 
   constructor(options: MeteredOptions<LangChainCall>) {
     this.#meter = new Meter(options, "limitCallbacks");
@@ -87,6 +92,7 @@ class LimitCallbacks implements LangChainHandler {
   ): Promise<void> {
     const run = await this.#runs.get(runId);
     await run?.passed(streamedPiece(token, fields));
+    if (this.#stopped.has(runId)) throw this.#stopped.get(runId);
   }
 
   async handleLLMEnd(
@@ -124,12 +130,20 @@ class LimitCallbacks implements LangChainHandler {
   async #begin(call: LlmCall, told: LangChainCall, signal: unknown): Promise<MeteredRun> {
     const caller = signal instanceof AbortSignal ? signal : undefined;
     const metered = await this.#meter.begin(call, told, caller);
-    return new MeteredRun(metered, caller, () => this.#runs.delete(told.runId));
+    return new MeteredRun(metered, caller, (reason) => this.#stop(told.runId, reason));
+  }
+
+  #stop(runId: string, reason: unknown): void {
+    this.#runs.delete(runId);
+    this.#stopped.set(runId, reason);
+    const [oldest] = this.#stopped.keys();
+    if (this.#stopped.size > MAX_STOPPED) this.#stopped.delete(oldest!);
   }
 
   #remove(runId: string): Promise<MeteredRun> | undefined {
     const run = this.#runs.get(runId);
     this.#runs.delete(runId);
+    this.#stopped.delete(runId);
     return run;
   }
 }
@@ -137,11 +151,11 @@ class LimitCallbacks implements LangChainHandler {
 /** The name of the model is in the parameters, in the metadata, or in the model itself. */
 function callOf(llm: unknown, prompts: unknown[], parameters: unknown, metadata: unknown): LlmCall {
   const { model, model_name, modelName, modelId } = objectOf(parameters);
-  const { kwargs } = objectOf(llm);
-  const named = [
-    ...[model, model_name, modelName, modelId, objectOf(metadata)["ls_model_name"]],
-    ...[objectOf(kwargs)["model"], objectOf(kwargs)["model_name"]],
-  ].find((name) => typeof name === "string" && name !== "");
+  const { ls_model_name } = objectOf(metadata);
+  const kwargs = objectOf(objectOf(llm)["kwargs"]);
+  const named = [model, model_name, modelName, modelId, ls_model_name, kwargs["model"]].find(
+    (name) => typeof name === "string" && name !== "",
+  );
   const request = { ...objectOf(parameters), messages: langChainMessages(prompts) };
   return llmCallOf(request, { model: named as string | undefined });
 }

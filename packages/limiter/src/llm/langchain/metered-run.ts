@@ -14,16 +14,20 @@ export class MeteredRun {
   #source!: ReadableStreamDefaultController<Piece>;
   #isOver = false;
 
-  /** `onOver` is called when the run is settled without having ended. */
-  constructor(call: MeteredCall, signal: AbortSignal | undefined, onOver: () => void) {
+  /** `onStop` is called with the reason when the run is settled before LangChain has ended it. */
+  constructor(
+    call: MeteredCall,
+    signal: AbortSignal | undefined,
+    onStop: (reason: unknown) => void,
+  ) {
     this.#call = call;
     this.#signal = signal;
     const source = new ReadableStream<Piece>(
       {
         start: (controller) => void (this.#source = controller),
-        cancel: () => {
+        cancel: (reason) => {
+          if (!this.#isOver) onStop(reason);
           this.#isOver = true;
-          onOver();
         },
       },
       { highWaterMark: 0 },
@@ -32,7 +36,7 @@ export class MeteredRun {
     this.#pieces = call.watch(source, this.#answer).getReader();
   }
 
-  /** A piece of the answer went by. Rejects with the refusal if the answer may not go on. */
+  /** A piece of the answer went by. */
   async passed(piece: Piece): Promise<void> {
     if (this.#isOver) return;
     this.#source.enqueue(piece);
@@ -49,12 +53,14 @@ export class MeteredRun {
 
   /** The answer was in a cache of the application: no provider was called. */
   async wasCached(): Promise<void> {
+    this.#isOver = true;
     await this.#call.failed();
     await this.#pieces.cancel();
   }
 
   /** The run has failed, after all attempts. */
   async failed(error: unknown): Promise<void> {
+    this.#isOver = true;
     const { end } = endOfError(error, this.#signal);
     if (this.#answer.outputBytes === undefined) await this.#call.end({ end });
     // What was delivered before is counted.
