@@ -1,5 +1,5 @@
 import type { MeteredOptions } from "zae-limiter/llm";
-import type { End, Kind } from "./cells.ts";
+import type { ClientName, End, Kind } from "./cells.ts";
 
 /** What a client is asked to do. */
 export interface Call {
@@ -19,7 +19,7 @@ export interface Call {
 
 /** A real client behind a meter. */
 export interface Client {
-  readonly name: string;
+  readonly name: ClientName;
   /** Ends after which a stream stays open, until nobody has read it for a while. */
   readonly openEnds?: readonly End[];
   /** Whether the client reads a stream to its end on its own, also if its caller does not. */
@@ -39,6 +39,8 @@ export interface Client {
   ask(call: Call): Promise<unknown>;
   /** A call that is streamed: the text, as it comes. */
   stream(call: Call): Promise<AsyncIterable<string>>;
+  /** A call whose answer nobody reads, whatever it is. */
+  readonly send?: (call: Call) => Promise<unknown>;
   /** A client that runs tools by itself. */
   readonly loop?: (call: Call) => Promise<unknown>;
 }

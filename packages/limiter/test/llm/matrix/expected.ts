@@ -83,7 +83,7 @@ function chargeOf(client: Client, { kind, end }: Cell, { tapped, provided }: See
       return partly(client.readsAhead === true ? tapped! : SLOW.length);
     case "never read":
       if (client.readsOn === true) return { rpm: 1, itpm: 8, otpm: answered };
-      if (client.seesRunsOnly === true) return reserved;
+      if (client.seesRunsOnly === true || !isStream(kind)) return reserved;
       // Where nothing has gone by, not even Anthropic's input is known.
       return client.readsAhead === true ? partly(tapped!) : { rpm: 1, itpm: 40, otpm: 0 };
     case "tool loop":

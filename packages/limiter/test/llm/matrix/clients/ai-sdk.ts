@@ -1,7 +1,7 @@
 import type { createOpenAI } from "@ai-sdk/openai";
 import type * as Ai from "ai";
 import { limitEmbeddingModel, limitLanguageModel } from "zae-limiter/ai-sdk";
-import { isStream } from "../cells.ts";
+import { isStream, type ClientName } from "../cells.ts";
 import { MAX_TOKENS, PARAMETERS, QUESTION, type Call, type Client } from "../client.ts";
 
 /** The parts of one version of the AI SDK. */
@@ -14,7 +14,7 @@ export interface AiSdk {
 
 /** The AI SDK, of whichever version. */
 export function aiSdkClient(
-  name: string,
+  name: ClientName,
   specificationVersion: "v2" | "v3" | "v4",
   load: () => Promise<Omit<AiSdk, "specificationVersion">>,
 ): Client {
