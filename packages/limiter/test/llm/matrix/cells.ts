@@ -72,6 +72,11 @@ const NO_OPENAI = {
   embedding: "Anthropic has none",
 };
 
+/** Whether a stream is left without having been read to its end. */
+export function isLeft(end: End): boolean {
+  return end === "left by break" || end === "never read";
+}
+
 /** What a client does not have, and why. */
 const LEFT_OUT: Readonly<Partial<Record<ClientName, Readonly<Record<string, string>>>>> = {
   "ai 5": {

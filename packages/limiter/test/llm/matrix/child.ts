@@ -27,7 +27,7 @@ if (process.argv[1]?.endsWith("child.js")) await main();
 
 async function main(): Promise<void> {
   const { startProvider } = (await import(process.argv[2]!)) as {
-    startProvider(): Promise<Provider & { stop(): Promise<void> }>;
+    readonly startProvider: () => Promise<Provider & { stop(): Promise<void> }>;
   };
   const provider = await startProvider();
   const seen: Record<string, readonly Seen[]> = {};

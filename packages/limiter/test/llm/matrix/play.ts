@@ -5,7 +5,7 @@ import { METERING, type Estimator } from "zae-limiter/llm";
 import { MemoryRepository } from "zae-limiter/memory";
 import { SqliteRepository } from "zae-limiter/sqlite";
 import { ManualClock } from "zae-limiter/testing";
-import { ENDS, isPlayed, isStream, KINDS, STORES } from "./cells.ts";
+import { ENDS, isLeft, isPlayed, isStream, KINDS, STORES } from "./cells.ts";
 import type { Cell, Charge, End, Seen } from "./cells.ts";
 import type { Call, Client } from "./client.ts";
 import { Watch } from "./watch.ts";
@@ -189,10 +189,6 @@ class PlayedCell {
   }
 }
 
-function isLeft(end: End): boolean {
-  return end === "left by break" || end === "never read";
-}
-
 /** Does what the caller does. */
 async function act(
   client: Client,
@@ -224,15 +220,15 @@ async function loop(client: Client, call: Call): Promise<void> {
   }
   for (const toolResults of [0, 1, 2]) {
     const step = { ...call, toolResults };
-    if (isStream(call.kind)) for await (const _text of await client.stream(step));
+    if (isStream(call.kind)) await readStream(await client.stream(step));
     else await client.ask(step);
   }
 }
 
 async function readStream(
   stream: AsyncIterable<string>,
-  end: End,
-  controller: AbortController,
+  end?: End,
+  controller?: AbortController,
 ): Promise<void> {
   if (end === "never read") return;
   let text = "";
@@ -240,7 +236,7 @@ async function readStream(
     text += piece;
     if (text.length < SLOW_TEXT.length) continue;
     if (end === "left by break") break;
-    if (end === "aborted during") controller.abort();
+    if (end === "aborted during") controller?.abort();
   }
 }
 

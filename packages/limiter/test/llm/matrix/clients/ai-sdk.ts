@@ -42,8 +42,8 @@ export function aiSdkClient(
     loop: async (call) => {
       const sdk = await sdkOf();
       const { ai } = sdk;
-      const execute = async (): Promise<string> => "rain";
-      const weather = ai.tool({ inputSchema: ai.jsonSchema(PARAMETERS as never), execute });
+      const inputSchema = ai.jsonSchema(PARAMETERS);
+      const weather = ai.tool({ inputSchema, execute: async () => "rain" });
       const request = {
         ...requestOf(sdk, call),
         stopWhen: ai.stepCountIs(3),
