@@ -121,6 +121,8 @@ export interface Seen {
   readonly leases: number;
   readonly openLeases: number;
   readonly openStreams: number;
+  /** How the calls ended, by the records of them. */
+  readonly ends: readonly string[];
   /** What the caller was told of: nothing bad, an error, or nothing at all in a long time. */
   readonly caller: "content" | "told of an error" | "left waiting";
   /** Whether the call stayed open until nobody had read it for a while. */

@@ -33,10 +33,12 @@ export type Expected = Omit<Seen, "tapped" | "provided">;
 
 export function expectedOf(client: Client, cell: Cell, seen: Seen): Expected {
   const charged = chargeOf(client, cell, seen);
+  const ends = endsOf(client, cell);
   return {
     charged,
     usage: charged,
-    leases: leasesOf(client, cell),
+    leases: ends.length,
+    ends,
     openLeases: 0,
     openStreams: 0,
     caller: GOOD_ENDS.has(cell.end) || isSilent(client, cell) ? "content" : "told of an error",
@@ -83,8 +85,22 @@ function chargeOf(client: Client, { kind, end }: Cell, { tapped, provided }: See
   return end === "never read" && client.seesRunsOnly === true ? reserved : table[end];
 }
 
-function leasesOf({ seesRunsOnly }: Client, { end }: Cell): number {
-  if (end === "aborted at once") return 0;
-  if (end === "retried") return seesRunsOnly === true ? 1 : 2;
-  return end === "tool loop" ? 3 : 1;
+/** How each lease ended: every one is recorded once. */
+function endsOf(client: Client, { end }: Cell): readonly string[] {
+  if (isLeft(end)) return client.readsOn === true ? ["complete"] : ["abandoned"];
+  if (end === "retried")
+    return client.seesRunsOnly === true ? ["complete"] : ["failed", "complete"];
+  const table: Readonly<Partial<Record<End, readonly string[]>>> = {
+    answered: ["complete"],
+    "no usage": ["complete"],
+    "lost connection": ["cut"],
+    "cut off": ["cut"],
+    "ended early": ["cut"],
+    "error event": ["cut"],
+    "aborted at once": [],
+    "aborted before": ["abandoned"],
+    "aborted during": ["abandoned"],
+    "tool loop": ["complete", "complete", "complete"],
+  };
+  return table[end] ?? ["failed"];
 }

@@ -2,7 +2,7 @@
 import { execFile } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
-import { beforeAll, describe } from "vitest";
+import { beforeAll, describe, expect } from "vitest";
 import { node24 } from "../../../../../tools/fetched.mjs";
 import { availableOrSkipped } from "../../../../../test/package/available.ts";
 import type { Seen } from "./cells.ts";
@@ -17,7 +17,8 @@ describe.skipIf(newerNode === undefined)("under Node 24", () => {
   let seen: Readonly<Record<string, readonly Seen[]>>;
   beforeAll(async () => {
     const args = [pathOf("dist/child.js"), PROVIDER];
-    const { stdout } = await promisify(execFile)(newerNode!, args);
+    const { stdout, stderr } = await promisify(execFile)(newerNode!, args);
+    expect(stderr).not.toContain("WARN_LIMITER");
     seen = JSON.parse(stdout) as typeof seen;
   }, TIMEOUT_MS);
   for (const client of NEWER) describeMatrix(client, async () => seen[client.name]!);

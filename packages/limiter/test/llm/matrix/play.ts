@@ -143,13 +143,14 @@ class PlayedCell {
     await this.#end();
     this.#controller.abort(); // a connection that is still open
     this.#watch.stop();
-    const { leases, openLeases, openStreams } = this.#watch;
+    const { leases, openLeases, openStreams, ends } = this.#watch;
     return {
       charged: await charged(this.#repository, this.#model),
       usage: await usage(this.#repository, this.#model),
       leases,
       openLeases,
       openStreams,
+      ends,
       caller: this.#caller,
       idled: this.#idled,
       tapped: this.tapped,
@@ -158,7 +159,7 @@ class PlayedCell {
   }
 
   #end(): Promise<void> {
-    return until(() => this.#watch.openLeases === 0);
+    return until(() => this.#watch.ends.length === this.#watch.leases);
   }
 
   #call({ url, refusedUrl }: Provider): Call {

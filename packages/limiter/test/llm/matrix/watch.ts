@@ -3,6 +3,7 @@ import {
   CHANNELS,
   type AcquireMessage,
   type EndMessage,
+  type MeteredMessage,
   type StreamMessage,
 } from "zae-limiter/diagnostics";
 
@@ -12,6 +13,8 @@ export class Watch {
   leases = 0;
   openLeases = 0;
   openStreams = 0;
+  /** How the calls ended, as their records say. */
+  readonly ends: string[] = [];
   readonly #handlers = {
     asyncEnd: (message: unknown) => this.#taken(message as AcquireMessage),
   };
@@ -23,17 +26,24 @@ export class Watch {
     if (resource === this.#resource) this.openStreams += state === "open" ? 1 : -1;
   };
 
+  readonly #onMetered = (message: unknown): void => {
+    const { resource, end } = message as MeteredMessage;
+    if (resource === this.#resource) this.ends.push(end);
+  };
+
   constructor(resource: string) {
     this.#resource = resource;
     tracingChannel(CHANNELS.acquire).subscribe(this.#handlers as never);
     subscribe(CHANNELS.end, this.#onEnd);
     subscribe(CHANNELS.stream, this.#onStream);
+    subscribe(CHANNELS.metered, this.#onMetered);
   }
 
   stop(): void {
     tracingChannel(CHANNELS.acquire).unsubscribe(this.#handlers as never);
     unsubscribe(CHANNELS.end, this.#onEnd);
     unsubscribe(CHANNELS.stream, this.#onStream);
+    unsubscribe(CHANNELS.metered, this.#onMetered);
   }
 
   #taken({ resource, outcome, extending }: AcquireMessage): void {
