@@ -12,7 +12,8 @@ import { Limit, RateLimiter } from "zae-limiter";
 import { SqliteRepository } from "zae-limiter/sqlite";
 import { ManualClock } from "zae-limiter/testing";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { ANSWER, startProvider, type Provider } from "./support/provider.ts";
+import { startProvider, type Provider } from "../examples/local-provider/provider.ts";
+import { ANSWER } from "../examples/local-provider/wishes.ts";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 /** Where recipes are changed and run; within the project, so that they find its packages. */

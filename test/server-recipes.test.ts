@@ -8,7 +8,8 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { startGateway, untilRefused, type Gateway } from "./support/gateway-process.ts";
-import { ANSWER, startProvider, type Provider } from "./support/provider.ts";
+import { startProvider, type Provider } from "../examples/local-provider/provider.ts";
+import { ANSWER } from "../examples/local-provider/wishes.ts";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 /** Where the server for the route of Next.js is made; within the project, so it finds packages. */

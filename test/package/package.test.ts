@@ -22,7 +22,7 @@ import {
   startScriptedServer,
 } from "../../packages/limiter/test/support/scripted-server.ts";
 import { startGateway, untilRefused } from "../support/gateway-process.ts";
-import { startProvider } from "../support/provider.ts";
+import { startProvider } from "../../examples/local-provider/provider.ts";
 import { availableOrSkipped } from "./available.ts";
 import { outcomeOf, Project, type Outcome } from "./project.ts";
 import { startRegistry, type Registry } from "./registry.ts";

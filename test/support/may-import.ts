@@ -61,7 +61,7 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   stores: [...SHARED, "limiter", "http/identity"],
   // LLM calls: what is counted, estimated and read, then the life of a call, then each client.
   "llm/tokens": ["core"],
-  "llm/estimating": ["core", "llm/tokens"],
+  "llm/estimating": ["core", "http/identity", "llm/tokens"],
   "llm/answers": ["core", "llm/tokens"],
   "llm/upstream": [...SHARED, "limiter", "http/identity"],
   llm: [
@@ -71,11 +71,17 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "http/identity",
     ...["tokens", "estimating", "answers", "upstream"].map((room) => `llm/${room}`),
   ],
-  "llm/fetch": [...SHARED, "limiter", "http", "llm", "llm/tokens", "llm/answers"],
+  "llm/fetch": [
+    ...[...SHARED, "limiter", "http", "http/identity", "llm"],
+    ...["tokens", "estimating", "answers"].map((room) => `llm/${room}`),
+  ],
   ...Object.fromEntries(
     ["ai-sdk", "openai", "anthropic", "langchain"].map((client) => [
       `llm/${client}`,
-      [...SHARED, "limiter", "llm", "llm/tokens", "llm/answers", "llm/fetch"],
+      [
+        ...[...SHARED, "limiter", "llm"],
+        ...["tokens", "estimating", "answers", "fetch"].map((room) => `llm/${room}`),
+      ],
     ]),
   ),
   // Declared limits: they know repositories by their public surface only.

@@ -106,6 +106,12 @@ export class RateLimiter implements AsyncDisposable {
     return this.#repository.clock;
   }
 
+  /** Whether a call that says this goes on while the store is unavailable. @internal */
+  letsThrough(onUnavailable?: OnUnavailable): boolean {
+    const stored = this.#repository.lastOnUnavailable;
+    return (onUnavailable ?? this.#onUnavailable ?? stored ?? "block") === "allow";
+  }
+
   /**
    * Takes, runs the work, and settles. If the work returns, the lease is committed; if it throws,
    * everything is given back and the error is rethrown. An error of the lease's own `settle`,
@@ -359,9 +365,7 @@ export class RateLimiter implements AsyncDisposable {
    */
   #degradeOrThrow(request: AcquireRequest, error: unknown): Grant {
     if (!(error instanceof RateLimiterUnavailable)) throw error;
-    const action =
-      request.onUnavailable ?? this.#onUnavailable ?? this.#repository.lastOnUnavailable ?? "block";
-    if (action === "block") throw located(error, request);
+    if (!this.letsThrough(request.onUnavailable)) throw located(error, request);
     return LET_THROUGH;
   }
 }

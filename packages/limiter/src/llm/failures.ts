@@ -1,3 +1,12 @@
+/*
+ * What an error says about a call that did not answer: was the work done?
+ *
+ *   the caller aborted                             perhaps: "abandoned", kept as estimated
+ *   the provider answered with 300 or more         no: "failed", given back
+ *   the provider answered with 200, and no more    perhaps: "cut", kept as estimated
+ *   the connection was lost after it was there     perhaps: "cut", kept as estimated
+ *   no connection, or anything else                no: "failed", given back
+ */
 import type { CallEnd } from "./settlement.ts";
 
 /**
@@ -6,13 +15,32 @@ import type { CallEnd } from "./settlement.ts";
  */
 const LOST_CODES: ReadonlySet<unknown> = new Set([
   "ECONNRESET",
+  "ECONNABORTED",
   "EPIPE",
   "ETIMEDOUT",
+  "ERR_STREAM_PREMATURE_CLOSE",
+  "ERR_HTTP2_STREAM_ERROR",
+  "ERR_HTTP2_SESSION_ERROR",
   "UND_ERR_SOCKET",
   "UND_ERR_HEADERS_TIMEOUT",
+  "UND_ERR_HEADERS_OVERFLOW",
   "UND_ERR_BODY_TIMEOUT",
   "UND_ERR_ABORTED",
   "UND_ERR_RES_CONTENT_LENGTH_MISMATCH",
+  "UND_ERR_RES_EXCEEDED_MAX_SIZE",
+  "ConnectionClosed", // Bun
+]);
+
+/** How the codes of Node's HTTP parser begin: a request was sent, and the answer was rubbish. */
+const PARSER_CODES = "HPE_";
+
+/** Names of errors with which clients say that a call was aborted, or took too long. */
+const ABORTS: ReadonlySet<unknown> = new Set([
+  "AbortError",
+  "TimeoutError",
+  "ResponseAborted", // Next.js
+  "APIUserAbortError", // the SDKs of OpenAI and Anthropic
+  "APIConnectionTimeoutError",
 ]);
 
 /** The most errors that are followed by their `cause`; a chain may be a circle. */
@@ -20,13 +48,15 @@ const MAX_CAUSES = 10;
 
 /** How a call ended that threw instead of answering. */
 export function endOfError(error: unknown, signal: AbortSignal | undefined | null): CallEnd {
-  if (signal?.aborted === true) return { end: "abandoned" };
+  const isAborted = signal?.aborted === true;
+  // The reason of a signal may be anything, also an error with a status.
+  if (isAborted && includesReason(error, signal.reason)) return { end: "abandoned" };
   const status = statusOf(error);
-  if (status !== undefined) return { end: status >= 400 ? "failed" : "cut" };
+  if (status !== undefined) return { end: status >= 300 ? "failed" : "cut" };
+  if (isAborted) return { end: "abandoned" };
   for (const cause of causesOf(error)) {
-    const { name, code } = Object(cause) as { readonly name?: unknown; readonly code?: unknown };
-    if (name === "AbortError" || name === "TimeoutError") return { end: "abandoned" };
-    if (LOST_CODES.has(code)) return { end: "cut" };
+    if (isAbort(cause)) return { end: "abandoned" };
+    if (isLostConnection(cause)) return { end: "cut" };
   }
   return { end: "failed" };
 }
@@ -35,9 +65,38 @@ export function endOfError(error: unknown, signal: AbortSignal | undefined | nul
 export function statusOf(error: unknown): number | undefined {
   for (const cause of causesOf(error)) {
     const { statusCode, status } = Object(cause) as Readonly<Record<string, unknown>>;
-    for (const value of [statusCode, status]) if (typeof value === "number") return value;
+    for (const value of [statusCode, status])
+      if (typeof value === "number" && value >= 200 && value < 600) return value;
   }
   return undefined;
+}
+
+/** The headers of the provider's answer that an error of a client carries. */
+export function headersOf(error: unknown): Headers | Readonly<Record<string, string>> | undefined {
+  for (const cause of causesOf(error)) {
+    const { responseHeaders, headers } = Object(cause) as Readonly<Record<string, unknown>>;
+    for (const value of [responseHeaders, headers])
+      if (typeof value === "object" && value !== null) return value as Record<string, string>;
+  }
+  return undefined;
+}
+
+function includesReason(error: unknown, reason: unknown): boolean {
+  for (const cause of causesOf(error)) if (cause === reason) return true;
+  return false;
+}
+
+/** Some clients name their errors by their class alone. */
+function isAbort(error: unknown): boolean {
+  const { name, constructor } = Object(error) as { readonly name?: unknown } & object;
+  return ABORTS.has(name) || ABORTS.has(constructor?.name);
+}
+
+function isLostConnection(error: unknown): boolean {
+  const { code, syscall, errors } = Object(error) as Readonly<Record<string, unknown>>;
+  // Nothing was sent if it was the connect that failed: to one address, or to all of a host.
+  if (syscall === "connect" || Array.isArray(errors)) return false;
+  return LOST_CODES.has(code) || (typeof code === "string" && code.startsWith(PARSER_CODES));
 }
 
 function* causesOf(error: unknown): Generator<unknown> {

@@ -9,35 +9,40 @@
  * Adapters translate: what they are asked for into an `LlmCall`, and what comes back into what an
  * `AnswerReader` reads. `settlement.ts` says what each end costs.
  */
+import { amountOf, MAX_AMOUNT, type Amounts } from "../core/amounts.ts";
 import { RateLimitExceeded } from "../core/bucket/refusal.ts";
+import { ValidationError } from "../core/errors.ts";
+import { entityId as checkEntityId } from "../core/identifiers.ts";
+import { warnOfSecret } from "../http/identity/warn-of-secret.ts";
 import type { AcquireRequest } from "../limiter/call.ts";
+import { CheckedEstimator } from "./checked-estimator.ts";
 import { learningEstimator } from "./estimating/learning-estimator.ts";
-import { MeteredCall, type Reserved } from "./metered-call.ts";
+import { MeteredCall, type MeterParts, type Reserved } from "./metered-call.ts";
 import { modelResource } from "./model-resource.ts";
 import { checkMeteredOptions, type MeteredOptions } from "./options.ts";
-import type { Estimate, Estimator, LlmCall } from "./tokens/llm-call.ts";
+import type { Estimate, LlmCall } from "./tokens/llm-call.ts";
 import { costOf } from "./tokens/metering.ts";
 import { NO_TOKENS } from "./tokens/token-usage.ts";
 import { Mirror } from "./upstream/upstream-mirror.ts";
 
-/** Whom a call is charged to. */
-type Taker = Pick<AcquireRequest, "entityId" | "resource">;
+/** Whom a call is charged to, and until when it waits for tokens. */
+type Taker = Pick<AcquireRequest, "entityId" | "resource" | "signal">;
 
 /** Meters the calls of one client. */
 export class Meter<C> {
   readonly #options: MeteredOptions<C>;
-  readonly #estimator: Estimator;
-  readonly #mirror: Mirror | undefined;
+  readonly #parts: MeterParts;
 
   /** `owner` is the function of the adapter, and `ownNames` are options that only it has. */
   constructor(options: MeteredOptions<C>, owner: string, ownNames: readonly string[] = []) {
     checkMeteredOptions(options, owner, ownNames);
+    const { limiter, upstream, resource = modelResource } = options;
     this.#options = options;
-    this.#estimator = options.estimator ?? learningEstimator();
-    this.#mirror =
-      options.upstream === undefined
-        ? undefined
-        : new Mirror(options.limiter, options.upstream, options.resource ?? modelResource);
+    this.#parts = {
+      options,
+      estimator: new CheckedEstimator(options.estimator ?? learningEstimator()),
+      mirror: upstream === undefined ? undefined : new Mirror(limiter, upstream, resource),
+    };
   }
 
   /**
@@ -45,63 +50,93 @@ export class Meter<C> {
    * with the signal's reason if that aborts while the call waits: then nothing is charged.
    */
   async begin(call: LlmCall, context: C, signal?: AbortSignal | null): Promise<MeteredCall> {
-    const { entity, resource = modelResource } = this.#options;
-    const entityId = typeof entity === "function" ? await entity(context) : entity;
-    const estimate = this.#estimator.estimate(call);
-    const taker: Taker = { entityId, resource: resource(call.model) };
-    const reserved = await this.#reserve(taker, call, estimate, signal ?? undefined);
-    return new MeteredCall(this.#options, this.#estimator, this.#mirror, call, reserved);
+    const { resource = modelResource } = this.#options;
+    const taker: Taker = {
+      entityId: await this.#entityOf(context),
+      resource: resource(call.model),
+      // A signal of another kind ends the call, if the client knows it, but no wait for tokens.
+      ...(signal instanceof AbortSignal && { signal }),
+    };
+    const estimate = this.#parts.estimator.estimate(call);
+    return new MeteredCall(this.#parts, call, await this.#reserve(taker, call, estimate));
+  }
+
+  async #entityOf(context: C): Promise<string> {
+    const { entity } = this.#options;
+    const id = checkEntityId(
+      typeof entity === "function" ? await entity(context) : entity,
+      "entity",
+    );
+    warnOfSecret(id);
+    return id;
   }
 
   /**
    * A guess never makes a call impossible: if it is above what a limit can hold, as much is
    * reserved as fits. What the caller named as the maximum is no guess.
    */
-  async #reserve(
-    taker: Taker,
-    call: LlmCall,
-    estimate: Estimate,
-    signal: AbortSignal | undefined,
-  ): Promise<Reserved> {
+  async #reserve(taker: Taker, call: LlmCall, estimate: Estimate): Promise<Reserved> {
     try {
-      return await this.#take(taker, estimate, signal);
+      return await this.#take(taker, estimate);
     } catch (error) {
       if (!(error instanceof RateLimitExceeded) || error.retryAfterSeconds !== Infinity)
         throw error;
       const isNamed = estimate.output >= (call.maxOutputTokens ?? Infinity) * call.choices;
-      const output = isNamed ? 0 : this.#mostOutput(error, estimate);
-      if (output === 0) throw error;
-      return this.#take(taker, { ...estimate, output }, signal);
+      const output = this.#mostOutput(error, estimate);
+      if (isNamed || output < 0 || output === estimate.output) throw error;
+      return this.#take(taker, { ...estimate, output });
     }
   }
 
-  async #take(
-    taker: Taker,
-    estimate: Estimate,
-    signal: AbortSignal | undefined,
-  ): Promise<Reserved> {
+  async #take(taker: Taker, estimate: Estimate): Promise<Reserved> {
     const { limiter, metering, waitUpToMs, onUnavailable } = this.#options;
     const consume = costOf(metering, { ...NO_TOKENS, ...estimate });
-    const request: AcquireRequest = {
-      ...taker,
-      consume,
-      ...(waitUpToMs === undefined ? {} : { waitUpToMs }),
-      ...(onUnavailable === undefined ? {} : { onUnavailable }),
-      ...(signal === undefined ? {} : { signal }),
-    };
-    return { estimate, taken: consume, lease: await limiter.acquire(request) };
+    try {
+      const lease = await limiter.acquire({
+        ...taker,
+        consume,
+        ...(waitUpToMs !== undefined && { waitUpToMs }),
+        ...(onUnavailable !== undefined && { onUnavailable }),
+      });
+      return { estimate, lease };
+    } catch (error) {
+      throw inTermsOfMetering(error, consume);
+    }
   }
 
-  /** The most output tokens that every limit of a call can hold besides its input; 0 if none. */
-  #mostOutput({ statuses }: RateLimitExceeded, estimate: Estimate): number {
+  /**
+   * The most output tokens that every limit of a call can hold besides its input; negative if the
+   * input alone is too much.
+   */
+  #mostOutput({ statuses }: RateLimitExceeded, { input, output }: Estimate): number {
     const { metering } = this.#options;
-    const input = costOf(metering, { ...NO_TOKENS, input: estimate.input });
-    let most = estimate.output;
+    const without = costOf(metering, { ...NO_TOKENS, input });
+    let most = output;
     for (const { limitName, limit } of statuses) {
+      const room = limit.capacity - amountOf(without, limitName);
       const weight = metering[limitName]?.output ?? 0;
-      if (weight === 0) continue;
-      most = Math.min(most, Math.floor((limit.capacity - (input[limitName] ?? 0)) / weight));
+      if (room < 0) return room;
+      if (weight > 0) most = Math.min(most, Math.floor(room / weight));
     }
-    return Math.max(0, most);
+    return most;
   }
+}
+
+/** Who wrote the metering never sees the amounts that a call takes, and what is wrong with them. */
+function inTermsOfMetering(error: unknown, consume: Amounts): unknown {
+  if (!(error instanceof ValidationError)) return error;
+  const names = Object.keys(consume);
+  if (error.field === "limits")
+    return new ValidationError(
+      "metering",
+      undefined,
+      `no limits are configured that it could count; set ${names.join(", ")} with setSystemDefaults, setResourceDefaults or setLimits`,
+    );
+  const name = names.find((each) => error.field === `consume.${each}`);
+  if (name === undefined) return error;
+  const advice =
+    consume[name]! > MAX_AMOUNT
+      ? "lower its weights, or the estimate"
+      : "set a limit of this name with setSystemDefaults, setResourceDefaults or setLimits, or name another one in metering";
+  return new ValidationError(`metering.${name}`, name, `${error.reason}; ${advice}`);
 }

@@ -3,12 +3,14 @@ import { METERED } from "../diagnostics/channels.ts";
 import { warnOnce } from "../http/identity/warn-once.ts";
 import type { Lease } from "../limiter/lease.ts";
 import type { Clock } from "../repository/system-clock.ts";
+import { runSafely, warnOfFailure } from "./application-functions.ts";
 import type { AnswerReader, AnswerSoFar } from "./answers/answer-reader.ts";
+import type { CheckedEstimator } from "./checked-estimator.ts";
 import { endOfError } from "./failures.ts";
 import type { MeteredOptions } from "./options.ts";
 import { Overrun } from "./overrun.ts";
 import { settlementOf, type CallEnd } from "./settlement.ts";
-import type { Estimate, Estimator, LlmCall } from "./tokens/llm-call.ts";
+import type { Estimate, LlmCall } from "./tokens/llm-call.ts";
 import type { MeteredRecord } from "./tokens/metered-record.ts";
 import type { Mirror } from "./upstream/upstream-mirror.ts";
 import { watchedStream } from "./watched-stream.ts";
@@ -16,46 +18,37 @@ import { watchedStream } from "./watched-stream.ts";
 /** What was reserved for a call. */
 export interface Reserved {
   readonly estimate: Estimate;
-  readonly taken: Amounts;
   readonly lease: Lease;
 }
 
-/** What a call needs of the options of its meter. */
-type CallOptions = Omit<MeteredOptions<never>, "entity">;
+/** What all calls of one meter share. */
+export interface MeterParts {
+  readonly options: Omit<MeteredOptions<never>, "entity">;
+  readonly estimator: CheckedEstimator;
+  readonly mirror: Mirror | undefined;
+}
 
+/** Tools and people may let a stream rest for minutes. */
 const IDLE_MS = 300_000;
-
-/** UTF-8 bytes in a token, where the estimator does not say. */
-const BYTES_PER_TOKEN = 4;
 
 /** A call that was granted. It is settled once, by whatever ends it first. */
 export class MeteredCall {
-  readonly #options: CallOptions;
-  readonly #estimator: Estimator;
-  readonly #mirror: Mirror | undefined;
+  readonly #meter: MeterParts;
   readonly #call: LlmCall;
   readonly #reserved: Reserved;
   readonly #startedAtMs: number;
   /** Resolves when the call is settled; undefined before it has ended. */
   #settled: Promise<void> | undefined;
 
-  constructor(
-    options: CallOptions,
-    estimator: Estimator,
-    mirror: Mirror | undefined,
-    call: LlmCall,
-    reserved: Reserved,
-  ) {
-    this.#options = options;
-    this.#estimator = estimator;
-    this.#mirror = mirror;
+  constructor(meter: MeterParts, call: LlmCall, reserved: Reserved) {
+    this.#meter = meter;
     this.#call = call;
     this.#reserved = reserved;
     this.#startedAtMs = this.clock.now();
   }
 
   get clock(): Clock {
-    return this.#options.limiter.clock;
+    return this.#meter.options.limiter.clock;
   }
 
   /** The resource that the call is charged to. */
@@ -90,16 +83,20 @@ export class MeteredCall {
     return watchedStream(stream, answer, {
       resource: this.resource,
       clock: this.clock,
-      idleMs: this.#options.idleMs ?? IDLE_MS,
+      idleMs: this.#meter.options.idleMs ?? IDLE_MS,
       signal: signal ?? undefined,
-      overrun: this.#options.overrun === "stop" ? this.#overrun() : undefined,
-      end: (end) => this.end({ ...this.#soFar(answer), end }),
+      overrun: this.#meter.options.overrun === "stop" ? this.#overrun() : undefined,
+      end: (end) => this.#settled ?? this.end({ ...this.#soFar(answer), end }),
     });
   }
 
   /** Headers of the provider's answer, for the mirror. Never rejects. */
   async saw(headers: Headers | Readonly<Record<string, string>>, status: number): Promise<void> {
-    await this.#mirror?.saw(headers, status, this.#call.model);
+    try {
+      await this.#meter.mirror?.saw(headers, status, this.#call.model);
+    } catch (error) {
+      warnOfFailure("upstream", error);
+    }
   }
 
   /** Settles the call, unless it has ended before. Never rejects. */
@@ -109,22 +106,12 @@ export class MeteredCall {
   }
 
   async #settle(end: CallEnd): Promise<void> {
-    const { metering, abandoned = "counted" } = this.#options;
-    const { estimate, lease, taken } = this.#reserved;
-    const settlement = settlementOf(end, {
-      metering,
-      estimate,
-      taken: { ...taken, ...lease.consumed },
-      abandoned,
-    });
-    const { usage, source, totals } = settlement;
-    if (source === "reported") this.#learn(usage);
-    try {
-      if (totals !== undefined) lease.settle(totals);
-      await lease.finish(totals === undefined ? "rollback" : "commit", true);
-    } catch (error) {
-      warnOfFailure(error);
-    }
+    const { metering, abandoned = "counted" } = this.#meter.options;
+    const { estimate, lease } = this.#reserved;
+    const taken = lease.consumed;
+    const { usage, source, totals } = settlementOf(end, { metering, estimate, taken, abandoned });
+    if (source === "reported") this.#meter.estimator.learn(this.#call, estimate, usage);
+    await this.#endLease(totals);
     this.#tell({
       entityId: lease.entityId,
       resource: lease.resource,
@@ -137,53 +124,46 @@ export class MeteredCall {
     });
   }
 
-  #learn(usage: MeteredRecord["usage"]): void {
+  /** The lease ends whatever happens: nobody else could end it. */
+  async #endLease(totals: Amounts | undefined): Promise<void> {
+    const { lease } = this.#reserved;
+    if (totals !== undefined) runSafely("The settlement", () => lease.settle(totals));
     try {
-      this.#estimator.learn?.(this.#call, this.#reserved.estimate, usage);
+      await lease.finish(totals === undefined ? "rollback" : "commit", true);
     } catch (error) {
-      warnOfFailure(error);
+      warnOfFailure("onSettlementFailed", error);
     }
   }
 
   #tell(record: MeteredRecord): void {
     if (METERED.hasSubscribers) METERED.publish(record);
-    try {
-      this.#options.onSettled?.(record);
-    } catch (error) {
-      warnOfFailure(error);
-    }
+    runSafely("onSettled", () => this.#meter.options.onSettled?.(record));
   }
 
   #soFar(answer: AnswerSoFar): Omit<CallEnd, "end"> {
     if (answer.hasUnreadableUsage)
       warnOnce(
         "WARN_LIMITER_USAGE_UNREADABLE",
-        `A provider reported a usage for ${this.#call.model} whose numbers cannot be read. The call was settled as if nothing had been reported.`,
+        `A provider reported a usage for ${this.resource} whose numbers cannot be read. The call was settled as if nothing had been reported.`,
       );
     const { reported, isReportFinal, outputBytes } = answer;
-    return { reported, isReportFinal, counted: this.#count(outputBytes) };
+    const counted = outputBytes === undefined ? undefined : this.#count(outputBytes);
+    return { reported, isReportFinal, counted };
   }
 
-  #count(outputBytes: number | undefined): number | undefined {
-    if (outputBytes === undefined) return undefined;
-    return (
-      this.#estimator.tokensOf?.(this.#call, outputBytes) ??
-      Math.ceil(outputBytes / BYTES_PER_TOKEN)
-    );
+  #count(outputBytes: number): number {
+    return this.#meter.estimator.tokensOf(this.#call, outputBytes);
   }
 
   #overrun(): Overrun {
+    const { limiter, metering, onUnavailable } = this.#meter.options;
     const { lease, estimate } = this.#reserved;
-    return new Overrun(lease, this.#options.metering, estimate.output, (bytes) =>
-      this.#count(bytes)!,
-    );
+    return new Overrun({
+      lease,
+      metering,
+      estimate,
+      goesOnWithoutStore: limiter.letsThrough(onUnavailable),
+      count: (bytes) => this.#count(bytes),
+    });
   }
-}
-
-/** What was taken stays charged: a mistake of the application must not open the limits. */
-function warnOfFailure(error: unknown): void {
-  warnOnce(
-    "WARN_LIMITER_METERING_FAILED",
-    `A function of the application failed at the end of a call: ${String(error)}.`,
-  );
 }

@@ -1,15 +1,33 @@
 import { createHash } from "node:crypto";
 import { isResourceName } from "../core/identifiers.ts";
 
+/** Hex digits of a hash: 64 bits. Among a million names, two collide in one of 37 million cases. */
+const HASH_DIGITS = 16;
+
+/** Characters of a name that are kept in front of a dash and the hash: 64 in all. */
+const MAX_BEGINNING = 64 - 1 - HASH_DIGITS;
+
 /**
- * Makes a resource name of any model name: the name itself if it is valid, otherwise its valid
- * characters and a hash. Two models never share a resource.
+ * Makes a resource name of any model name: the name itself if it is valid, otherwise the beginning
+ * of it, with dashes for what is not valid, and a hash of all of it. Two models do not share a
+ * resource, unless somebody names a model after the hash of another.
  * @example
  * modelResource("gpt-5"); // "gpt-5"
- * modelResource("@cf/meta/llama-3"); // "cf/meta/llama-3" and a hash
+ * modelResource("@cf/meta/llama-3"); // "cf/meta/llama-3-" and a hash
  */
 export function modelResource(model: string): string {
   if (isResourceName(model)) return model;
-  const hash = createHash("sha256").update(model).digest("hex").slice(0, 16);
-  return `m:${hash}`; // to be built
+  // Not as UTF-8, in which all halves of characters are the same.
+  const hash = createHash("sha256").update(model, "utf16le").digest("hex").slice(0, HASH_DIGITS);
+  return `${beginningOf(model)}-${hash}`;
+}
+
+/** What people recognize the model by: it begins with a letter. */
+function beginningOf(model: string): string {
+  const valid = model
+    .slice(0, MAX_BEGINNING)
+    .replaceAll(/[^\w.\-/:]+/g, "-")
+    .replaceAll(/^[^A-Za-z0-9]+|[^A-Za-z0-9]+$/g, "");
+  if (/^[A-Za-z]/.test(valid)) return valid;
+  return valid === "" ? "model" : `model-${valid}`.slice(0, MAX_BEGINNING);
 }

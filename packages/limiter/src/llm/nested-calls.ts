@@ -1,12 +1,28 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import { warnOnce } from "../http/identity/warn-once.ts";
 
-/** Whether the code that runs is part of a call that is metered. */
-const WITHIN = new AsyncLocalStorage<true>();
+/** A metered call, until it has answered. */
+interface RunningCall {
+  isRunning: boolean;
+}
 
-/** Runs a call that is metered. What meters further in steps aside. */
-export function runMetered<T>(work: () => T): T {
-  return WITHIN.run(true, work);
+/** The metered call that the running code is part of. */
+const WITHIN = new AsyncLocalStorage<RunningCall>();
+
+/**
+ * Runs a call that is metered. What meters further in steps aside, until the call has answered or
+ * thrown. A stream that it answers with does not count: what reads one, such as the tools that the
+ * AI SDK runs while an answer streams, may run in the context of this call, and its own calls of
+ * models are others.
+ */
+export async function runMetered<T>(work: () => T | PromiseLike<T>): Promise<T> {
+  const call: RunningCall = { isRunning: true };
+  try {
+    // The function is async, so that a promise that begins its work late does so within.
+    return await WITHIN.run(call, async () => work());
+  } finally {
+    call.isRunning = false;
+  }
 }
 
 /**
@@ -14,7 +30,7 @@ export function runMetered<T>(work: () => T): T {
  * middleware. Then it must not be charged again; that is told once.
  */
 export function isMeteredAlready(): boolean {
-  if (WITHIN.getStore() === undefined) return false;
+  if (WITHIN.getStore()?.isRunning !== true) return false;
   warnOnce(
     "WARN_LIMITER_METERED_TWICE",
     "A call passed two meters, such as a middleware of the AI SDK and limitFetch of the same model. " +

@@ -1,7 +1,7 @@
 import { checkOnUnavailable, type OnUnavailable } from "../core/bucket/policy.ts";
 import { ValidationError } from "../core/errors.ts";
 import { entityId } from "../core/identifiers.ts";
-import { checkOptions, optionNames } from "../core/options.ts";
+import { checkOptions, hasMethod, optionNames } from "../core/options.ts";
 import { checkWait } from "../limiter/call.ts";
 import { checkLimiter } from "../limiter/mistakes.ts";
 import type { RateLimiter } from "../limiter/rate-limiter.ts";
@@ -64,6 +64,9 @@ const OPTION_NAMES = optionNames<MeteredOptions<never>>({
   onSettled: true,
 });
 
+/** The options that are functions, where they are given. */
+const CALLBACKS = ["resource", "onSettled"] as const;
+
 /**
  * Throws for options that are missing or wrong, so that the mistake shows when the client is made.
  * `owner` is the function that has them, and `ownNames` are those that only it has.
@@ -74,13 +77,24 @@ export function checkMeteredOptions<C>(
   ownNames: readonly string[] = [],
 ): void {
   checkOptions(options, new Set([...OPTION_NAMES, ...ownNames]), owner);
-  checkLimiter(options.limiter);
-  if (typeof options.entity !== "function") entityId(options.entity, "entity");
-  checkMetering(options.metering);
-  if (options.waitUpToMs !== undefined) checkWait(options.waitUpToMs);
-  if (options.onUnavailable !== undefined) checkOnUnavailable(options.onUnavailable);
+  const { limiter, entity, metering, estimator, waitUpToMs, onUnavailable, idleMs } = options;
+  checkLimiter(limiter);
+  if (entity === undefined)
+    throw new ValidationError(
+      "entity",
+      entity,
+      "must be the id of who makes the calls, or a function",
+    );
+  if (typeof entity !== "function") entityId(entity, "entity");
+  checkMetering(metering);
+  if (estimator !== undefined) checkEstimator(estimator);
+  for (const name of CALLBACKS) if (options[name] !== undefined) checkFunction(name, options[name]);
+  if (waitUpToMs !== undefined) checkWait(waitUpToMs);
+  if (onUnavailable !== undefined) checkOnUnavailable(onUnavailable);
   checkOneOf("overrun", options.overrun, ["debt", "stop"]);
   checkOneOf("abandoned", options.abandoned, ["counted", "kept"]);
+  if (idleMs !== undefined && !(typeof idleMs === "number" && idleMs > 0))
+    throw new ValidationError("idleMs", idleMs, "must be more than 0 milliseconds");
 }
 
 /** Throws for a value that is none of these words; undefined is the default. */
@@ -91,4 +105,20 @@ export function checkOneOf(name: string, value: unknown, words: readonly string[
       value,
       `must be ${words.map((word) => `"${word}"`).join(" or ")}`,
     );
+}
+
+function checkEstimator(estimator: unknown): void {
+  if (!hasMethod(estimator, "estimate"))
+    throw new ValidationError(
+      "estimator",
+      estimator,
+      "must be an estimator, such as learningEstimator() or { estimate: (call) => ({ input, output }) }",
+    );
+  const { learn, tokensOf } = estimator as Partial<Estimator>;
+  if (learn !== undefined) checkFunction("estimator.learn", learn);
+  if (tokensOf !== undefined) checkFunction("estimator.tokensOf", tokensOf);
+}
+
+function checkFunction(name: string, value: unknown): void {
+  if (typeof value !== "function") throw new ValidationError(name, value, "must be a function");
 }

@@ -1,65 +1,78 @@
 import { RateLimitExceeded } from "../core/bucket/refusal.ts";
+import { RateLimiterUnavailable } from "../core/errors.ts";
 import type { Lease } from "../limiter/lease.ts";
+import type { Estimate } from "./tokens/llm-call.ts";
 import { costOf, type Metering } from "./tokens/metering.ts";
 import { NO_TOKENS } from "./tokens/token-usage.ts";
 
-/** Output tokens that are taken at once while an answer streams. */
-const STRIDE_TOKENS = 256;
+/** Output tokens that are taken at once while an answer streams: about a kilobyte of text. */
+export const STRIDE_TOKENS = 256;
 
-/** Takes on while an answer streams, strictly. At most one stride is delivered and not taken. */
+/** What is needed to take on for a call. */
+export interface OverrunCall {
+  readonly lease: Lease;
+  readonly metering: Metering;
+  /** What was reserved. */
+  readonly estimate: Estimate;
+  /** Whether the answer goes on while the store is unavailable. */
+  readonly goesOnWithoutStore: boolean;
+  /** Output tokens of so many bytes. */
+  count(outputBytes: number): number;
+}
+
+/** Takes on while an answer streams, strictly. */
 export class Overrun {
-  readonly #lease: Lease;
-  readonly #metering: Metering;
-  readonly #count: (outputBytes: number) => number;
+  readonly #call: OverrunCall;
   /** Output tokens that were taken. */
   #taken: number;
+  #stride = STRIDE_TOKENS;
 
-  constructor(
-    lease: Lease,
-    metering: Metering,
-    reservedOutput: number,
-    count: (outputBytes: number) => number,
-  ) {
-    this.#lease = lease;
-    this.#metering = metering;
-    this.#taken = reservedOutput;
-    this.#count = count;
+  constructor(call: OverrunCall) {
+    this.#call = call;
+    this.#taken = call.estimate.output;
+  }
+
+  /** Output tokens that were not taken yet; not positive if all were. */
+  unpaid(outputBytes: number): number {
+    return this.#call.count(outputBytes) - this.#taken;
   }
 
   /**
-   * Takes for what was read so far, before more than a stride of it would be unpaid. Resolves with
-   * the refusal if there is not enough left.
+   * Takes for what was read so far, and a stride at least. If there is not enough left for a
+   * stride, smaller ones are tried, so that the last tokens of a budget can be used; they stay
+   * small, so a stream is refused a few times at most. Rejects with the refusal if what was read
+   * does not fit, and with the store's error if that is unavailable. If calls are let through then,
+   * nothing more is taken: what is missing is charged at the end.
    */
-  async beforeDelivery(outputBytes: number): Promise<RateLimitExceeded | undefined> {
-    return this.#takeUpTo(this.#count(outputBytes) - STRIDE_TOKENS);
-  }
-
-  /** Takes for what was delivered. Resolves with the refusal if there is not enough left. */
-  async afterDelivery(outputBytes: number): Promise<RateLimitExceeded | undefined> {
-    return this.#takeUpTo(this.#count(outputBytes));
-  }
-
-  async #takeUpTo(output: number): Promise<RateLimitExceeded | undefined> {
-    if (output <= this.#taken) return undefined;
-    const strides = Math.ceil((output - this.#taken) / STRIDE_TOKENS);
-    const more = strides * STRIDE_TOKENS;
-    try {
-      await this.#lease.consume(this.#costOfOutput(more));
-    } catch (error) {
-      if (error instanceof RateLimitExceeded) return error;
-      throw error;
+  async take(outputBytes: number): Promise<void> {
+    const { lease, goesOnWithoutStore } = this.#call;
+    const needed = this.unpaid(outputBytes);
+    for (;;) {
+      const more = Math.max(needed, this.#stride);
+      try {
+        const cost = this.#costOfMore(more);
+        if (Object.keys(cost).length > 0) await lease.consume(cost);
+        this.#taken += more;
+        return;
+      } catch (error) {
+        if (error instanceof RateLimiterUnavailable && goesOnWithoutStore) {
+          this.#taken = Infinity;
+          return;
+        }
+        if (!(error instanceof RateLimitExceeded) || more === needed) throw error;
+        this.#stride = Math.floor(this.#stride / 2);
+      }
     }
-    this.#taken += more;
-    return undefined;
   }
 
-  /** Without the request, which was taken before. */
-  #costOfOutput(output: number): Record<string, number> {
-    const withOutput = costOf(this.#metering, { ...NO_TOKENS, output });
-    const without = costOf(this.#metering, NO_TOKENS);
+  /** A difference of totals, so that strides of fractional weights add up to no more than those. */
+  #costOfMore(more: number): Record<string, number> {
+    const { metering, estimate } = this.#call;
+    const before = costOf(metering, { ...NO_TOKENS, ...estimate, output: this.#taken });
+    const after = costOf(metering, { ...NO_TOKENS, ...estimate, output: this.#taken + more });
     const cost: Record<string, number> = {};
-    for (const name in withOutput) {
-      const amount = withOutput[name]! - without[name]!;
+    for (const name in after) {
+      const amount = after[name]! - before[name]!;
       if (amount > 0) cost[name] = amount;
     }
     return cost;

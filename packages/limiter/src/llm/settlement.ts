@@ -1,14 +1,15 @@
 /*
  * What a call costs, by how it ended:
  *
- *   complete, usage reported          what was reported
- *   complete, nothing reported        input as estimated, output as counted
- *   failed without an answer          nothing: everything is given back
- *   no answer, but perhaps the work   what was reserved
- *   abandoned or cut off              input as reported or estimated, output as counted
- *   stopped                           what was taken
+ *   usage of the whole answer reported   what was reported, however the answer ended
+ *   complete, nothing reported           input as estimated, output as counted
+ *   failed without an answer             nothing: everything is given back
+ *   no answer, but perhaps the work      what was reserved
+ *   abandoned or cut off                 input as reported or estimated, output as counted;
+ *                                        not less than was reserved if `abandoned` is "kept"
+ *   stopped                              what was taken
  */
-import type { Amounts } from "../core/amounts.ts";
+import { amountOf, MAX_AMOUNT, type Amounts } from "../core/amounts.ts";
 import type { Estimate } from "./tokens/llm-call.ts";
 import type { MeteredRecord } from "./tokens/metered-record.ts";
 import { costOf, type Metering } from "./tokens/metering.ts";
@@ -40,30 +41,48 @@ export interface Settlement extends Pick<MeteredRecord, "usage" | "source"> {
   readonly totals: Amounts | undefined;
 }
 
-/** What a call costs. Nothing is negative, and no limit of the metering is forgotten. */
+/**
+ * What a call costs. Nothing is negative, no limit of the metering is forgotten, and no total is
+ * more than a lease can be settled to.
+ */
 export function settlementOf(call: CallEnd, reservation: Reservation): Settlement {
   const { metering, estimate, taken, abandoned } = reservation;
   if (call.end === "failed") return { usage: NO_TOKENS, source: "estimated", totals: undefined };
   const reported = { ...NO_TOKENS, ...call.reported };
   if (call.isReportFinal === true && call.end !== "stopped")
-    return { usage: reported, source: "reported", totals: costOf(metering, reported) };
+    return { usage: reported, source: "reported", totals: chargeableCostOf(metering, reported) };
   if (call.counted === undefined) {
     const usage = { ...NO_TOKENS, ...estimate };
-    return { usage, source: "estimated", totals: taken };
+    return { usage, source: "estimated", totals: takenOf(metering, taken) };
   }
   const input = call.reported?.input ?? estimate.input;
   const output = Math.max(call.counted, reported.output);
   const usage = { ...reported, input, output };
-  const cost = costOf(metering, usage);
-  if (call.end === "stopped") return { usage, source: "counted", totals: taken };
+  if (call.end === "stopped") return { usage, source: "counted", totals: takenOf(metering, taken) };
+  const cost = chargeableCostOf(metering, usage);
   const isKept = abandoned === "kept" && call.end !== "complete";
   return { usage, source: "counted", totals: isKept ? larger(cost, taken) : cost };
 }
 
+/** A provider may report anything, and an answer must be settled whatever it says. */
+function chargeableCostOf(metering: Metering, usage: TokenUsage): Amounts {
+  return mapAmounts(costOf(metering, usage), (_, amount) => Math.min(amount, MAX_AMOUNT));
+}
+
+/** A lease also knows limits that are not metered. They are not settled. */
+function takenOf(metering: Metering, taken: Amounts): Amounts {
+  return larger(
+    mapAmounts(costOf(metering, NO_TOKENS), () => 0),
+    taken,
+  );
+}
+
 function larger(cost: Amounts, taken: Amounts): Amounts {
-  const totals = Object.entries(cost).map(([name, amount]) => [
-    name,
-    Math.max(amount, taken[name] ?? 0),
-  ]);
-  return Object.fromEntries(totals);
+  return mapAmounts(cost, (name, amount) => Math.max(amount, amountOf(taken, name)));
+}
+
+function mapAmounts(amounts: Amounts, map: (name: string, amount: number) => number): Amounts {
+  return Object.fromEntries(
+    Object.entries(amounts).map(([name, amount]) => [name, map(name, amount)]),
+  );
 }

@@ -5,15 +5,20 @@
  *
  *   the answer is complete      "complete", also if its reader then cancels: OpenAI's client does
  *   the reader cancels          "abandoned"
- *   the caller aborts           "abandoned"
- *   nobody reads for a while    "abandoned", and the provider is told to stop
+ *   the caller aborts           "abandoned", and the stream fails with the signal's reason
+ *   nobody reads for a while    "abandoned", and the stream fails
  *   it fails or ends too early  "cut"
- *   nothing is left to take     "stopped", and the provider is told to stop
+ *   no more can be taken        "stopped", and the stream fails with the refusal
+ *
+ * Whichever comes first settles the call. Where the stream fails, the provider is told to stop at
+ * once, and the reader learns of it after the settlement.
  */
-import type { Clock } from "../repository/system-clock.ts";
+import { RateLimitError } from "../core/errors.ts";
 import { STREAM } from "../diagnostics/channels.ts";
+import type { StreamMessage } from "../diagnostics/messages.ts";
+import type { Clock } from "../repository/system-clock.ts";
 import type { AnswerReader } from "./answers/answer-reader.ts";
-import type { Overrun } from "./overrun.ts";
+import { STRIDE_TOKENS, type Overrun } from "./overrun.ts";
 import type { MeteredRecord } from "./tokens/metered-record.ts";
 
 /** What a watched stream needs of its call. */
@@ -29,55 +34,67 @@ export interface WatchedCall {
   end(end: MeteredRecord["end"]): Promise<void>;
 }
 
+type Writable<T> = { -readonly [Name in keyof T]: T[Name] };
+
 /** The same stream, watched. */
 export function watchedStream<Chunk>(
   stream: ReadableStream<Chunk>,
   answer: AnswerReader<Chunk>,
   call: WatchedCall,
 ): ReadableStream<Chunk> {
-  const watched = new WatchedStream(stream, answer, call);
-  return new ReadableStream<Chunk>(
-    {
-      pull: (controller) => watched.pull(controller),
-      cancel: (reason) => watched.cancel(reason),
-    },
-    { highWaterMark: 0 },
-  );
+  return new ReadableStream(new WatchedStream(stream, answer, call), { highWaterMark: 0 });
 }
 
 class WatchedStream<Chunk> {
   readonly #reader: ReadableStreamDefaultReader<Chunk>;
   readonly #answer: AnswerReader<Chunk>;
   readonly #call: WatchedCall;
+  /** Published when the stream begins, if somebody listens then, and again when it has ended. */
+  #message: Writable<StreamMessage> | undefined;
+  readonly #onAbort = (): void => this.#stop("abandoned", this.#call.signal?.reason);
   /** Aborted at the end, which ends the watch for idleness. */
   readonly #ended = new AbortController();
-  readonly #onAbort = (): void => void this.#end("abandoned");
-  readonly #isPublished = STREAM.hasSubscribers;
+  #controller!: ReadableStreamDefaultController<Chunk>;
+  /** Resolves when the call is settled; undefined before it has ended. */
+  #settled: Promise<void> | undefined;
+  /** Whether nothing more is passed on: the reader has cancelled, or the stream was stopped. */
+  #isClosed = false;
   /** Whether somebody waits for a chunk. */
   #isRead = false;
   #lastReadMs: number;
-  #isCancelled = false;
-  /** Why nothing more can be read, if the watch ended the stream. */
-  #failure: Error | undefined;
 
   constructor(stream: ReadableStream<Chunk>, answer: AnswerReader<Chunk>, call: WatchedCall) {
     this.#reader = stream.getReader();
     this.#answer = answer;
     this.#call = call;
     this.#lastReadMs = call.clock.now();
-    if (this.#isPublished) STREAM.publish({ resource: call.resource, state: "open" });
-    call.signal?.addEventListener("abort", this.#onAbort, { once: true });
-    if (call.signal?.aborted === true) this.#onAbort();
+  }
+
+  start(controller: ReadableStreamDefaultController<Chunk>): void {
+    this.#controller = controller;
+    const { resource, signal } = this.#call;
+    if (STREAM.hasSubscribers) STREAM.publish((this.#message = { resource, state: "open" }));
+    if (signal?.aborted === true) return this.#onAbort();
+    signal?.addEventListener("abort", this.#onAbort, { once: true });
     void this.#watchIdleness();
   }
 
-  async pull(controller: ReadableStreamDefaultController<Chunk>): Promise<void> {
+  async pull(): Promise<void> {
     this.#isRead = true;
     try {
-      while (!(await this.#passOne(controller)));
+      let isPassed = false;
+      while (!isPassed && !this.#isClosed) {
+        const { done, value } = await this.#reader.read();
+        if (this.#isClosed) return;
+        if (done) return await this.#close();
+        const passed = this.#answer.read(value);
+        // What was read is passed on before it is taken, except if that were more than a stride.
+        if (this.#unpaid > STRIDE_TOKENS) await this.#takeMore();
+        isPassed = this.#passOn(passed);
+        if (this.#unpaid > 0 && !this.#answer.isReportFinal) await this.#takeMore();
+      }
     } catch (error) {
-      await this.#end(this.#isOver ? "complete" : "cut");
-      if (!this.#isCancelled) throw error;
+      await this.#fail(error);
     } finally {
       this.#isRead = false;
       this.#lastReadMs = this.#call.clock.now();
@@ -85,56 +102,76 @@ class WatchedStream<Chunk> {
   }
 
   async cancel(reason: unknown): Promise<void> {
-    this.#isCancelled = true;
-    const ended = this.#end(this.#isOver ? "complete" : "abandoned");
-    await this.#reader.cancel(reason);
-    await ended;
-  }
-
-  /** Whether the answer has all that the protocol promises. */
-  get #isOver(): boolean {
-    return this.#answer.isComplete || this.#answer.isReportFinal;
-  }
-
-  /** Passes one chunk on; resolves with false if it was withheld. */
-  async #passOne(controller: ReadableStreamDefaultController<Chunk>): Promise<boolean> {
-    const { done, value } = await this.#reader.read();
-    if (this.#failure !== undefined) throw this.#failure;
-    if (done) {
-      const rest = this.#answer.end();
-      if (rest !== undefined && !this.#isCancelled) controller.enqueue(rest);
-      await this.#end(this.#isOver ? "complete" : "cut");
-      if (!this.#isCancelled) controller.close();
-      return true;
+    this.#isClosed = true;
+    const settled = this.#end("abandoned");
+    try {
+      await this.#reader.cancel(reason);
+    } finally {
+      await settled;
     }
-    const passed = this.#answer.read(value);
-    await this.#pay("beforeDelivery");
-    if (this.#isCancelled) return true;
-    if (passed !== undefined) controller.enqueue(passed);
-    if (this.#answer.isComplete) await this.#end("complete");
-    else await this.#pay("afterDelivery");
-    return passed !== undefined;
   }
 
-  /** Throws the refusal if nothing is left, and tells the provider to stop. */
-  async #pay(when: "beforeDelivery" | "afterDelivery"): Promise<void> {
+  /** Passes a chunk on, unless it is withheld or nobody wants it any more. */
+  #passOn(passed: Chunk | undefined): boolean {
+    const isPassed = passed !== undefined && !this.#isClosed;
+    if (isPassed) this.#controller.enqueue(passed);
+    // Nobody waits for this: if anything comes after it, that is not delayed.
+    if (this.#answer.isComplete) void this.#end("complete");
+    return isPassed;
+  }
+
+  /** The provider has ended the stream. */
+  async #close(): Promise<void> {
+    const rest = this.#answer.end();
+    if (rest !== undefined) this.#controller.enqueue(rest);
+    await this.#end("cut");
+    if (!this.#isClosed) this.#controller.close();
+  }
+
+  /** The stream has failed: rejects with the error, unless nobody wants to know. */
+  async #fail(error: unknown): Promise<void> {
+    this.#reader.cancel(error).catch(() => {});
+    await this.#end(this.#call.signal?.aborted === true ? "abandoned" : "cut");
+    if (!this.#isClosed) throw error;
+  }
+
+  /** Output tokens that went by and were not taken. Nothing is taken after the end. */
+  get #unpaid(): number {
     const { overrun } = this.#call;
-    if (overrun === undefined) return;
-    const refusal = await overrun[when](this.#answer.outputBytes ?? 0);
-    if (refusal === undefined) return;
-    await this.#end("stopped");
-    await this.#reader.cancel(refusal).catch(() => {});
-    throw refusal;
+    if (overrun === undefined || this.#settled !== undefined) return 0;
+    return overrun.unpaid(this.#answer.outputBytes ?? 0);
   }
 
-  /** Ends once: listener and timer go, and the call is settled. */
-  #end(end: MeteredRecord["end"]): Promise<void> {
-    if (!this.#ended.signal.aborted) {
-      this.#ended.abort();
-      this.#call.signal?.removeEventListener("abort", this.#onAbort);
-      if (this.#isPublished) STREAM.publish({ resource: this.#call.resource, state: "closed" });
+  async #takeMore(): Promise<void> {
+    try {
+      await this.#call.overrun?.take(this.#answer.outputBytes ?? 0);
+    } catch (error) {
+      this.#stop("stopped", error);
     }
-    return this.#call.end(end);
+  }
+
+  /** Ends the stream before the provider does. */
+  #stop(end: MeteredRecord["end"], failure: unknown): void {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    const settled = this.#end(end);
+    this.#reader.cancel(failure).catch(() => {});
+    void settled.then(() => this.#controller.error(failure));
+  }
+
+  /** Ends once: the call is settled, and listener and timer go. */
+  #end(end: MeteredRecord["end"]): Promise<void> {
+    if (this.#settled !== undefined) return this.#settled;
+    const { signal } = this.#call;
+    const isOver = this.#answer.isComplete || this.#answer.isReportFinal;
+    this.#settled = this.#call.end(isOver && end !== "stopped" ? "complete" : end);
+    this.#ended.abort();
+    signal?.removeEventListener("abort", this.#onAbort);
+    if (this.#message !== undefined) {
+      this.#message.state = "closed";
+      STREAM.publish(this.#message);
+    }
+    return this.#settled;
   }
 
   /** A slow provider is not idleness: only while nobody waits for a chunk, time counts. */
@@ -147,12 +184,17 @@ class WatchedStream<Chunk> {
       } catch {
         return; // the stream has ended
       }
-      restMs = this.#isRead ? idleMs : this.#lastReadMs + idleMs - clock.now();
+      const idleForMs = this.#isRead ? 0 : clock.now() - this.#lastReadMs;
+      // A clock that was set back does not make it longer.
+      restMs = Math.min(idleMs, idleMs - idleForMs);
     }
-    await this.#end("abandoned");
-    this.#failure = new Error(
-      `Nobody read the stream for ${idleMs} ms, so the call was settled and ended.`,
-    );
-    await this.#reader.cancel(this.#failure).catch(() => {});
+    if (this.#settled === undefined) this.#stop("abandoned", idleError(idleMs));
   }
+}
+
+function idleError(idleMs: number): RateLimitError {
+  return new RateLimitError(
+    "ERR_LIMITER_STREAM_IDLE",
+    `Nobody read this stream for ${idleMs} ms, so it was ended, and its call was settled. Read streams to their end or cancel them, or raise idleMs.`,
+  );
 }

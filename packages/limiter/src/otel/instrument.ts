@@ -4,7 +4,12 @@ import { ValidationError } from "../core/errors.ts";
 import { checkOptions, hasMethod, optionNames } from "../core/options.ts";
 import { VERSION } from "../core/version.ts";
 import { CHANNELS } from "../diagnostics/channels.ts";
-import type { AcquireMessage, ChargeMessage, EndMessage } from "../diagnostics/messages.ts";
+import type {
+  AcquireMessage,
+  ChargeMessage,
+  EndMessage,
+  StreamMessage,
+} from "../diagnostics/messages.ts";
 import type { Disposable } from "../repository/platform-types.ts";
 import type { Repository } from "../repository/repository.ts";
 import { monotonicMs } from "../repository/system-clock.ts";
@@ -115,11 +120,12 @@ interface SeenCall {
 }
 
 /**
- * Listens to all channels. Returns what ends that. Calls and leases that were under way before are
- * left out, so that what is counted adds up.
+ * Listens to all channels. Returns what ends that. Calls, leases and streams that were under way
+ * before are left out, so that what is counted adds up.
  */
 function listen(metrics: Metrics, begin: (message: AcquireMessage) => EndSpan): () => void {
   const seen = new WeakMap<AcquireMessage, SeenCall>();
+  const seenStreams = new WeakSet<StreamMessage>();
   const handlers: readonly (readonly [string, (message: unknown) => void])[] = [
     [
       `tracing:${CHANNELS.acquire}:start`,
@@ -147,6 +153,14 @@ function listen(metrics: Metrics, begin: (message: AcquireMessage) => EndSpan): 
       },
     ],
     [CHANNELS.charge, (data) => metrics.charged(data as ChargeMessage)],
+    [
+      CHANNELS.stream,
+      (data) => {
+        const message = data as StreamMessage;
+        if (message.state === "open") seenStreams.add(message);
+        if (seenStreams.has(message)) metrics.streamed(message);
+      },
+    ],
   ];
   for (const [channel, handler] of handlers) subscribe(channel, handler);
   return () => {

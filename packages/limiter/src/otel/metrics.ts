@@ -5,6 +5,7 @@ import type {
   ChargeMessage,
   EndedAmounts,
   EndMessage,
+  StreamMessage,
 } from "../diagnostics/messages.ts";
 import { errorType, KEYS, ResourceNames } from "./attributes.ts";
 
@@ -25,8 +26,6 @@ const RATIOS = [0.1, 0.25, 0.5, 0.75, 0.9, 1, 1.1, 1.25, 1.5, 2, 5, 10];
  */
 export class Metrics {
   readonly #resources = new ResourceNames();
-  /** Leases that are open, by resource, to take them back when counting stops. */
-  readonly #openLeases = new Map<string, number>();
   readonly #acquires: Histogram;
   readonly #waits: Histogram;
   readonly #refusals: Counter;
@@ -34,7 +33,8 @@ export class Metrics {
   readonly #returned: Counter;
   readonly #charged: Counter;
   readonly #ratios: Histogram;
-  readonly #open: UpDownCounter;
+  readonly #openLeases: OpenCount;
+  readonly #openStreams: OpenCount;
   readonly #leases: Histogram;
   readonly #failures: Counter;
 
@@ -78,10 +78,18 @@ export class Metrics {
       RATIOS,
       "What a committed lease cost, divided by what it took.",
     );
-    this.#open = meter.createUpDownCounter("zae_limiter.leases.open", {
-      unit: "{lease}",
-      description: "Leases that have not ended.",
-    });
+    this.#openLeases = new OpenCount(
+      meter.createUpDownCounter("zae_limiter.leases.open", {
+        unit: "{lease}",
+        description: "Leases that have not ended.",
+      }),
+    );
+    this.#openStreams = new OpenCount(
+      meter.createUpDownCounter("zae_limiter.streams.open", {
+        unit: "{stream}",
+        description: "Streamed answers of models that have not ended.",
+      }),
+    );
     this.#leases = histogram(
       "lease.duration",
       "s",
@@ -107,7 +115,8 @@ export class Metrics {
     if (outcome === "granted")
       this.#add(this.#taken, message.resource, message.consume, message.also);
     const opens = outcome === "granted" || outcome === "degraded";
-    if (opens && message.extending === undefined) this.#addOpen(message.resource, 1);
+    if (opens && message.extending === undefined)
+      this.#openLeases.add(this.#resources.of(message.resource), 1);
   }
 
   ended(message: EndMessage): void {
@@ -119,7 +128,7 @@ export class Metrics {
       for (const [further, { taken }] of Object.entries(also))
         this.#add(this.#taken, further, taken);
     } else {
-      this.#addOpen(resource, -1);
+      this.#openLeases.add(this.#resources.of(resource), -1);
       this.#leases.record(message.heldMs / 1000, { ...attributes, [KEYS.how]: how });
     }
     if (error !== undefined) {
@@ -134,10 +143,14 @@ export class Metrics {
     this.#add(this.#charged, resource, amounts, also);
   }
 
-  /** The leases that are open will not be seen to end. */
+  streamed({ resource, state }: StreamMessage): void {
+    this.#openStreams.add(this.#resources.of(resource), state === "open" ? 1 : -1);
+  }
+
+  /** What is open will not be seen to end. */
   stop(): void {
-    for (const [resource, leases] of this.#openLeases)
-      if (leases !== 0) this.#open.add(-leases, { [KEYS.resource]: resource });
+    this.#openLeases.takeBack();
+    this.#openStreams.takeBack();
   }
 
   #refused({ refusal, entityId, resource }: AcquireMessage): void {
@@ -177,13 +190,26 @@ export class Metrics {
     for (const [further, used] of Object.entries(also)) this.#add(counter, further, used);
   }
 
-  #addOpen(resource: string, leases: 1 | -1): void {
-    const name = this.#resources.of(resource);
-    this.#openLeases.set(name, (this.#openLeases.get(name) ?? 0) + leases);
-    this.#open.add(leases, { [KEYS.resource]: name });
-  }
-
   #of(resource: string): Attributes {
     return { [KEYS.resource]: this.#resources.of(resource) };
+  }
+}
+
+/** Counts what is open, by resource, and can take that back. */
+class OpenCount {
+  readonly #counter: UpDownCounter;
+  readonly #open = new Map<string, number>();
+
+  constructor(counter: UpDownCounter) {
+    this.#counter = counter;
+  }
+
+  add(resource: string, count: number): void {
+    this.#open.set(resource, (this.#open.get(resource) ?? 0) + count);
+    this.#counter.add(count, { [KEYS.resource]: resource });
+  }
+
+  takeBack(): void {
+    for (const [resource, count] of this.#open) if (count !== 0) this.add(resource, -count);
   }
 }

@@ -1,4 +1,12 @@
-import type { MeteredOptions } from "../options.ts";
+import { AiSdkParts, readAnswer, readEmbeddings } from "../answers/ai-sdk-parts.ts";
+import { llmCallOf } from "../estimating/llm-call-of.ts";
+import { headersOf, statusOf } from "../failures.ts";
+import { Meter } from "../meter.ts";
+import type { MeteredCall } from "../metered-call.ts";
+import { isMeteredAlready, runMetered } from "../nested-calls.ts";
+import { checkOneOf, type MeteredOptions } from "../options.ts";
+import type { MaybePromise } from "../../repository/port.ts";
+import type { LlmCall } from "../tokens/llm-call.ts";
 
 /** A model of the AI SDK. */
 export interface AiSdkModel {
@@ -24,13 +32,19 @@ export interface AiSdkCall {
   readonly providerOptions?: unknown;
 }
 
+/** What a model answers in one piece, as far as it is read. */
 interface Answer {
+  /** What the provider reported. */
   readonly usage?: unknown;
+  /** The response that it came with. */
   readonly response?: { readonly headers?: Record<string, string> | undefined } | undefined;
 }
 
+/** What a model answers with a stream, as far as it is read. */
 interface StreamedAnswer<P> {
+  /** The parts of the answer. */
   stream: ReadableStream<P>;
+  /** The response that it came with. */
   readonly response?: { readonly headers?: Record<string, string> | undefined } | undefined;
 }
 
@@ -77,10 +91,24 @@ export function limitLanguageModel<V extends "v2" | "v3" | "v4" = "v4">(
     readonly specificationVersion?: V;
   },
 ): LimitedLanguageModel<V> {
+  const meter = new Meter(options, "limitLanguageModel", ["specificationVersion"]);
+  checkOneOf("specificationVersion", options.specificationVersion, ["v2", "v3", "v4"]);
   return {
     specificationVersion: (options.specificationVersion ?? "v4") as V,
-    wrapGenerate: async ({ doGenerate }) => doGenerate(), // to be built
-    wrapStream: async ({ doStream }) => doStream(), // to be built
+    wrapGenerate({ doGenerate, params, model }) {
+      const call = llmCallOf(params, { model: model.modelId, stream: false });
+      return limited({ meter, call, params, run: doGenerate }, async (metered, answer) => {
+        await metered.answered(readAnswer(answer));
+        return answer;
+      });
+    },
+    wrapStream({ doStream, params, model }) {
+      const call = llmCallOf(params, { model: model.modelId, stream: true });
+      return limited({ meter, call, params, run: doStream }, (metered, answer) => {
+        const stream = metered.watch(answer.stream, new AiSdkParts(), params.abortSignal);
+        return { ...answer, stream };
+      });
+    },
   };
 }
 
@@ -96,8 +124,45 @@ export function limitEmbeddingModel<V extends "v3" | "v4" = "v4">(
     readonly specificationVersion?: V;
   },
 ): LimitedEmbeddingModel<V> {
+  const meter = new Meter(options, "limitEmbeddingModel", ["specificationVersion"]);
+  checkOneOf("specificationVersion", options.specificationVersion, ["v3", "v4"]);
   return {
     specificationVersion: (options.specificationVersion ?? "v4") as V,
-    wrapEmbed: async ({ doEmbed }) => doEmbed(), // to be built
+    wrapEmbed({ doEmbed, params, model }) {
+      const call = llmCallOf(params, { model: model.modelId, maxOutputTokens: 0 });
+      return limited({ meter, call, params, run: doEmbed }, async (metered, answer) => {
+        await metered.answered(readEmbeddings(answer));
+        return answer;
+      });
+    },
   };
+}
+
+/** A call of a model, and what runs it. */
+interface ModelCall<R> {
+  readonly meter: Meter<AiSdkCall>;
+  readonly call: LlmCall;
+  readonly params: AiSdkCall;
+  readonly run: () => PromiseLike<R>;
+}
+
+/** Takes for a call and runs it. What it throws reaches the caller when the call is settled. */
+async function limited<R extends Pick<Answer, "response">>(
+  { meter, call, params, run }: ModelCall<R>,
+  settle: (metered: MeteredCall, answer: R) => MaybePromise<R>,
+): Promise<R> {
+  if (isMeteredAlready()) return run();
+  const metered = await meter.begin(call, params, params.abortSignal);
+  let answer: R;
+  try {
+    answer = await runMetered(run);
+  } catch (error) {
+    await metered.threw(error, params.abortSignal);
+    const status = statusOf(error) ?? 0;
+    const seen = metered.saw(headersOf(error) ?? {}, status);
+    if (status === 429) await seen;
+    throw error;
+  }
+  void metered.saw(answer.response?.headers ?? {}, 200);
+  return settle(metered, answer);
 }

@@ -1,2 +1,3 @@
-export { limitFetch, type FetchOptions, type LlmRequest } from "../fetch/limit-fetch.ts";
+export { limitFetch, type FetchOptions } from "../fetch/limit-fetch.ts";
+export type { LlmRequest } from "../fetch/sent-request.ts";
 export { limitMiddleware, type AnthropicMiddleware } from "./limit-middleware.ts";

@@ -1,4 +1,8 @@
-import type { LlmRequest } from "../fetch/limit-fetch.ts";
+import { meteredExchange } from "../fetch/metered-exchange.ts";
+import { sentRequest, toldOf, type LlmRequest } from "../fetch/sent-request.ts";
+import { callOf, readerOf } from "../fetch/translation.ts";
+import { Meter } from "../meter.ts";
+import { isMeteredAlready } from "../nested-calls.ts";
 import type { MeteredOptions } from "../options.ts";
 
 /** A middleware of Anthropic's SDK, from version 1 on. */
@@ -20,12 +24,24 @@ export type AnthropicMiddleware = <
 ) => Promise<Response>;
 
 /**
- * Limits the calls of an Anthropic client, whatever backend it uses.
+ * Limits the calls of an Anthropic client, whatever backend it uses. A refusal is thrown as
+ * `RateLimitExceeded`, which the client does not retry.
  * @example
  * const client = new Anthropic({
  *   middleware: [limitMiddleware({ limiter, entity: "key-1", metering: METERING.anthropic })],
  * });
  */
-export function limitMiddleware(_options: MeteredOptions<LlmRequest>): AnthropicMiddleware {
-  return (request, next) => next(request); // to be built
+export function limitMiddleware(options: MeteredOptions<LlmRequest>): AnthropicMiddleware {
+  const meter = new Meter(options, "limitMiddleware");
+  return async (request, next) => {
+    // The request and not `context.options`: a middleware further out may have changed it.
+    const sent = sentRequest(request.url, request as RequestInit);
+    if (sent?.protocol === undefined || isMeteredAlready()) return next(request);
+    const { signal, protocol } = sent;
+    const call = await meter.begin(callOf(sent), toldOf(sent), signal);
+    return meteredExchange(call, signal, async () => {
+      const response = await next(request);
+      return { response, reader: readerOf(protocol, response, false), isCut: false };
+    });
+  };
 }

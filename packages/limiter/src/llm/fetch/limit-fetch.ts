@@ -1,14 +1,13 @@
-import type { MeteredOptions } from "../options.ts";
-
-/** A request to a model, as `limitFetch` and `limitMiddleware` tell it to `entity`. */
-export interface LlmRequest {
-  /** Where the request goes. */
-  readonly url: URL;
-  /** Its headers. */
-  readonly headers: Headers;
-  /** The model; "unknown" if the body cannot be read. */
-  readonly model: string;
-}
+import { ValidationError } from "../../core/errors.ts";
+import type { MeteredCall } from "../metered-call.ts";
+import { Meter } from "../meter.ts";
+import { isMeteredAlready } from "../nested-calls.ts";
+import { checkOneOf, type MeteredOptions } from "../options.ts";
+import { AskingFetch } from "./asked-usage.ts";
+import { meteredExchange } from "./metered-exchange.ts";
+import { refusalResponse } from "./refusal-response.ts";
+import { sentRequest, toldOf, type LlmRequest } from "./sent-request.ts";
+import { callOf, readerOf } from "./translation.ts";
 
 /** How `limitFetch` behaves towards its client. */
 export interface FetchOptions {
@@ -24,23 +23,55 @@ export interface FetchOptions {
   readonly usage?: "ask" | "leave";
   /**
    * What happens to requests that are no completion, response, embedding or message. "pass": they
-   * are not limited. "requests": they cost a request. @default "pass"
+   * are not limited. "requests": they cost a request, of the model that they name or of one called
+   * "unknown". @default "pass"
    */
   readonly otherPaths?: "pass" | "requests";
 }
 
+type Fetch = typeof globalThis.fetch;
+
 /**
- * A `fetch` that limits calls of models. It serves `new OpenAI({ fetch })`, `createOpenAI({ fetch })`,
- * LangChain's `configuration.fetch`, servers that speak OpenAI's or Anthropic's protocol, and
- * whoever calls `fetch` itself.
+ * A `fetch` that limits calls of models. It serves `new OpenAI({ fetch })`,
+ * `createOpenAI({ fetch })`, LangChain's `configuration.fetch`, servers that speak OpenAI's or
+ * Anthropic's protocol, and whoever calls `fetch` itself. It sends requests with the `fetch` that it
+ * is given, or else with the one that is global when `limitFetch` is called.
  * @example
  * const client = new OpenAI({
  *   fetch: limitFetch({ limiter, entity: "key-1", metering: METERING.openai }),
  * });
  */
 export function limitFetch(
-  _options: MeteredOptions<LlmRequest> & FetchOptions,
-  fetch: typeof globalThis.fetch = globalThis.fetch,
-): typeof globalThis.fetch {
-  return fetch; // to be built
+  options: MeteredOptions<LlmRequest> & FetchOptions,
+  fetch: Fetch = globalThis.fetch,
+): Fetch {
+  const meter = new Meter(options, "limitFetch", ["refusal", "usage", "otherPaths"]);
+  checkFetch(options, fetch);
+  const { refusal = "respond", usage = "ask", otherPaths = "pass" } = options;
+  const asking = new AskingFetch(fetch, usage);
+  return async (input, init) => {
+    const sent = sentRequest(input, init);
+    const isLimited = sent?.protocol !== undefined || otherPaths === "requests";
+    if (sent === undefined || !isLimited || isMeteredAlready()) return fetch(input, init);
+    const { signal } = sent;
+    let call: MeteredCall;
+    try {
+      call = await meter.begin(callOf(sent), toldOf(sent), signal);
+    } catch (error) {
+      if (refusal === "throw" || signal?.aborted === true) throw error;
+      return refusalResponse(error, sent.provider);
+    }
+    return meteredExchange(call, signal, async () => {
+      const { response, isAsked } = await asking.send(sent, [input, init]);
+      return { response, reader: readerOf(sent.protocol, response, isAsked), isCut: isAsked };
+    });
+  };
+}
+
+function checkFetch(options: FetchOptions, fetch: unknown): void {
+  checkOneOf("refusal", options.refusal, ["respond", "throw"]);
+  checkOneOf("usage", options.usage, ["ask", "leave"]);
+  checkOneOf("otherPaths", options.otherPaths, ["pass", "requests"]);
+  if (typeof fetch !== "function")
+    throw new ValidationError("fetch", fetch, "must be a function, such as globalThis.fetch");
 }

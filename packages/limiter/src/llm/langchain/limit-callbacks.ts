@@ -1,4 +1,12 @@
+import { propertyOf } from "../answers/ai-sdk-usage.ts";
+import { langChainMessages } from "../estimating/langchain-messages.ts";
+import { llmCallOf } from "../estimating/llm-call-of.ts";
+import { Meter } from "../meter.ts";
+import { isMeteredAlready } from "../nested-calls.ts";
 import type { MeteredOptions } from "../options.ts";
+import type { LlmCall } from "../tokens/llm-call.ts";
+import { MeteredRun } from "./metered-run.ts";
+import { bytesOfPiece } from "./run-answer.ts";
 
 /** A call of a chat model of LangChain. */
 export interface LangChainCall {
@@ -43,6 +51,106 @@ export interface LangChainHandler {
  * const callbacks = [limitCallbacks({ limiter, entity: "key-1", metering: METERING.openai })];
  * const model = new ChatOpenAI({ model: "gpt-5", callbacks });
  */
-export function limitCallbacks(_options: MeteredOptions<LangChainCall>): LangChainHandler {
-  throw new Error("to be built");
+export function limitCallbacks(options: MeteredOptions<LangChainCall>): LangChainHandler {
+  return new LimitCallbacks(options);
 }
+
+/** LangChain shows the name of this class where it tells of a refusal. */
+class LimitCallbacks implements LangChainHandler {
+  readonly name = "zae-limiter";
+  readonly awaitHandlers = true;
+  readonly raiseError = true;
+  readonly #meter: Meter<LangChainCall>;
+  /** Runs that have begun, by their id. Each goes when it ends, or when nobody ends it. */
+  readonly #runs = new Map<string, Promise<MeteredRun>>();
+
+  constructor(options: MeteredOptions<LangChainCall>) {
+    this.#meter = new Meter(options, "limitCallbacks");
+  }
+
+  /** LangChain calls it for models that complete a text. */
+  handleLLMStart(llm: unknown, prompts: string[], ...rest: RestOfStart): Promise<void> {
+    return this.#start(llm, prompts, ...rest);
+  }
+
+  handleChatModelStart(llm: unknown, messages: unknown[][], ...rest: RestOfStart): Promise<void> {
+    return this.#start(llm, messages, ...rest);
+  }
+
+  async handleLLMNewToken(
+    token: string,
+    _indices: unknown,
+    runId: string,
+    _parentRunId?: string,
+    _tags?: string[],
+    fields?: unknown,
+  ): Promise<void> {
+    const run = await this.#runs.get(runId);
+    await run?.passed(bytesOfPiece(token, fields));
+  }
+
+  async handleLLMEnd(
+    output: unknown,
+    runId: string,
+    _parentRunId?: string,
+    _tags?: string[],
+    extraParams?: Record<string, unknown>,
+  ): Promise<void> {
+    const run = await this.#remove(runId);
+    await (extraParams?.["cached"] === true ? run?.wasCached() : run?.ended(output));
+  }
+
+  async handleLLMError(error: unknown, runId: string): Promise<void> {
+    const run = await this.#remove(runId);
+    await run?.failed(error);
+  }
+
+  /** A handler that was given twice is called twice for a run: it is charged once. */
+  async #start(llm: unknown, prompts: unknown[], ...rest: RestOfStart): Promise<void> {
+    const [runId, , extraParams, , metadata = {}] = rest;
+    if (isMeteredAlready() || this.#runs.has(runId)) return;
+    const signal = propertyOf(extraParams?.["options"], "signal");
+    const call = callOf(llm, prompts, extraParams?.["invocation_params"], metadata);
+    const run = this.#begin(call, { model: call.model, runId, metadata }, signal);
+    this.#runs.set(runId, run);
+    try {
+      await run;
+    } catch (error) {
+      this.#runs.delete(runId);
+      throw error;
+    }
+  }
+
+  async #begin(call: LlmCall, told: LangChainCall, signal: unknown): Promise<MeteredRun> {
+    const caller = signal instanceof AbortSignal ? signal : undefined;
+    const metered = await this.#meter.begin(call, told, caller);
+    return new MeteredRun(metered, caller, () => this.#runs.delete(told.runId));
+  }
+
+  #remove(runId: string): Promise<MeteredRun> | undefined {
+    const run = this.#runs.get(runId);
+    this.#runs.delete(runId);
+    return run;
+  }
+}
+
+/** The name of the model is in the parameters, in the metadata, or in the model itself. */
+function callOf(llm: unknown, prompts: unknown[], parameters: unknown, metadata: unknown): LlmCall {
+  const kwargs = propertyOf(llm, "kwargs");
+  const model = [
+    ...["model", "model_name", "modelName", "modelId"].map((name) => propertyOf(parameters, name)),
+    propertyOf(metadata, "ls_model_name"),
+    ...["model", "model_name", "modelName"].map((name) => propertyOf(kwargs, name)),
+  ].find((name) => typeof name === "string" && name !== "");
+  const request = { ...Object(parameters), messages: langChainMessages(prompts) };
+  return llmCallOf(request, { model: model as string | undefined });
+}
+
+/** What LangChain tells of the start of a run, besides the model and the prompts. */
+type RestOfStart = [
+  runId: string,
+  parentRunId?: string,
+  extraParams?: Record<string, unknown>,
+  tags?: string[],
+  metadata?: Record<string, unknown>,
+];

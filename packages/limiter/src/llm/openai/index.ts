@@ -1,1 +1,2 @@
-export { limitFetch, type FetchOptions, type LlmRequest } from "../fetch/limit-fetch.ts";
+export { limitFetch, type FetchOptions } from "../fetch/limit-fetch.ts";
+export type { LlmRequest } from "../fetch/sent-request.ts";

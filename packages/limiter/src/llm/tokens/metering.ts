@@ -36,10 +36,11 @@ const KINDS: ReadonlySet<string> = new Set(["requests", ...Object.keys(NO_TOKENS
 
 /** Throws for a metering that cannot be computed. */
 export function checkMetering(metering: unknown): void {
-  if (!isRecord(metering) || Object.keys(metering).length === 0)
+  const isAllOfThem = metering === METERING;
+  if (!isRecord(metering) || isAllOfThem || Object.keys(metering).length === 0)
     throw new ValidationError(
       "metering",
-      metering,
+      isAllOfThem ? undefined : metering,
       "must say what each limit counts, such as METERING.openai or { tpm: { input: 1, output: 1 } }",
     );
   for (const [name, weights] of Object.entries(metering)) {

@@ -1,7 +1,7 @@
 import { afterEach, expect, it, vi } from "vitest";
-import { hashedId } from "./identity/ids.ts";
-import { forgetWarnings } from "./identity/warn-once.ts";
-import { warnOfSecret } from "./misuse.ts";
+import { hashedId } from "./ids.ts";
+import { forgetWarnings } from "./warn-once.ts";
+import { warnOfSecret } from "./warn-of-secret.ts";
 
 afterEach(() => {
   forgetWarnings();

@@ -1,0 +1,56 @@
+import { isRecord, MAX_AMOUNT } from "../core/amounts.ts";
+import { ValidationError } from "../core/errors.ts";
+import { runSafely, warnOfFailure } from "./application-functions.ts";
+import type { Estimate, Estimator, LlmCall } from "./tokens/llm-call.ts";
+import type { TokenUsage } from "./tokens/token-usage.ts";
+
+/** UTF-8 bytes in a token, where the estimator does not say. */
+const BYTES_PER_TOKEN = 4;
+
+/**
+ * An estimator that may be anybody's. Before a call, a mistake of it is an error, and nothing is
+ * taken; once the call was granted, a mistake is only told, because the call must be settled.
+ */
+export class CheckedEstimator {
+  readonly #estimator: Estimator;
+
+  constructor(estimator: Estimator) {
+    this.#estimator = estimator;
+  }
+
+  /** Whole tokens. Throws for an estimate that is none. */
+  estimate(call: LlmCall): Estimate {
+    const estimate: unknown = this.#estimator.estimate(call);
+    const { input, output } = isRecord(estimate) ? estimate : {};
+    return { input: wholeTokens("input", input), output: wholeTokens("output", output) };
+  }
+
+  /** Tells the estimator what a call has used. Never throws. */
+  learn(call: LlmCall, estimate: Estimate, usage: TokenUsage): void {
+    runSafely("estimator.learn", () => this.#estimator.learn?.(call, estimate, usage));
+  }
+
+  /** The tokens of an answer by the UTF-8 bytes of its text. Never throws. */
+  tokensOf(call: LlmCall, textBytes: number): number {
+    const tokens = runSafely("estimator.tokensOf", () =>
+      this.#estimator.tokensOf?.(call, textBytes),
+    );
+    if (isTokens(tokens)) return Math.ceil(tokens);
+    if (tokens !== undefined)
+      warnOfFailure("estimator.tokensOf", `it must return 0 or more tokens, not ${typeof tokens}`);
+    return Math.ceil(textBytes / BYTES_PER_TOKEN);
+  }
+}
+
+function wholeTokens(kind: keyof Estimate, tokens: unknown): number {
+  if (isTokens(tokens)) return Math.ceil(tokens);
+  throw new ValidationError(
+    `estimate.${kind}`,
+    tokens,
+    `must be from 0 to ${MAX_AMOUNT} tokens; estimator.estimate must return { input, output }, and no promise`,
+  );
+}
+
+function isTokens(value: unknown): value is number {
+  return typeof value === "number" && value >= 0 && value <= MAX_AMOUNT;
+}

@@ -1,0 +1,96 @@
+import type { LlmCall } from "../tokens/llm-call.ts";
+import { readRequest, type RequestPart } from "./request-text.ts";
+
+/** What an adapter knows better than the body says. */
+export type KnownOfCall = {
+  readonly [Name in "model" | "choices" | "maxOutputTokens" | "stream"]?: LlmCall[Name] | undefined;
+};
+
+/** Fields of a request whose texts the model reads. */
+const CONTENT_FIELDS = "messages system instructions input prompt suffix values".split(" ");
+
+/** Fields of a request that the model reads with their keys: tools and response formats. */
+const JSON_FIELDS =
+  "tools functions response_format responseFormat output_format output_config text".split(" ");
+
+/** Names of the most tokens of an answer. Where several are given, the first one is valid. */
+const MAXIMUM_FIELDS = [
+  "max_completion_tokens",
+  "max_output_tokens",
+  "max_tokens",
+  "maxOutputTokens",
+  "maxTokens",
+];
+
+/** No answer is as long. Above it, costs would no longer be exact numbers. */
+const MOST_TOKENS = 1_000_000_000;
+
+/** No provider gives as many answers at once. */
+const MOST_CHOICES = 1_000;
+
+/**
+ * What is known of a call by its request: the body of a chat completion, completion, response,
+ * embedding (say `maxOutputTokens: 0`) or message, the options of a call of the AI SDK, or the
+ * parameters of LangChain with `langChainMessages`. Whatever the request is, this does not throw.
+ */
+export function llmCallOf(request: unknown, known: KnownOfCall = {}): LlmCall {
+  const body = Object(request) as Readonly<Record<string, unknown>>;
+  const parts = partsOf(body);
+  let textBytes = 0;
+  let images = 0;
+  readRequest(parts, {
+    text: (text) => (textBytes += Buffer.byteLength(text)),
+    file: () => (images += 1),
+  });
+  return {
+    model: known.model ?? nameOf(body["model"]),
+    textBytes,
+    texts: () => textsOf(parts),
+    images,
+    choices: known.choices ?? choicesOf(body),
+    maxOutputTokens: known.maxOutputTokens ?? maximumOf(body),
+    stream: known.stream ?? body["stream"] === true,
+  };
+}
+
+function partsOf(body: Readonly<Record<string, unknown>>): readonly RequestPart[] {
+  return [
+    ...CONTENT_FIELDS.map((name) => ({ value: body[name], isJson: false })),
+    ...JSON_FIELDS.map((name) => ({ value: body[name], isJson: true })),
+  ];
+}
+
+/** Only tokenizers ask for the texts, so they are looked for again instead of kept. */
+function textsOf(parts: readonly RequestPart[]): readonly string[] {
+  const texts: string[] = [];
+  readRequest(parts, { text: (text) => texts.push(text), file: () => undefined });
+  return texts;
+}
+
+function nameOf(model: unknown): string {
+  return typeof model === "string" && model !== "" ? model : "unknown";
+}
+
+/** Completions answer each prompt of a list, and may make more answers than they show. */
+function choicesOf({ n, best_of, prompt }: Readonly<Record<string, unknown>>): number {
+  const each = Math.max(1, ...[n, best_of].filter(isWhole));
+  const prompts = Array.isArray(prompt) ? prompt.filter(isPrompt).length : 1;
+  return Math.min(each * Math.max(1, prompts), MOST_CHOICES);
+}
+
+/** A list of numbers is one prompt, and so is a list of messages. */
+function isPrompt(prompt: unknown): boolean {
+  return typeof prompt === "string" || Array.isArray(prompt);
+}
+
+function maximumOf(body: Readonly<Record<string, unknown>>): number | undefined {
+  for (const name of MAXIMUM_FIELDS) {
+    const maximum = body[name];
+    if (isWhole(maximum)) return Math.min(maximum, MOST_TOKENS);
+  }
+  return undefined;
+}
+
+function isWhole(value: unknown): value is number {
+  return Number.isInteger(value) && (value as number) >= 0;
+}

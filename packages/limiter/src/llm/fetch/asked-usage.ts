@@ -1,0 +1,92 @@
+/*
+ * OpenAI's streams of chat completions report their usage only if they are asked to. Servers that
+ * speak the same protocol may not know the question: such a server gets the request again as it
+ * was, and is not asked any more.
+ */
+import { isRecord } from "../../core/amounts.ts";
+import type { SentBody, SentRequest } from "./sent-request.ts";
+
+/** A response, and whether the limiter asked for the usage in it. */
+export interface Asked {
+  readonly response: Response;
+  readonly isAsked: boolean;
+}
+
+type Fetch = typeof globalThis.fetch;
+type FetchArguments = Parameters<Fetch>;
+
+const QUESTION = '"stream_options":{"include_usage":true}';
+
+/** A client talks to few of them; the oldest goes. */
+const MAX_ORIGINS = 100;
+
+/** With these, servers refuse what they do not know. */
+const REFUSING_STATUSES: ReadonlySet<number> = new Set([400, 422]);
+
+/** Sends requests, and may ask streams of chat completions for their usage. */
+export class AskingFetch {
+  readonly #fetch: Fetch;
+  readonly #asks: boolean;
+  /** Origins that do not know the question. */
+  readonly #unasked = new Set<string>();
+
+  constructor(fetch: Fetch, usage: "ask" | "leave") {
+    this.#fetch = fetch;
+    this.#asks = usage === "ask";
+  }
+
+  async send(sent: SentRequest, [input, init]: FetchArguments): Promise<Asked> {
+    const fetch = this.#fetch; // called without `this`, which platforms refuse
+    const { origin } = sent.url;
+    const isAskable = this.#asks && sent.protocol === "chat-completions";
+    const text = isAskable && !this.#unasked.has(origin) ? withQuestion(sent.body) : undefined;
+    if (text === undefined) return { response: await fetch(input, init), isAsked: false };
+    const response = await fetch(input, { ...init, ...changesOf(sent, init, text) });
+    if (!(await isQuestionRefused(response))) return { response, isAsked: true };
+    await response.body?.cancel();
+    const repeated = await fetch(input, init);
+    // Otherwise it was not the question: servers repeat what they were sent when they refuse it.
+    if (repeated.ok) this.#leaveAlone(origin);
+    return { response: repeated, isAsked: false };
+  }
+
+  #leaveAlone(origin: string): void {
+    if (this.#unasked.size === MAX_ORIGINS) {
+      const [oldest] = this.#unasked;
+      this.#unasked.delete(oldest!);
+    }
+    this.#unasked.add(origin);
+  }
+}
+
+/**
+ * The body with the question for its usage; undefined if there is nothing to ask: it is no stream,
+ * or the caller says itself whether the usage is to be reported.
+ */
+export function withQuestion({ text, json }: SentBody): string | undefined {
+  if (text === undefined || json?.["stream"] !== true) return undefined;
+  // All the rest stays as it was written, also numbers that JavaScript would round.
+  if (!("stream_options" in json)) return text.replace("{", `{${QUESTION},`);
+  const options = json["stream_options"] ?? {};
+  if (!isRecord(options) || "include_usage" in options) return undefined;
+  return JSON.stringify({ ...json, stream_options: { ...options, include_usage: true } });
+}
+
+/** What differs for a body with another text. */
+function changesOf({ headers }: SentRequest, init: RequestInit | undefined, text: string) {
+  const body = typeof init?.body === "string" ? text : Buffer.from(text);
+  if (!headers.has("content-length")) return { body };
+  const others = new Headers(headers);
+  others.delete("content-length");
+  return { body, headers: others };
+}
+
+/** Whether a server refuses a request because of the question. The response can still be read. */
+async function isQuestionRefused(response: Response): Promise<boolean> {
+  if (!REFUSING_STATUSES.has(response.status)) return false;
+  try {
+    return (await response.clone().text()).includes("stream_options");
+  } catch {
+    return false; // the body broke, and whoever reads it will see how
+  }
+}

@@ -1,0 +1,35 @@
+/** What a request to a model speaks. */
+export type Protocol = "chat-completions" | "completions" | "responses" | "embeddings" | "messages";
+
+/** The longest endings first: `/chat/completions` ends with `/completions` too. */
+const ENDINGS: readonly (readonly [ending: string, protocol: Protocol])[] = [
+  ["/chat/completions", "chat-completions"],
+  ["/completions", "completions"],
+  ["/responses", "responses"],
+  ["/embeddings", "embeddings"],
+  ["/messages", "messages"],
+];
+
+/** A message of a thread of OpenAI's assistants is stored, and no model answers it. */
+const MESSAGE_OF_THREAD = /\/threads\/[^/]+\/messages$/;
+
+const DEPLOYMENT = /\/deployments\/([^/]+)\//;
+
+/** What a request to a model speaks; undefined if the request is none. */
+export function protocolOf(method: string, pathname: string): Protocol | undefined {
+  if (method !== "POST") return undefined;
+  const path = pathname.endsWith("/") ? pathname.slice(0, -1) : pathname;
+  if (MESSAGE_OF_THREAD.test(path)) return undefined;
+  return ENDINGS.find(([ending]) => path.endsWith(ending))?.[1];
+}
+
+/** The deployment that a path of Azure names. There, the body need not name a model. */
+export function deploymentOf(pathname: string): string | undefined {
+  const name = DEPLOYMENT.exec(pathname)?.[1];
+  if (name === undefined) return undefined;
+  try {
+    return decodeURIComponent(name);
+  } catch {
+    return name; // no valid escape, so it means itself
+  }
+}

@@ -1,0 +1,67 @@
+import type { AnswerReader, AnswerSoFar } from "../answers/answer-reader.ts";
+import type { MeteredCall } from "../metered-call.ts";
+import { runMetered } from "../nested-calls.ts";
+import { watchedResponse } from "./watched-response.ts";
+
+/** A response, and what reads it. */
+export interface Answered {
+  readonly response: Response;
+  /** Reads the body; undefined if the answer costs nothing. */
+  readonly reader: AnswerReader<Uint8Array> | undefined;
+  /** Whether the reader may leave something out. */
+  readonly isCut: boolean;
+}
+
+/** An answer without a body. */
+const NOTHING: AnswerSoFar = {
+  outputBytes: 0,
+  reported: undefined,
+  isReportFinal: false,
+  isComplete: true,
+  hasUnreadableUsage: false,
+};
+
+/** Headers that are wrong for a body from which something is left out. */
+const BODY_HEADERS = ["content-length", "content-encoding"] as const;
+
+/**
+ * Sends a call that was granted, and settles it by its answer. Resolves with the provider's
+ * response: the same object, or one with a body that is watched.
+ */
+export async function meteredExchange(
+  call: MeteredCall,
+  signal: AbortSignal | undefined,
+  send: () => Promise<Answered>,
+): Promise<Response> {
+  let answered: Answered;
+  try {
+    answered = await runMetered(send);
+  } catch (error) {
+    await call.threw(error, signal);
+    throw error;
+  }
+  const { response, reader } = answered;
+  const { ok, status, headers, body } = response;
+  if (!ok) {
+    // No model has answered: it failed, or it is elsewhere and the caller follows by itself.
+    await call.failed();
+    const seen = call.saw(headers, status);
+    if (status === 429) await seen;
+    return response;
+  }
+  void call.saw(headers, status);
+  if (body === null || reader === undefined) {
+    await call.answered(NOTHING);
+    return response;
+  }
+  const watched = call.watch(body, reader, signal);
+  return watchedResponse(watched, withoutBodyHeaders(answered), response);
+}
+
+function withoutBodyHeaders({ response, isCut }: Answered): Parameters<typeof watchedResponse>[1] {
+  if (!isCut) return response;
+  const { status, statusText } = response;
+  const headers = new Headers(response.headers);
+  for (const name of BODY_HEADERS) headers.delete(name);
+  return { status, statusText, headers };
+}

@@ -1,0 +1,80 @@
+/*
+ * What refuses a call becomes a response of the provider: its SDK takes whatever `fetch` throws for
+ * a lost connection, repeats the call blindly, and hides the reason.
+ */
+import { RateLimitExceeded } from "../../core/bucket/refusal.ts";
+import { RateLimiterUnavailable, ValidationError, ZaeLimiterError } from "../../core/errors.ts";
+import { refusalProblem } from "../../http/problem.ts";
+
+/** Whose error a response looks like. */
+export type Provider = "openai" | "anthropic";
+
+/** What a response says, whatever its provider. */
+interface Problem {
+  readonly status: 400 | 429 | 503;
+  readonly message: string;
+  readonly code: string;
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+/**
+ * Longer waits are not for an SDK: OpenAI's takes no longer hint and asks again at once, and
+ * Anthropic's sleeps for days.
+ */
+const LONGEST_WAIT_MS = 60_000;
+
+const NO_RETRY = { "x-should-retry": "false" } as const;
+
+/** The kinds of errors in the words of the providers. */
+const TYPES = {
+  openai: { 400: "invalid_request_error", 429: "rate_limit_error", 503: "server_error" },
+  anthropic: { 400: "invalid_request_error", 429: "rate_limit_error", 503: "api_error" },
+} as const;
+
+/** The response that tells why a call was not made. Throws what is no error of this library. */
+export function refusalResponse(error: unknown, provider: Provider): Response {
+  if (!(error instanceof ZaeLimiterError)) throw error;
+  const problem = problemOf(error);
+  const { status, headers } = problem;
+  return Response.json(bodyOf(problem, provider), {
+    status,
+    headers: { "cache-control": "no-store", ...headers },
+  });
+}
+
+function problemOf(error: ZaeLimiterError): Problem {
+  const { code } = error;
+  if (error instanceof RateLimitExceeded)
+    return {
+      status: 429,
+      message: refusalProblem(error).detail,
+      code: "rate_limit_exceeded",
+      headers: retryFields(error.retryAfterSeconds),
+    };
+  if (error instanceof ValidationError)
+    return { status: 400, message: error.message, code, headers: NO_RETRY };
+  return {
+    status: 503,
+    // The error's own words may name an entity, and applications pass on what providers say.
+    message: `The limits of this call cannot be checked, so it was not made (${code}).`,
+    code,
+    headers: error instanceof RateLimiterUnavailable ? {} : NO_RETRY,
+  };
+}
+
+function retryFields(retryAfterSeconds: number): Problem["headers"] {
+  if (!Number.isFinite(retryAfterSeconds)) return NO_RETRY;
+  const retryAfterMs = Math.round(retryAfterSeconds * 1000);
+  return {
+    "retry-after-ms": String(retryAfterMs),
+    "retry-after": String(Math.ceil(retryAfterSeconds)),
+    ...(retryAfterMs > LONGEST_WAIT_MS ? NO_RETRY : {}),
+  };
+}
+
+function bodyOf({ status, message, code }: Problem, provider: Provider): unknown {
+  const type = TYPES[provider][status];
+  return provider === "anthropic"
+    ? { type: "error", error: { type, message }, request_id: null }
+    : { error: { message, type, param: null, code } };
+}

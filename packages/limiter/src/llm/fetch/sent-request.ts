@@ -1,0 +1,125 @@
+import { types } from "node:util";
+import { isRecord } from "../../core/amounts.ts";
+import { deploymentOf, protocolOf, type Protocol } from "./llm-path.ts";
+
+/** A request to a model, as `limitFetch` and `limitMiddleware` tell it to `entity`. */
+export interface LlmRequest {
+  /** Where the request goes. */
+  readonly url: URL;
+  /** Its headers. */
+  readonly headers: Headers;
+  /** The model; "unknown" if the body cannot be read. */
+  readonly model: string;
+}
+
+/** The body of a request, as far as it could be read. */
+export interface SentBody {
+  /** The text of the body; undefined if it cannot be read without consuming it. */
+  readonly text: string | undefined;
+  /** What the text says, if it is a JSON object. */
+  readonly json: Readonly<Record<string, unknown>> | undefined;
+}
+
+/** The arguments of `fetch`. */
+export type FetchInput = Parameters<typeof globalThis.fetch>[0];
+
+/** What a request that names no model is charged to. */
+const UNKNOWN_MODEL = "unknown";
+
+/** A request as it was given to `fetch`. Nothing of it is consumed or changed. */
+export class SentRequest {
+  readonly url: URL;
+  readonly protocol: Protocol | undefined;
+  readonly #request: Request | undefined;
+  readonly #init: RequestInit;
+  #headers: Headers | undefined;
+  #body: SentBody | undefined;
+
+  constructor(url: URL, request: Request | undefined, init: RequestInit) {
+    this.#request = request;
+    this.#init = init;
+    this.url = url;
+    const method = init.method ?? request?.method ?? "GET";
+    this.protocol = protocolOf(method.toUpperCase(), url.pathname);
+  }
+
+  /** What aborts the request. */
+  get signal(): AbortSignal | undefined {
+    const { signal } = this.#init;
+    return (signal === undefined ? this.#request?.signal : signal) ?? undefined;
+  }
+
+  /** A copy, so that nobody changes what is sent. Many calls do not need it. */
+  get headers(): Headers {
+    this.#headers ??= new Headers(this.#init.headers ?? this.#request?.headers);
+    return this.#headers;
+  }
+
+  /** Without that of a `Request`, which can be read only once: that is up to `fetch`. */
+  get body(): SentBody {
+    this.#body ??= readBody(this.#init.body);
+    return this.#body;
+  }
+
+  get hasBody(): boolean {
+    return (this.#init.body ?? this.#request?.body ?? null) !== null;
+  }
+
+  get model(): string {
+    const model = this.body.json?.["model"];
+    if (typeof model === "string" && model !== "") return model;
+    return deploymentOf(this.url.pathname) ?? UNKNOWN_MODEL;
+  }
+
+  /** Whose error a refusal looks like. */
+  get provider(): "openai" | "anthropic" {
+    const isAnthropic = this.protocol === "messages" || this.headers.has("anthropic-version");
+    return isAnthropic ? "anthropic" : "openai";
+  }
+}
+
+/** The request that was given to `fetch`; undefined if its URL is none, which `fetch` will say. */
+export function sentRequest(input: FetchInput, init: RequestInit = {}): SentRequest | undefined {
+  const request = isRequest(input) ? input : undefined;
+  const address = request?.url ?? (input as string | URL).toString();
+  return URL.canParse(address) ? new SentRequest(new URL(address), request, init) : undefined;
+}
+
+/** What `entity` is told of a request. The headers are copied when they are looked at. */
+export function toldOf(sent: SentRequest): LlmRequest {
+  return {
+    url: sent.url,
+    model: sent.model,
+    get headers() {
+      return sent.headers;
+    },
+  };
+}
+
+/** Reads a body, unless that would consume it. */
+export function readBody(body: unknown): SentBody {
+  const text = textOf(body);
+  return { text, json: text === undefined ? undefined : jsonOf(text) };
+}
+
+function textOf(body: unknown): string | undefined {
+  if (typeof body === "string") return body;
+  if (types.isAnyArrayBuffer(body)) return Buffer.from(body).toString();
+  if (ArrayBuffer.isView(body))
+    return Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString();
+  return undefined;
+}
+
+function jsonOf(text: string): SentBody["json"] {
+  try {
+    const json: unknown = JSON.parse(text);
+    return isRecord(json) ? json : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Also one of another implementation, such as undici's package. */
+function isRequest(input: FetchInput): input is Request {
+  return typeof input === "object" && !(input instanceof URL) && "url" in input;
+}

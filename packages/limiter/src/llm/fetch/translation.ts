@@ -1,0 +1,45 @@
+import { warnOnce } from "../../http/identity/warn-once.ts";
+import type { AnswerReader } from "../answers/answer-reader.ts";
+import { llmCallOf } from "../estimating/llm-call-of.ts";
+import type { LlmCall } from "../tokens/llm-call.ts";
+import type { Protocol } from "./llm-path.ts";
+import type { SentRequest } from "./sent-request.ts";
+
+/** What is known of a call whose body cannot be read: it is one request. */
+const NOTHING_KNOWN = { maxOutputTokens: 0, stream: false } as const;
+
+/** What is known of a call by the request for it. */
+export function callOf(sent: SentRequest): LlmCall {
+  const { protocol, body, model } = sent;
+  if (protocol === undefined) return llmCallOf(undefined, { ...NOTHING_KNOWN, model });
+  if (body.json !== undefined)
+    return llmCallOf(body.json, {
+      model,
+      maxOutputTokens: protocol === "embeddings" ? 0 : undefined,
+    });
+  if (sent.hasBody)
+    warnOnce(
+      "WARN_LIMITER_BODY_UNREADABLE",
+      `The body of a request to ${sent.url.pathname} is no JSON object in a string, so its tokens could not be estimated: ` +
+        "they are charged only if the answer reports them.",
+    );
+  return llmCallOf(undefined, { ...NOTHING_KNOWN, model });
+}
+
+/** What reads the answer; undefined for requests that no model answers. */
+export function readerOf(
+  protocol: Protocol | undefined,
+  _response: Response,
+  _withholdsUsage: boolean,
+): AnswerReader<Uint8Array> | undefined {
+  if (protocol === undefined) return undefined;
+  return {
+    outputBytes: 0,
+    reported: undefined,
+    isReportFinal: false,
+    isComplete: false,
+    hasUnreadableUsage: false,
+    read: (chunk) => chunk,
+    end: () => undefined,
+  }; // to be built
+}

@@ -1,0 +1,69 @@
+import { endOfError, headersOf, statusOf } from "../failures.ts";
+import type { MeteredCall } from "../metered-call.ts";
+import { RunAnswer } from "./run-answer.ts";
+
+/**
+ * A run of LangChain that was granted. Its pieces go through a watched stream, as if they came from
+ * the provider: so a run that nobody ends is settled after a while, and one that is too long stops.
+ */
+export class MeteredRun {
+  readonly #call: MeteredCall;
+  readonly #signal: AbortSignal | undefined;
+  readonly #answer = new RunAnswer();
+  readonly #pieces: ReadableStreamDefaultReader<number>;
+  #source!: ReadableStreamDefaultController<number>;
+  #isOver = false;
+
+  /** `onOver` is called when the run is settled without having ended. */
+  constructor(call: MeteredCall, signal: AbortSignal | undefined, onOver: () => void) {
+    this.#call = call;
+    this.#signal = signal;
+    const source = new ReadableStream<number>(
+      {
+        start: (controller) => void (this.#source = controller),
+        cancel: () => {
+          this.#isOver = true;
+          onOver();
+        },
+      },
+      { highWaterMark: 0 },
+    );
+    this.#pieces = call.watch(source, this.#answer, signal).getReader();
+  }
+
+  /** A piece of the answer went by. Rejects with the refusal if the answer may not go on. */
+  async passed(bytes: number): Promise<void> {
+    if (this.#isOver) return;
+    this.#source.enqueue(bytes);
+    await this.#pieces.read();
+  }
+
+  /** The run has its answer. */
+  async ended(output: unknown): Promise<void> {
+    if (this.#isOver) return;
+    this.#answer.complete(output);
+    this.#source.close();
+    await this.#pieces.read();
+  }
+
+  /** The answer was in a cache of the application: no provider was called. */
+  async wasCached(): Promise<void> {
+    await this.#call.failed();
+    await this.#pieces.cancel();
+  }
+
+  /** The run has failed, after all attempts. */
+  async failed(error: unknown): Promise<void> {
+    const { end } = endOfError(error, this.#signal);
+    if (this.#answer.outputBytes === undefined) await this.#call.end({ end });
+    // What was delivered before is counted.
+    if (end === "abandoned") await this.#pieces.cancel(error).catch(() => {});
+    else {
+      this.#source.error(error);
+      await this.#pieces.read().catch(() => {});
+    }
+    const status = statusOf(error) ?? 0;
+    const seen = this.#call.saw(headersOf(error) ?? {}, status);
+    if (status === 429) await seen;
+  }
+}
