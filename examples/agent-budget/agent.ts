@@ -37,6 +37,7 @@ export async function runAgent(
   repository: Repository,
   session: string,
   task: string,
+  headers: Record<string, string> = {},
 ): Promise<Outcome> {
   const limiter = new RateLimiter({ repository });
   const steps: MeteredRecord[] = [];
@@ -65,7 +66,7 @@ export async function runAgent(
   try {
     const stopWhen = stepCountIs(MAX_STEPS);
     const tools = { search };
-    await generateText({ model, prompt: task, tools, stopWhen, maxOutputTokens: 60 });
+    await generateText({ model, prompt: task, tools, stopWhen, maxOutputTokens: 60, headers });
   } catch (error) {
     if (!(error instanceof RateLimitExceeded)) throw error;
     refusal = error; // each step is a call of its own, so the steps before it stay done
