@@ -128,6 +128,8 @@ async function stream(
 ): Promise<void> {
   reply.writeHead(200, { "content-type": "text/event-stream" });
   if (fault === "cut-before") return sendThenDestroy(reply);
+  const gone = new AbortController();
+  reply.once("close", () => gone.abort());
   const breaksAfter = piecesBefore(fault, answer);
   let pieces = 0;
   for (const event of protocol.events!(answer)) {
@@ -137,7 +139,7 @@ async function stream(
       pieces += 1;
     }
     if (reply.destroyed) return;
-    if (!reply.write(eventText(event))) await Promise.race([once(reply, "drain"), closed(reply)]);
+    if (!reply.write(eventText(event))) await once(reply, "drain", { signal: gone.signal });
   }
   if (fault === "slow") return; // the rest never comes
   if (fault === "error-event") reply.write(eventText(protocol.errorEvent("It broke down.")));
@@ -150,10 +152,6 @@ function piecesBefore(fault: Wishes["fault"], { pieces, toolCall }: Answer): num
   const half = toolCall === undefined ? Math.ceil(pieces.length / 2) : 1;
   if (fault === "slow") return SLOW_WORDS;
   return fault === "cut" || fault === "end-early" || fault === "error-event" ? half : Infinity;
-}
-
-async function closed(reply: Reply): Promise<void> {
-  if (!reply.destroyed) await once(reply, "close");
 }
 
 /** Sends the headers, and closes the connection when they are out. */

@@ -62,7 +62,8 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   // LLM calls: what is counted, estimated and read, then the life of a call, then each client.
   "llm/tokens": ["core"],
   "llm/estimating": ["core", "http/identity", "llm/tokens"],
-  "llm/answers": ["core", "llm/tokens"],
+  "llm/answers/bytes": [],
+  "llm/answers": ["core", "llm/tokens", "llm/answers/bytes"],
   "llm/upstream": [...SHARED, "limiter", "http/identity"],
   llm: [
     ...SHARED,

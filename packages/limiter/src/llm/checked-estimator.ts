@@ -7,6 +7,8 @@ import type { TokenUsage } from "./tokens/token-usage.ts";
 /** UTF-8 bytes in a token, where the estimator does not say. */
 const BYTES_PER_TOKEN = 4;
 
+const TOKENS = `from 0 to ${MAX_AMOUNT} tokens`;
+
 /**
  * An estimator that may be anybody's. Before a call, a mistake of it is an error, and nothing is
  * taken; once the call was granted, a mistake is only told, because the call must be settled.
@@ -36,8 +38,7 @@ export class CheckedEstimator {
       this.#estimator.tokensOf?.(call, textBytes),
     );
     if (isTokens(tokens)) return Math.ceil(tokens);
-    if (tokens !== undefined)
-      warnOfFailure("estimator.tokensOf", `it must return 0 or more tokens, not ${typeof tokens}`);
+    if (tokens !== undefined) warnOfFailure("estimator.tokensOf", notTokens(tokens));
     return Math.ceil(textBytes / BYTES_PER_TOKEN);
   }
 }
@@ -47,8 +48,12 @@ function wholeTokens(kind: keyof Estimate, tokens: unknown): number {
   throw new ValidationError(
     `estimate.${kind}`,
     tokens,
-    `must be from 0 to ${MAX_AMOUNT} tokens; estimator.estimate must return { input, output }, and no promise`,
+    `must be ${TOKENS}; estimator.estimate must return { input, output }, and no promise`,
   );
+}
+
+function notTokens(value: unknown): string {
+  return `it must return ${TOKENS}, not ${typeof value === "number" ? value : typeof value}`;
 }
 
 function isTokens(value: unknown): value is number {

@@ -83,7 +83,7 @@ export function checkMeteredOptions<C>(
     throw new ValidationError(
       "entity",
       entity,
-      "must be the id of who makes the calls, or a function",
+      "must be the id of who makes the calls, or a function that returns it",
     );
   if (typeof entity !== "function") entityId(entity, "entity");
   checkMetering(metering);

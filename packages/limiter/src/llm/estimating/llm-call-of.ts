@@ -1,5 +1,6 @@
 import type { LlmCall } from "../tokens/llm-call.ts";
 import { readRequest, type RequestPart } from "./request-text.ts";
+import { MOST_TOKENS } from "./whole-tokens.ts";
 
 /** What an adapter knows better than the body says. */
 export type KnownOfCall = {
@@ -21,9 +22,6 @@ const MAXIMUM_FIELDS = [
   "maxOutputTokens",
   "maxTokens",
 ];
-
-/** No answer is as long. Above it, costs would no longer be exact numbers. */
-const MOST_TOKENS = 1_000_000_000;
 
 /** No provider gives as many answers at once. */
 const MOST_CHOICES = 1_000;

@@ -1,0 +1,39 @@
+import type { AnswerReader } from "./answer-reader.ts";
+import { BodyReader } from "./body-reader.ts";
+import { CHAT_PROTOCOL, isUsageChunk } from "./chat-protocol.ts";
+import { EMBEDDINGS_PROTOCOL } from "./embeddings-protocol.ts";
+import { EventStreamReader } from "./event-stream-reader.ts";
+import { MESSAGES_PROTOCOL } from "./messages-protocol.ts";
+import { RESPONSES_PROTOCOL } from "./responses-protocol.ts";
+
+/** `chat` is for the older completions, too. */
+const PROTOCOLS = {
+  chat: CHAT_PROTOCOL,
+  responses: RESPONSES_PROTOCOL,
+  messages: MESSAGES_PROTOCOL,
+  embeddings: EMBEDDINGS_PROTOCOL,
+};
+
+/** What is known of an answer before its first byte. */
+export interface ExpectedAnswer {
+  readonly protocol: keyof typeof PROTOCOLS;
+  /** Whether a stream was asked for. */
+  readonly isStream: boolean;
+  /** The header of the answer. */
+  readonly contentType: string | null;
+  /** Whether a usage that comes in a chunk of its own is left out; only in chat completions. */
+  readonly withholdsUsage: boolean;
+}
+
+/** The reader of an answer: by its content type, or if that says nothing by what was asked for. */
+export function answerReaderFor(expected: ExpectedAnswer): AnswerReader<Uint8Array> {
+  const protocol = PROTOCOLS[expected.protocol];
+  if (!isEventStream(expected)) return new BodyReader(protocol);
+  const isWithheld = expected.withholdsUsage && expected.protocol === "chat";
+  return new EventStreamReader(protocol, isWithheld ? isUsageChunk : undefined);
+}
+
+function isEventStream({ contentType, isStream }: ExpectedAnswer): boolean {
+  if (/^\s*text\/event-stream\b/i.test(contentType ?? "")) return true;
+  return isStream && !/^[^;]*\bjson\b/i.test(contentType ?? "");
+}

@@ -1,0 +1,45 @@
+/** What is kept between two uses; a larger buffer is given back. */
+const KEPT_BYTES = 65_536;
+
+/**
+ * Bytes that are put together from pieces, up to a bound. The pieces are copied, for whoever gets
+ * them next may change or transfer them. The buffer doubles, so many small pieces cost no more than
+ * one large one.
+ */
+export class GrowingBytes {
+  readonly #maxBytes: number;
+  #buffer = new Uint8Array(0);
+  #length = 0;
+
+  constructor(maxBytes: number) {
+    this.#maxBytes = maxBytes;
+  }
+
+  get length(): number {
+    return this.#length;
+  }
+
+  /** The bytes; they are overwritten by what is added after `clear`. */
+  get bytes(): Uint8Array {
+    return this.#buffer.subarray(0, this.#length);
+  }
+
+  /** Returns false, and adds nothing, if that would be too much. */
+  add(piece: Uint8Array): boolean {
+    const length = this.#length + piece.length;
+    if (length > this.#maxBytes) return false;
+    if (length > this.#buffer.length) {
+      const larger = new Uint8Array(Math.min(2 * length, this.#maxBytes));
+      larger.set(this.bytes);
+      this.#buffer = larger;
+    }
+    this.#buffer.set(piece, this.#length);
+    this.#length = length;
+    return true;
+  }
+
+  clear(): void {
+    this.#length = 0;
+    if (this.#buffer.length > KEPT_BYTES) this.#buffer = new Uint8Array(0);
+  }
+}

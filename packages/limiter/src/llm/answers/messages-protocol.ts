@@ -1,0 +1,80 @@
+/*
+ * Anthropic's messages. A stream begins with `message_start`, which reports what the prompt has used,
+ * and ends with `message_delta`, which reports everything, and `message_stop`.
+ */
+import type { TokenUsage } from "../tokens/token-usage.ts";
+import type { AnswerNotes } from "./answer-notes.ts";
+import { listOf, objectOf, type Json, type Protocol } from "./protocol.ts";
+import { partCount, sensible, tokenCount } from "./token-counts.ts";
+
+export const MESSAGES_PROTOCOL: Protocol = { readEvent, readBody };
+
+function readEvent(event: Json, answer: AnswerNotes): void {
+  switch (event["type"]) {
+    case "message_start":
+      readStart(objectOf(event["message"]), answer);
+      break;
+    case "content_block_start":
+      readBlock(objectOf(event["content_block"]), answer);
+      break;
+    case "content_block_delta":
+      readBlock(objectOf(event["delta"]), answer);
+      break;
+    case "message_delta":
+      readUsage(event, answer);
+      if (typeof objectOf(event["delta"])["stop_reason"] === "string") answer.finishes();
+      break;
+    case "message_stop":
+      answer.ends();
+      break;
+    case "error":
+      answer.fails();
+      break;
+    default: // `ping`, `content_block_stop`, and what is yet to be invented
+  }
+}
+
+function readBody(body: Json, answer: AnswerNotes): void {
+  if (body["type"] === "error") answer.fails();
+  for (const item of listOf(body["content"])) {
+    const block = objectOf(item);
+    readBlock(block, answer);
+    if (block["input"] !== undefined) answer.said(JSON.stringify(block["input"]));
+  }
+  readUsage(body, answer);
+}
+
+function readBlock(block: Json, answer: AnswerNotes): void {
+  answer.said(block["text"]);
+  answer.said(block["thinking"]);
+  answer.said(block["partial_json"]);
+}
+
+/** The output that is reported here is what was said until now: a token or two. */
+function readStart({ usage }: Json, answer: AnswerNotes): void {
+  if (usage !== undefined && usage !== null)
+    answer.reportsInput(sensible(inputOf(objectOf(usage), undefined)));
+}
+
+function readUsage({ usage }: Json, answer: AnswerNotes): void {
+  if (usage === undefined || usage === null) return;
+  const numbers = objectOf(usage);
+  answer.reports(
+    sensible({
+      ...inputOf(numbers, answer.reported),
+      output: tokenCount(numbers["output_tokens"]),
+      reasoning: partCount(objectOf(numbers["output_tokens_details"])["thinking_tokens"]),
+    }),
+  );
+}
+
+/** What the prompt has used. What is not told again is as it was. */
+function inputOf(usage: Json, before: Partial<TokenUsage> | undefined): InputUsage {
+  return {
+    input: tokenCount(usage["input_tokens"] ?? before?.input),
+    cachedInput: partCount(usage["cache_read_input_tokens"] ?? before?.cachedInput),
+    cacheWriteInput: partCount(usage["cache_creation_input_tokens"] ?? before?.cacheWriteInput),
+  };
+}
+
+type InputUsage = Pick<TokenUsage, "input" | "cachedInput" | "cacheWriteInput">;

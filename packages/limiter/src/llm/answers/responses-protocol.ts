@@ -1,0 +1,61 @@
+/*
+ * The responses API. A stream ends with `response.completed`, `.incomplete` or `.failed`, which hold
+ * the usage; everything that is said comes in events whose names end in `.delta`.
+ */
+import type { AnswerNotes } from "./answer-notes.ts";
+import { listOf, objectOf, type Json, type Protocol } from "./protocol.ts";
+import { usageOfTotals } from "./token-counts.ts";
+
+export const RESPONSES_PROTOCOL: Protocol = { readEvent, readBody };
+
+const ENDS: ReadonlySet<unknown> = new Set([
+  "response.completed",
+  "response.incomplete",
+  "response.failed",
+]);
+
+/** Audio comes in base64, which has nothing to do with tokens. */
+const AUDIO = "response.audio.delta";
+
+function readEvent(event: Json, answer: AnswerNotes): void {
+  const { type } = event;
+  if (typeof type !== "string") return;
+  if (type.endsWith(".delta") && type !== AUDIO) answer.said(event["delta"]);
+  else if (type === "error") answer.fails();
+  else if (ENDS.has(type)) {
+    readUsage(objectOf(event["response"]), answer);
+    answer.ends();
+  }
+}
+
+function readBody(body: Json, answer: AnswerNotes): void {
+  for (const item of listOf(body["output"])) readItem(objectOf(item), answer);
+  readUsage(body, answer);
+}
+
+function readItem(item: Json, answer: AnswerNotes): void {
+  answer.said(item["arguments"]);
+  answer.said(item["code"]);
+  if (item["type"] === "custom_tool_call") answer.said(item["input"]);
+  for (const part of [...listOf(item["content"]), ...listOf(item["summary"])]) {
+    answer.said(objectOf(part)["text"]);
+    answer.said(objectOf(part)["refusal"]);
+  }
+}
+
+function readUsage({ usage }: Json, answer: AnswerNotes): void {
+  if (usage === undefined || usage === null) return;
+  const numbers = objectOf(usage);
+  const inputDetails = objectOf(numbers["input_tokens_details"]);
+  answer.finishes();
+  answer.reports(
+    usageOfTotals({
+      prompt: numbers["input_tokens"],
+      cached: inputDetails["cached_tokens"],
+      cacheWrite: inputDetails["cache_write_tokens"],
+      output: numbers["output_tokens"],
+      reasoning: objectOf(numbers["output_tokens_details"])["reasoning_tokens"],
+      total: numbers["total_tokens"],
+    }),
+  );
+}

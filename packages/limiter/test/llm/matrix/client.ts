@@ -1,0 +1,98 @@
+import type { MeteredOptions } from "zae-limiter/llm";
+import type { Cell, End, Kind } from "./cells.ts";
+
+/** What a client is asked to do. */
+export interface Call {
+  readonly kind: Kind;
+  /** Names the cell to the provider, and is the resource. */
+  readonly model: string;
+  readonly url: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly signal: AbortSignal;
+  readonly maxRetries: number;
+  /** How many results of tools are known; undefined if there are no tools. */
+  readonly toolResults: number | undefined;
+  readonly metered: MeteredOptions<unknown>;
+  /** Told of text that comes to the meter. */
+  tap(text: string): void;
+}
+
+/** A real client behind a meter. */
+export interface Client {
+  readonly name: string;
+  readonly kinds: readonly Kind[];
+  /** Ends that the client does not have, and why. */
+  readonly without?: Partial<Record<End, string>>;
+  /** Whether a call stays open until nobody has read it for a while. */
+  staysOpen?(cell: Cell): boolean;
+  /** Whether streams tell the input before the answer, as Anthropic's do. */
+  readonly saysInputFirst?: true;
+  /** Whether the client reads more of a stream than it is asked for. */
+  readonly readsAhead?: true;
+  /** Whether one lease is taken for all attempts. */
+  readonly takesOncePerRun?: true;
+  /** Bad ends of streams that the client does not notice. */
+  readonly silentEnds?: readonly End[];
+  /** A call that is answered in one piece. */
+  ask(call: Call): Promise<unknown>;
+  /** A call that is streamed: the text, as it comes. */
+  stream(call: Call): Promise<AsyncIterable<string>>;
+  /** A client that runs tools by itself. */
+  readonly loop?: (call: Call) => Promise<unknown>;
+}
+
+/** The question of every call: 23 bytes. */
+export const QUESTION = "What is a token bucket?";
+
+/** Room for the whole answer of the provider. */
+export const MAX_TOKENS = 5000;
+
+export const PARAMETERS = { type: "object", properties: { city: { type: "string" } } } as const;
+
+/** What is said before and after so many calls of the tool, in some protocol. */
+export function conversation<M>(
+  results: number | undefined,
+  question: M,
+  step: (id: string) => readonly M[],
+): M[] {
+  const steps = Array.from({ length: results ?? 0 }, (_, index) => step(`call_${index + 1}`));
+  return [question, ...steps.flat()];
+}
+
+/** A fetch that tells a call of the text that is read through it. */
+export function tapped(call: Call): typeof fetch {
+  return async (...request) => {
+    const response = await fetch(...request);
+    const isStreamed = response.headers.get("content-type")?.includes("event-stream") === true;
+    if (response.body === null || !isStreamed) return response;
+    const reader = response.body.getReader();
+    const decoder = new TextDecoder();
+    let rest = "";
+    const body = new ReadableStream<Uint8Array>(
+      {
+        async pull(controller) {
+          const { done, value } = await reader.read();
+          if (done) return controller.close();
+          const lines = (rest + decoder.decode(value, { stream: true })).split("\n");
+          rest = lines.pop()!;
+          for (const line of lines) call.tap(textOf(line));
+          controller.enqueue(value);
+        },
+        cancel: (reason) => reader.cancel(reason),
+      },
+      { highWaterMark: 0 },
+    );
+    return new Response(body, response);
+  };
+}
+
+/** The text that one line of a stream adds to the answer. */
+function textOf(line: string): string {
+  if (!line.startsWith("data: {")) return "";
+  const { choices, delta } = JSON.parse(line.slice("data: ".length)) as {
+    readonly choices?: readonly { readonly delta?: { readonly content?: string } }[];
+    readonly delta?: string | { readonly text?: string };
+  };
+  if (typeof delta === "string") return delta;
+  return delta?.text ?? choices?.[0]?.delta?.content ?? "";
+}

@@ -1,0 +1,67 @@
+import type Anthropic from "@anthropic-ai/sdk";
+import { limitFetch, limitMiddleware } from "zae-limiter/anthropic";
+import {
+  conversation,
+  MAX_TOKENS,
+  PARAMETERS,
+  QUESTION,
+  tapped,
+  type Call,
+  type Client,
+} from "../client.ts";
+
+/** Anthropic's client, of whichever version, with one of the two holds. */
+export function anthropicClient(
+  name: string,
+  Sdk: typeof Anthropic,
+  hold: "fetch" | "middleware",
+): Client {
+  const clientOf = (call: Call): Anthropic =>
+    new Sdk({
+      apiKey: "local",
+      baseURL: call.url,
+      defaultHeaders: call.headers,
+      maxRetries: call.maxRetries,
+      ...(hold === "fetch"
+        ? { fetch: limitFetch(call.metered, tapped(call)) }
+        : { fetch: tapped(call), middleware: [limitMiddleware(call.metered)] }),
+    });
+  return {
+    name,
+    kinds: ["plain", "stream"],
+    saysInputFirst: true,
+    silentEnds: ["ended early"],
+    ask: async (call) => clientOf(call).messages.create(messageOf(call), { signal: call.signal }),
+    stream: async (call) =>
+      textOf(
+        await clientOf(call).messages.create(
+          { ...messageOf(call), stream: true },
+          { signal: call.signal },
+        ),
+      ),
+  };
+}
+
+function messageOf({ model, toolResults }: Call): Anthropic.MessageCreateParamsNonStreaming {
+  return {
+    model,
+    max_tokens: MAX_TOKENS,
+    messages: conversation<Anthropic.MessageParam>(
+      toolResults,
+      { role: "user", content: QUESTION },
+      (id) => [
+        { role: "assistant", content: [{ type: "tool_use", id, name: "weather", input: {} }] },
+        { role: "user", content: [{ type: "tool_result", tool_use_id: id, content: "rain" }] },
+      ],
+    ),
+    ...(toolResults !== undefined && { tools: [{ name: "weather", input_schema: PARAMETERS }] }),
+  };
+}
+
+async function* textOf(
+  stream: AsyncIterable<Anthropic.RawMessageStreamEvent>,
+): AsyncGenerator<string> {
+  for await (const event of stream)
+    if (event.type === "content_block_delta" && event.delta.type === "text_delta")
+      yield event.delta.text;
+}

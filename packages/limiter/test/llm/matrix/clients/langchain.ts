@@ -1,0 +1,81 @@
+import type { ChatOpenAI, OpenAIEmbeddings } from "@langchain/openai";
+import { limitCallbacks } from "zae-limiter/langchain";
+import { limitFetch } from "zae-limiter/openai";
+import {
+  conversation,
+  MAX_TOKENS,
+  PARAMETERS,
+  QUESTION,
+  tapped,
+  type Call,
+  type Client,
+} from "../client.ts";
+
+/** LangChain's models of OpenAI, with one of the two holds. */
+export function langChainClient(
+  name: string,
+  { ChatOpenAI: Chat, OpenAIEmbeddings: Embeddings }: LangChain,
+  hold: "fetch" | "callbacks",
+): Client {
+  const fieldsOf = (call: Call) => ({
+    apiKey: "local",
+    model: call.model,
+    maxRetries: call.maxRetries,
+    configuration: {
+      baseURL: `${call.url}/v1`,
+      defaultHeaders: { ...call.headers },
+      ...(hold === "fetch" && { fetch: limitFetch(call.metered, tapped(call)) }),
+    },
+    ...(hold === "callbacks" && {
+      callbacks: [
+        limitCallbacks(call.metered),
+        { handleLLMNewToken: (token: string) => call.tap(token) },
+      ],
+    }),
+  });
+  const modelOf = (call: Call) => {
+    const model = new Chat({ ...fieldsOf(call), maxTokens: MAX_TOKENS });
+    const tool = { name: "weather", parameters: PARAMETERS };
+    return call.toolResults === undefined
+      ? model
+      : model.bindTools([{ type: "function", function: tool }]);
+  };
+  return {
+    name,
+    // Embeddings have no callbacks.
+    kinds: hold === "fetch" ? ["plain", "stream", "embedding"] : ["plain", "stream"],
+    silentEnds: ["ended early"],
+    ask: async (call) =>
+      call.kind === "embedding"
+        ? new Embeddings(fieldsOf(call)).embedQuery(QUESTION)
+        : modelOf(call).invoke(messagesOf(call), { signal: call.signal }),
+    stream: async (call) =>
+      textOf(await modelOf(call).stream(messagesOf(call), { signal: call.signal })),
+  };
+}
+
+export interface LangChain {
+  readonly ChatOpenAI: typeof ChatOpenAI;
+  readonly OpenAIEmbeddings: typeof OpenAIEmbeddings;
+}
+
+type Message = Parameters<ChatOpenAI["invoke"]>[0] extends infer Input
+  ? Extract<Input, readonly unknown[]>[number]
+  : never;
+
+function messagesOf({ toolResults }: Call): Message[] {
+  return conversation<Message>(toolResults, { role: "user", content: QUESTION }, (id) => [
+    {
+      role: "assistant",
+      content: "",
+      tool_calls: [{ id, name: "weather", args: {}, type: "tool_call" }],
+    },
+    { role: "tool", tool_call_id: id, content: "rain" },
+  ]);
+}
+
+async function* textOf(
+  stream: AsyncIterable<{ readonly content: unknown }>,
+): AsyncGenerator<string> {
+  for await (const { content } of stream) if (typeof content === "string") yield content;
+}

@@ -1,0 +1,100 @@
+import type OpenAI from "openai";
+import { limitFetch } from "zae-limiter/openai";
+import {
+  conversation,
+  MAX_TOKENS,
+  PARAMETERS,
+  QUESTION,
+  tapped,
+  type Call,
+  type Client,
+} from "../client.ts";
+
+/** OpenAI's client, of whichever version. */
+export function openaiClient(name: string, Sdk: typeof OpenAI): Client {
+  const clientOf = ({ url, headers, maxRetries, metered, ...call }: Call): OpenAI =>
+    new Sdk({
+      apiKey: "local",
+      baseURL: `${url}/v1`,
+      defaultHeaders: headers,
+      maxRetries,
+      fetch: limitFetch(metered, tapped({ url, headers, maxRetries, metered, ...call })),
+    });
+  return {
+    name,
+    kinds: ["plain", "stream", "responses", "responses stream", "embedding"],
+    silentEnds: ["ended early"],
+    ask: async (call) => {
+      const { model, signal } = call;
+      const client = clientOf(call);
+      if (call.kind === "embedding")
+        return client.embeddings.create({ model, input: QUESTION }, { signal });
+      if (call.kind === "responses") return client.responses.create(responseOf(call), { signal });
+      return client.chat.completions.create(completionOf(call), { signal });
+    },
+    stream: async (call) => {
+      const { signal } = call;
+      const client = clientOf(call);
+      if (call.kind === "responses stream")
+        return textOfResponse(
+          await client.responses.create({ ...responseOf(call), stream: true }, { signal }),
+        );
+      return textOfCompletion(
+        await client.chat.completions.create({ ...completionOf(call), stream: true }, { signal }),
+      );
+    },
+  };
+}
+
+function completionOf({ model, toolResults }: Call): OpenAI.ChatCompletionCreateParamsNonStreaming {
+  const called = { name: "weather", arguments: "{}" };
+  const tool = { name: "weather", parameters: PARAMETERS };
+  return {
+    model,
+    max_completion_tokens: MAX_TOKENS,
+    messages: conversation<OpenAI.ChatCompletionMessageParam>(
+      toolResults,
+      { role: "user", content: QUESTION },
+      (id) => [
+        { role: "assistant", tool_calls: [{ id, type: "function", function: called }] },
+        { role: "tool", tool_call_id: id, content: "rain" },
+      ],
+    ),
+    ...(toolResults !== undefined && { tools: [{ type: "function", function: tool }] }),
+  };
+}
+
+function responseOf({
+  model,
+  toolResults,
+}: Call): OpenAI.Responses.ResponseCreateParamsNonStreaming {
+  return {
+    model,
+    max_output_tokens: MAX_TOKENS,
+    input: conversation<OpenAI.Responses.ResponseInputItem>(
+      toolResults,
+      { role: "user", content: QUESTION },
+      (call_id) => [
+        { type: "function_call", call_id, name: "weather", arguments: "{}" },
+        { type: "function_call_output", call_id, output: "rain" },
+      ],
+    ),
+    ...(toolResults !== undefined && {
+      tools: [{ type: "function", name: "weather", parameters: PARAMETERS, strict: false }],
+    }),
+  };
+}
+
+async function* textOfCompletion(
+  stream: AsyncIterable<OpenAI.ChatCompletionChunk>,
+): AsyncGenerator<string> {
+  // A chunk without choices would throw: it must not reach who did not ask for it.
+  for await (const { choices } of stream) yield choices[0]!.delta.content ?? "";
+}
+
+async function* textOfResponse(
+  stream: AsyncIterable<OpenAI.Responses.ResponseStreamEvent>,
+): AsyncGenerator<string> {
+  for await (const event of stream)
+    if (event.type === "response.output_text.delta") yield event.delta;
+}

@@ -1,0 +1,24 @@
+/* One test for each cell of a client; the cells were played together before. */
+import { beforeAll, describe, expect, it } from "vitest";
+import type { Seen } from "./cells.ts";
+import type { Client } from "./client.ts";
+import { expectedOf } from "./expected.ts";
+import { cellsOf } from "./play.ts";
+
+export function describeMatrix(client: Client, played: () => Promise<readonly Seen[]>): void {
+  describe(client.name, () => {
+    let seen: readonly Seen[];
+    beforeAll(async () => {
+      seen = await played();
+    }, 60_000);
+
+    it.each(cellsOf(client).map((cell, index) => [cell.kind, cell.end, cell.store, index] as const))(
+      "%s, %s, %s",
+      (kind, end, store, index) => {
+        const { tapped, provided, ...found } = seen[index]!;
+        const expected = expectedOf(client, { kind, end, store }, seen[index]!);
+        expect({ ...found, tapped, provided }).toEqual({ ...expected, tapped, provided });
+      },
+    );
+  });
+}
