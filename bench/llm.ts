@@ -23,6 +23,17 @@ const STREAM_GOAL_MB = 50;
 const NETWORK_CHUNK = 64 * 1024;
 const STREAM_BYTES = 8 * 1024 * 1024;
 
+const ANSWER = {
+  id: "chatcmpl-1",
+  object: "chat.completion",
+  created: 0,
+  model: "gpt-5-mini",
+  choices: [{ index: 0, message: { role: "assistant", content: "Hello!" }, finish_reason: "stop" }],
+  usage: { prompt_tokens: 250, completion_tokens: 20, total_tokens: 270 },
+};
+
+const DONE = "data: [DONE]\n\n";
+
 const quick = process.argv.includes("--quick");
 const pace = quick
   ? { rounds: 1, turnMs: 5, warmUp: 1 }
@@ -172,17 +183,6 @@ function bodyOf(bytes: number): {
   const content = "All work and no play makes a dull request. ".repeat(Math.ceil(bytes / 43));
   return { model: "gpt-5-mini", messages: [{ role: "user", content: content.slice(0, bytes) }] };
 }
-
-const ANSWER = {
-  id: "chatcmpl-1",
-  object: "chat.completion",
-  created: 0,
-  model: "gpt-5-mini",
-  choices: [{ index: 0, message: { role: "assistant", content: "Hello!" }, finish_reason: "stop" }],
-  usage: { prompt_tokens: 250, completion_tokens: 20, total_tokens: 270 },
-};
-
-const DONE = "data: [DONE]\n\n";
 
 function chunkEvent(content: string): string {
   const event = {
