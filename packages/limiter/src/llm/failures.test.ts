@@ -4,7 +4,7 @@
  */
 import { once } from "node:events";
 import { createServer, type Server } from "node:http";
-import type { AddressInfo, Socket } from "node:net";
+import type { AddressInfo } from "node:net";
 import Anthropic from "@anthropic-ai/sdk";
 import { createOpenAI } from "@ai-sdk/openai";
 import { APICallError, generateText } from "ai";
@@ -21,8 +21,7 @@ beforeAll(async () => {
     request.resume();
     const act = request.url!.split("/").find((part) => part.startsWith("do-"));
     if (act === "do-destroy") request.on("end", () => request.socket.destroy());
-    else if (act === "do-reset")
-      request.on("end", () => (request.socket as Socket).resetAndDestroy());
+    else if (act === "do-reset") request.on("end", () => request.socket.resetAndDestroy());
     else if (act === "do-rubbish") request.socket.end("this is no HTTP\r\n\r\n");
     else if (act === "do-cut") {
       response.writeHead(200, { "content-type": "application/json", "content-length": "1000" });

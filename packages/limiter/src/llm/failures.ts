@@ -99,7 +99,7 @@ function isLostConnection(error: unknown): boolean {
   return LOST_CODES.has(code) || (typeof code === "string" && code.startsWith(PARSER_CODES));
 }
 
-function* causesOf(error: unknown): Generator<unknown> {
+function* causesOf(error: unknown): Generator {
   let cause = error;
   for (let causes = 0; causes <= MAX_CAUSES && cause !== undefined && cause !== null; causes += 1) {
     yield cause;

@@ -1,4 +1,4 @@
-import fc from "fast-check";
+import * as fc from "fast-check";
 import { Limit, RateLimiter } from "zae-limiter";
 import { METERING, modelResource, type Estimator, type Metering } from "zae-limiter/llm";
 import { MemoryRepository } from "zae-limiter/memory";
@@ -90,7 +90,11 @@ describe("estimates of anybody's estimator", () => {
   const rubbish: readonly unknown[] = [
     ...[-1, NaN, Infinity, 1e300, "5", undefined, null, 5n].map((input) => ({ input, output: 1 })),
     ...[-1, NaN, Infinity, undefined].map((output) => ({ input: 1, output })),
-    ...[undefined, null, 7, [1, 2], Promise.resolve({ input: 1, output: 1 })],
+    undefined,
+    null,
+    7,
+    [1, 2],
+    Promise.resolve({ input: 1, output: 1 }),
   ];
   it.each(rubbish)("must be tokens: %o", async (estimate) => {
     const meter = setting.meter({ estimator: { estimate: () => estimate as never } });

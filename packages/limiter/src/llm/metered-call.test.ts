@@ -53,6 +53,18 @@ function warnings(): readonly (readonly [string, string])[] {
   ]);
 }
 
+function failing(): never {
+  throw new Error("oops");
+}
+
+async function rejecting(): Promise<never> {
+  return failing();
+}
+
+function throwingNoText(): never {
+  throw Object.create(null);
+}
+
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
 describe("the end of a call", () => {
@@ -146,15 +158,12 @@ describe("a store that fails", () => {
     const flaky = faultyRepository(setting.repository, (operation) =>
       operation === "giveBack" ? "error-before" : undefined,
     );
-    const onSettlementFailed = (): never => {
-      throw new Error("log");
-    };
-    setting.through(flaky, { onSettlementFailed });
+    setting.through(flaky, { onSettlementFailed: failing });
     await (await setting.meter().begin(CALL, "x")).failed();
     expect(warnings()).toEqual([
       [
         "WARN_LIMITER_METERING_FAILED",
-        "onSettlementFailed failed at the end of a call of a model: Error: log. The call itself went on.",
+        "onSettlementFailed failed: Error: oops. The call of the model went on without it.",
       ],
     ]);
     expect(setting.records).toHaveLength(1);
@@ -182,11 +191,6 @@ describe("a store that fails", () => {
 });
 
 describe("functions of the application that fail", () => {
-  const failing = (): never => {
-    throw new Error("oops");
-  };
-  const rejecting = async (): Promise<never> => failing();
-
   it.each([
     ["onSettled", { onSettled: failing }],
     ["onSettled", { onSettled: rejecting as () => never }],
@@ -208,19 +212,14 @@ describe("functions of the application that fail", () => {
     expect(warnings()).toEqual([
       [
         "WARN_LIMITER_METERING_FAILED",
-        `${name} failed at the end of a call of a model: Error: oops. The call itself went on.`,
+        `${name} failed: Error: oops. The call of the model went on without it.`,
       ],
     ]);
   });
 
   it("and throw what has no text", async () => {
-    const onSettled = (): never => {
-      throw Object.create(null);
-    };
-    await (await setting.meter({ onSettled }).begin(CALL, "x")).failed();
-    expect(warnings()[0]![1]).toContain(
-      "onSettled failed at the end of a call of a model: object.",
-    );
+    await (await setting.meter({ onSettled: throwingNoText }).begin(CALL, "x")).failed();
+    expect(warnings()[0]![1]).toContain("onSettled failed: object.");
   });
 
   it.each<[unknown, string]>([
@@ -238,7 +237,7 @@ describe("functions of the application that fail", () => {
     expect(warnings()).toEqual([
       [
         "WARN_LIMITER_METERING_FAILED",
-        `estimator.tokensOf failed at the end of a call of a model: ${message}. The call itself went on.`,
+        `estimator.tokensOf failed: ${message}. The call of the model went on without it.`,
       ],
     ]);
   });

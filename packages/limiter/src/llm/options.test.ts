@@ -50,8 +50,7 @@ const mistakes: readonly (readonly [object, string])[] = [
   [{ observer: {} }, "Invalid observer: is not an option of limitFetch; known are"],
 ];
 it.each(mistakes)("refuses %o", (mistake, message) => {
-  const check = (): void =>
-    checkMeteredOptions({ ...GOOD, ...mistake } as MeteredOptions<unknown>, "limitFetch");
+  const check = (): void => checkMeteredOptions({ ...GOOD, ...mistake }, "limitFetch");
   expect(check).toThrow(message);
 });
 

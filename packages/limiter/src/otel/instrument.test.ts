@@ -46,7 +46,7 @@ function start(options: OtelOptions = {}): Disposable {
 function isHeard(): boolean {
   return (
     tracingChannel(CHANNELS.acquire).hasSubscribers ||
-    [CHANNELS.end, CHANNELS.charge].some((name) => channel(name).hasSubscribers)
+    [CHANNELS.end, CHANNELS.charge, CHANNELS.stream].some((name) => channel(name).hasSubscribers)
   );
 }
 

@@ -45,3 +45,17 @@ it("returns random numbers from 0 up to, but not including, 1", () => {
     expect(drawn >= 0 && drawn < 1).toBe(true);
   }
 });
+
+it("a sleep that does not hold the process wakes at its time, and ends by its signal", async () => {
+  const free = { holdsProcess: false };
+  let awake = 0;
+  const sleeping = systemClock.sleep(2 ** 31 + 10, undefined, free).then(() => (awake += 1));
+  await vi.advanceTimersByTimeAsync(2 ** 31 + 10);
+  await sleeping;
+  expect(awake).toBe(1);
+  const abort = new AbortController();
+  const aborted = systemClock.sleep(5, abort.signal, free).catch((reason: unknown) => reason);
+  abort.abort("during");
+  expect(await aborted).toBe("during");
+  expect(vi.getTimerCount()).toBe(0);
+});

@@ -1,3 +1,4 @@
+import type { Clock } from "zae-limiter";
 import { ManualClock } from "zae-limiter/testing";
 import { expect, it } from "vitest";
 
@@ -85,4 +86,18 @@ it("setting the time wakes no sleeper; the next advance wakes those that are due
   await sleeping;
   expect(wokenAt).toBe(5000);
   expect(clock.now()).toBe(5001);
+});
+
+it("takes a sleep that does not hold the process for any other", async () => {
+  const clock = new ManualClock(0);
+  const asClock: Clock = clock;
+  let isAwake = false;
+  const sleeping = asClock
+    .sleep(10, undefined, { holdsProcess: false })
+    .then(() => (isAwake = true));
+  await clock.advance(9);
+  expect(isAwake).toBe(false);
+  await clock.advance(1);
+  expect(isAwake).toBe(true);
+  await sleeping;
 });

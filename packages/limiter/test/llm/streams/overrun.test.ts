@@ -1,0 +1,300 @@
+import { Limit, RateLimiterUnavailable, RateLimitExceeded } from "zae-limiter";
+import { METERING, simpleEstimator } from "zae-limiter/llm";
+import { seededRandom } from "zae-limiter/testing";
+import { once } from "node:events";
+import { describe, expect, it, onTestFinished } from "vitest";
+import { heldAnswer } from "../../support/held-answer.ts";
+import { listening } from "../../support/listening.ts";
+import { between } from "../../support/seeded/random-choice.ts";
+import { eachOf, seedsFromEnvironment } from "../../support/seeded/seeds.ts";
+import { BACKENDS, HeldStream, nextTurns, Setting, stateOf, tokens } from "./setting.ts";
+
+const STRIDE = 256;
+
+/** What a stream delivered until it ended, in tokens, and the error that it ended with. */
+async function drained(stream: ReadableStream<Uint8Array>) {
+  let text = 0;
+  try {
+    for await (const chunk of stream) text += chunk.length;
+    return { delivered: text / 4, error: undefined };
+  } catch (error) {
+    return { delivered: text / 4, error };
+  }
+}
+
+/** An answer of so many tokens, in chunks of so many. */
+function answerOf(total: number, chunk: number): ReadableStream<Uint8Array<ArrayBuffer>> {
+  let sent = 0;
+  return new ReadableStream({
+    pull(controller) {
+      const next = Math.min(chunk, total - sent);
+      sent += next;
+      controller.enqueue(tokens(next, sent === total ? "." : ""));
+      if (sent === total) controller.close();
+    },
+  });
+}
+
+describe.each(BACKENDS)("a budget of 1000 tokens on %s", (backend) => {
+  it.each([1, 7, 100, 256, 257, 900, 5000, 100_000])(
+    "stops an answer of 100 000 tokens in chunks of %i",
+    async (chunk) => {
+      const setting = await Setting.of(backend, { overrun: "stop" });
+      const { delivered, error } = await drained(await setting.watch(answerOf(100_000, chunk)));
+      expect(error).toBeInstanceOf(RateLimitExceeded);
+      const used = (await setting.used())!;
+      const left = (await setting.left())!;
+      expect(left).toBeGreaterThanOrEqual(0);
+      expect(used + left).toBe(1000);
+      expect(delivered).toBeLessThanOrEqual(used - 100 + STRIDE);
+      expect(setting.ends.map(([end]) => end)).toEqual(["stopped"]);
+      expect(await setting.left("rpm")).toBe(999);
+      // Small chunks use the budget up: only the chunk that was refused does not fit any more.
+      if (chunk <= 100) expect(left).toBeLessThan(chunk);
+    },
+  );
+
+  it("lets an answer that fits to its end, and gives back what was taken too much", async () => {
+    const setting = await Setting.of(backend, { overrun: "stop" });
+    const { delivered, error } = await drained(await setting.watch(answerOf(880, 10)));
+    expect([delivered, error]).toEqual([880.25, undefined]);
+    expect(setting.ends).toEqual([["complete", 880]]);
+    expect([await setting.used(), await setting.left()]).toEqual([980, 20]);
+  });
+
+  it("takes nothing more for an answer that was reserved for", async () => {
+    const setting = await Setting.of(backend, { overrun: "stop" });
+    await drained(await setting.watch(answerOf(200, 10)));
+    expect(setting.operations).toEqual(["consume"]);
+  });
+
+  it("takes about once every 256 tokens", async () => {
+    const setting = await Setting.of(backend, { overrun: "stop", budget: 100_000 });
+    await drained(await setting.watch(answerOf(200 + 10 * STRIDE, 1)));
+    expect(setting.operations).toEqual(Array.from({ length: 11 }, () => "consume"));
+    expect(await setting.left()).toBe(100_000 - 300 - 10 * STRIDE);
+  });
+
+  it("is shared by streams that run at once, and none goes below zero", async () => {
+    const setting = await Setting.of(backend, { overrun: "stop", budget: 5000 });
+    const streams = Array.from({ length: 10 }, () => setting.watch(answerOf(10_000, 3)));
+    const ends = await Promise.all(streams.map(async (stream) => drained(await stream)));
+    for (const { error } of ends) expect(error).toBeInstanceOf(RateLimitExceeded);
+    const [used, left] = [(await setting.used())!, (await setting.left())!];
+    expect(left).toBeGreaterThanOrEqual(0);
+    expect(used + left).toBe(5000);
+    const delivered = ends.reduce((sum, end) => sum + end.delivered, 0);
+    expect(delivered).toBeLessThanOrEqual(used - 10 * 100 + 10 * STRIDE);
+    expect(delivered).toBeGreaterThan(3000);
+  });
+});
+
+describe("an answer that is longer than was reserved", () => {
+  it("goes on without `overrun`, and its end is charged as debt", async () => {
+    const setting = await Setting.of("memory");
+    const { error } = await drained(await setting.watch(answerOf(2000, 10)));
+    expect(error).toBeUndefined();
+    expect(await setting.left()).toBe(1000 - 2100);
+  });
+
+  it("is stopped at the provider, too", async () => {
+    const setting = await Setting.of("memory", { overrun: "stop" });
+    const closed = heldAnswer<void>();
+    let sent = 0;
+    const server = await listening(async (_request, response) => {
+      response.once("close", () => closed.resolve());
+      for (; sent < 100_000 && !response.destroyed; sent += 100)
+        if (!response.write(tokens(100)))
+          await Promise.race([once(response, "drain"), closed.promise]);
+    });
+    onTestFinished(() => server[Symbol.asyncDispose]());
+    const { body } = await fetch(server.url);
+    const { error } = await drained(await setting.watch(body!));
+    expect(error).toBeInstanceOf(RateLimitExceeded);
+    await closed.promise;
+    expect(setting.ends.map(([end]) => end)).toEqual(["stopped"]);
+    expect(await setting.left()).toBeGreaterThanOrEqual(0);
+  });
+
+  it("passes on what was read before it takes, up to a stride", async () => {
+    const setting = await Setting.of("memory", { overrun: "stop", budget: 10_000 });
+    const gate = heldAnswer<void>();
+    const upstream = new HeldStream();
+    const reader = (await setting.watch(upstream.readable)).getReader();
+    setting.gates.set("consume", gate.promise);
+    upstream.send(tokens(200 + STRIDE), tokens(1));
+    expect((await reader.read()).value).toHaveLength(4 * (200 + STRIDE));
+    const next = reader.read();
+    expect(await stateOf(next)).toBe("pending");
+    gate.resolve();
+    expect((await next).value).toHaveLength(4);
+  });
+
+  it("is taken before it is passed on if it is more than a stride", async () => {
+    const setting = await Setting.of("memory", { overrun: "stop", budget: 10_000 });
+    const gate = heldAnswer<void>();
+    const upstream = new HeldStream();
+    const reader = (await setting.watch(upstream.readable)).getReader();
+    setting.gates.set("consume", gate.promise);
+    upstream.send(tokens(201 + STRIDE, "."));
+    const first = reader.read();
+    expect(await stateOf(first)).toBe("pending");
+    gate.resolve();
+    expect((await first).value).toHaveLength(4 * (201 + STRIDE) + 1);
+  });
+
+  it("is refused as a whole if it comes in one piece, even if that is complete", async () => {
+    const setting = await Setting.of("memory", { overrun: "stop" });
+    const upstream = new HeldStream();
+    const watched = await setting.watch(upstream.readable);
+    upstream.send(tokens(5000, "."));
+    const { delivered, error } = await drained(watched);
+    expect(delivered).toBe(0);
+    expect(error).toBeInstanceOf(RateLimitExceeded);
+    expect(upstream.cancels).toEqual([error]);
+    expect(await setting.left()).toBe(700);
+  });
+
+  it("stops nothing after its completion, whatever follows", async () => {
+    const setting = await Setting.of("memory", { overrun: "stop" });
+    const upstream = new HeldStream();
+    const watched = await setting.watch(upstream.readable);
+    upstream.send(tokens(10, "."), tokens(5000));
+    upstream.end();
+    expect(await drained(watched)).toEqual({ delivered: 5010.25, error: undefined });
+    expect(setting.ends).toEqual([["complete", 10]]);
+  });
+
+  it.each(["cancel", "abort"])("can be left by %s while more is taken", async (how) => {
+    const setting = await Setting.of("memory", { overrun: "stop" });
+    const gate = heldAnswer<void>();
+    const upstream = new HeldStream();
+    const abort = new AbortController();
+    const reader = (await setting.watch(upstream.readable, abort.signal)).getReader();
+    setting.gates.set("consume", gate.promise);
+    upstream.send(tokens(250), tokens(1));
+    await reader.read();
+    const pending = reader.read();
+    await nextTurns();
+    const cancelled = how === "cancel" ? reader.cancel() : abort.abort();
+    await nextTurns();
+    gate.resolve();
+    await cancelled;
+    if (how === "cancel") expect((await pending).done).toBe(true);
+    else await expect(pending).rejects.toMatchObject({ name: "AbortError" });
+    expect(setting.ends).toEqual([["abandoned", 250]]);
+    expect([await setting.used(), await setting.left()]).toEqual([350, 650]);
+  });
+});
+
+describe("the weights of a metering", () => {
+  it("stop an answer by the limit that counts output", async () => {
+    const setting = await Setting.of("memory", {
+      overrun: "stop",
+      metering: METERING.anthropic,
+      limits: [
+        Limit.perDay("rpm", 10),
+        Limit.perDay("itpm", 150),
+        Limit.perDay("otpm", 600),
+        Limit.perDay("other", 1),
+      ],
+    });
+    const { delivered, error } = await drained(await setting.watch(answerOf(100_000, 10)));
+    expect((error as RateLimitExceeded).violations.map(({ limitName }) => limitName)).toEqual([
+      "otpm",
+    ]);
+    expect([delivered, await setting.left("otpm"), await setting.left("itpm")]).toEqual([
+      610, 0, 50,
+    ]);
+  });
+
+  it("that are fractions add up, however small the strides", async () => {
+    const setting = await Setting.of("memory", {
+      overrun: "stop",
+      budget: 100,
+      metering: { tpm: { requests: 1, input: 0.1, output: 0.003 } },
+    });
+    // 1 + 10 + 0.6 were reserved: 12. The rest is enough for 29 600 tokens: 100 = 11 + 0.003 x.
+    const { delivered } = await drained(await setting.watch(answerOf(100_000, 10)));
+    const [used, left] = [(await setting.used())!, (await setting.left())!];
+    expect([used, left]).toEqual([100, 0]);
+    expect(delivered).toBeGreaterThan(29_600);
+    expect(delivered).toBeLessThanOrEqual(29_667 + STRIDE);
+  });
+
+  it("without output stop nothing, and take nothing", async () => {
+    const setting = await Setting.of("memory", {
+      overrun: "stop",
+      metering: { tpm: { input: 1 } },
+    });
+    const { delivered, error } = await drained(await setting.watch(answerOf(100_000, 1000)));
+    expect([delivered, error]).toEqual([100_000.25, undefined]);
+    expect(setting.operations).toEqual(["consume"]);
+    expect(await setting.left()).toBe(900);
+  });
+});
+
+describe("a store that is unavailable while an answer streams", () => {
+  it("ends the answer if calls are blocked then", async () => {
+    const setting = await Setting.of("memory", { overrun: "stop" });
+    const stream = await setting.watch(answerOf(500, 10));
+    setting.faults.set("consume", "error-before");
+    const { delivered, error } = await drained(stream);
+    expect(error).toBeInstanceOf(RateLimiterUnavailable);
+    expect(delivered).toBe(210);
+    expect(setting.ends).toEqual([["stopped", 210]]);
+    expect([await setting.used(), await setting.left()]).toEqual([300, 700]);
+  });
+
+  it("lets the answer go on if calls are let through, and the rest becomes debt", async () => {
+    const setting = await Setting.of("memory", { overrun: "stop", onUnavailable: "allow" });
+    const stream = await setting.watch(answerOf(2000, 10));
+    setting.faults.set("consume", "error-before");
+    const { delivered, error } = await drained(stream);
+    expect([delivered, error]).toEqual([2000.25, undefined]);
+    // It is asked once: an answer must not wait for every stride until the store times out.
+    expect(setting.operations).toEqual(["consume", "consume", "settle"]);
+    expect([await setting.used(), await setting.left()]).toEqual([2100, -1100]);
+  });
+
+  it("takes nothing for a call that was let through without it", async () => {
+    const setting = await Setting.of("memory", { overrun: "stop", onUnavailable: "allow" });
+    setting.faults.set("consume", "error-before");
+    const { error } = await drained(await setting.watch(answerOf(2000, 10)));
+    expect(error).toBeUndefined();
+    expect(setting.operations).toEqual(["consume"]);
+    expect(await setting.left()).toBe(1000);
+  });
+});
+
+it.each(eachOf(seedsFromEnvironment({ usual: 25, thorough: 1000 })))(
+  "streams of random lengths share a random budget, seed %i",
+  async (seed) => {
+    const random = seededRandom(seed);
+    const budget = between(random, 500, 8000);
+    const setting = await Setting.of("memory", {
+      overrun: "stop",
+      budget,
+      estimator: simpleEstimator({ output: between(random, 0, 300) }),
+    });
+    const calls = Array.from({ length: between(random, 1, 6) }, async () => {
+      const length = between(random, 1, 4000);
+      const stream = await setting.watch(answerOf(length, between(random, 1, 600)));
+      return { length, ...(await drained(stream)) };
+    });
+    const ends = await Promise.allSettled(calls);
+    const granted = ends.flatMap((end) => (end.status === "fulfilled" ? [end.value] : []));
+    const [used, left] = [(await setting.used()) ?? 0, (await setting.left())!];
+    expect(used + left).toBe(budget);
+    expect(setting.records).toHaveLength(granted.length);
+    // An answer whose end was delivered before it was taken owes a stride at most.
+    const complete = granted.filter(({ error }) => error === undefined);
+    expect(left).toBeGreaterThanOrEqual(-STRIDE * complete.length);
+    if (complete.length === 0) expect(left).toBeGreaterThanOrEqual(0);
+    for (const { length, delivered } of complete) expect(Math.floor(delivered)).toBe(length);
+    const delivered = granted.reduce((sum, end) => sum + Math.floor(end.delivered), 0);
+    expect(delivered).toBeLessThanOrEqual(used + STRIDE * granted.length);
+    for (const { error } of granted)
+      if (error !== undefined) expect(error).toBeInstanceOf(RateLimitExceeded);
+  },
+);
