@@ -148,6 +148,13 @@ describe("a stream that is cut off", () => {
     expect(outputBytes).toBe(sample.read.outputBytes);
   });
 
+  it("holds nothing after its end", () => {
+    const reader = readerOf("chat", { withholdsUsage: true });
+    reader.read(Buffer.from(sampleText("chat-text.sse")));
+    const more = Buffer.from('data: {"choices":[],"usage":{');
+    expect(reader.read(more)).toBe(more);
+  });
+
   it("counts its last event if only the blank line is missing", () => {
     const text = sampleText("chat-text.sse");
     const usage = text.indexOf("data: [DONE]");
