@@ -2,7 +2,7 @@ import { Limit, RateLimiter, type Repository } from "zae-limiter";
 import { simpleEstimator } from "zae-limiter/llm";
 import { MemoryRepository } from "zae-limiter/memory";
 import { SqliteRepository } from "zae-limiter/sqlite";
-import { faultyRepository, ManualClock, type Fault } from "zae-limiter/testing";
+import { faultyRepository, type Fault } from "zae-limiter/testing";
 import type { AnswerReader } from "../../../src/llm/answers/answer-reader.ts";
 import { Meter } from "../../../src/llm/meter.ts";
 import type { MeteredCall } from "../../../src/llm/metered-call.ts";
@@ -11,6 +11,7 @@ import type { MeteredRecord } from "../../../src/llm/tokens/metered-record.ts";
 import { pausedRepository } from "../../support/paused-repository.ts";
 import { CALL } from "../metered-setting.ts";
 import { closeLater, temporaryFile } from "../../support/temporary-file.ts";
+import { WatchedClock } from "../../support/watched-clock.ts";
 
 export type Backend = "memory" | "sqlite";
 
@@ -109,20 +110,6 @@ export class Setting {
   /** The writes that ended leases. */
   get settlements(): readonly string[] {
     return this.operations.filter((name) => name === "settle" || name === "giveBack");
-  }
-}
-
-/** A clock that says how many sleep. */
-class WatchedClock extends ManualClock {
-  sleeping = 0;
-
-  override async sleep(ms: number, signal?: AbortSignal): Promise<void> {
-    this.sleeping += 1;
-    try {
-      await super.sleep(ms, signal);
-    } finally {
-      this.sleeping -= 1;
-    }
   }
 }
 
