@@ -23,6 +23,8 @@ type Options = Partial<MeteredOptions<undefined>> & {
   /** What the limit of tokens holds. It refills within a day, so hardly during a test. */
   readonly budget?: number;
   readonly limits?: readonly Limit[];
+  /** The database of SQLite, if several share one, as processes do. */
+  readonly file?: string;
 };
 
 /** A real limiter, and calls whose answers stream. */
@@ -49,7 +51,7 @@ export class Setting {
     this.limiter = new RateLimiter({
       repository: pausedRepository(faulty, (operation) => this.gates.get(operation)),
     });
-    const { budget: _, limits: __, ...metered } = options;
+    const { budget: _, limits: __, file: ___, ...metered } = options;
     this.#meter = new Meter<undefined>(
       {
         limiter: this.limiter,
@@ -66,12 +68,12 @@ export class Setting {
 
   /** Each call takes 100 tokens for its input and reserves 200 for its answer. */
   static async of(backend: Backend, options: Options = {}): Promise<Setting> {
+    const { budget = 1000, file = temporaryFile() } = options;
     const clock = new WatchedClock();
     const repository =
       backend === "memory"
         ? new MemoryRepository({ clock })
-        : closeLater(await SqliteRepository.open(temporaryFile(), { clock }));
-    const { budget = 1000 } = options;
+        : closeLater(await SqliteRepository.open(file, { clock }));
     await repository.setSystemDefaults(
       options.limits ?? [Limit.perDay("rpm", 1000), Limit.perDay("tpm", budget)],
     );
