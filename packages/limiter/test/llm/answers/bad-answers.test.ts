@@ -13,6 +13,16 @@ function readText(protocol: "chat" | "responses" | "messages", text: string): Re
   return readAll(readerOf(protocol), [Buffer.from(text)]);
 }
 
+function chunkWithUsage(text: string, tokens: number): string {
+  return `data: {"choices":[{"delta":{"content":"${text}"},"finish_reason":null}],"usage":{"prompt_tokens":9,"completion_tokens":${tokens}}}\n\n`;
+}
+
+/** Where the event with the usage begins and ends. */
+function usageIn(stream: string, usageEvent: string | undefined): [number, number] {
+  const start = stream.indexOf(`data: ${usageEvent}`);
+  return start === -1 ? [Infinity, Infinity] : [start, stream.indexOf("\n\n", start) + 2];
+}
+
 function sampleText(file: string): string {
   return textOf([...STREAMS, ...BODIES].find((sample) => sample.file === file)!);
 }
@@ -92,18 +102,15 @@ describe("a usage that cannot be believed", () => {
 });
 
 describe("a report", () => {
-  const chunk = (text: string, tokens: number): string =>
-    `data: {"choices":[{"delta":{"content":"${text}"},"finish_reason":null}],"usage":{"prompt_tokens":9,"completion_tokens":${tokens}}}\n\n`;
-
   it("is not final while the model goes on, and not if it went on after it", () => {
-    expect(readText("chat", chunk("a", 1)).read).toMatchObject({
+    expect(readText("chat", chunkWithUsage("a", 1)).read).toMatchObject({
       isReportFinal: false,
       reported: { input: 9, output: 1 },
     });
     const more = 'data: {"choices":[{"delta":{"content":"b"},"finish_reason":"stop"}]}\n\n';
     const done = "data: [DONE]\n\n";
-    expect(readText("chat", chunk("a", 1) + more + done).read.isReportFinal).toBe(false);
-    expect(readText("chat", more + chunk("", 1) + done).read.isReportFinal).toBe(true);
+    expect(readText("chat", chunkWithUsage("a", 1) + more + done).read.isReportFinal).toBe(false);
+    expect(readText("chat", more + chunkWithUsage("", 1) + done).read.isReportFinal).toBe(true);
   });
 
   it("messages: of the beginning is about the prompt only", () => {
@@ -122,20 +129,30 @@ describe("a report", () => {
 });
 
 describe("a stream that is cut off", () => {
-  it.each(STREAMS)("$file is read as far as it went, and passes wholly", ({ file, protocol }) => {
-    const stream = Buffer.from(sampleText(file));
+  it.each(STREAMS)("$file is read as far as it went, and all of it passes", (sample) => {
+    const stream = Buffer.from(textOf(sample)).toString("latin1");
+    const [start, end] = usageIn(stream, sample.usageEvent);
     let outputBytes = 0;
     const fieldName = "event:".length; // less could be the beginning of anything
     for (let length = fieldName; length < stream.length; length += 1) {
-      const bytes = stream.subarray(0, length);
-      const reader = readerOf(protocol, { withholdsUsage: true });
-      const { read, passed } = readAll(reader, [bytes]);
-      expect(read.outputBytes, `at ${length}`).toBeGreaterThanOrEqual(outputBytes);
+      const reader = readerOf(sample.protocol, { withholdsUsage: true });
+      const { read, passed } = readAll(reader, [Buffer.from(stream.slice(0, length), "latin1")]);
+      const isLeftOut = length >= end - "\n\n".length;
+      const expected = isLeftOut
+        ? stream.slice(0, start) + stream.slice(end, Math.max(length, end))
+        : stream.slice(0, length);
+      if (passed !== expected || !(read.outputBytes! >= outputBytes))
+        expect.fail(`cut at ${length}: ${read.outputBytes} bytes were read, and passed: ${passed}`);
       outputBytes = read.outputBytes!;
-      const whole = bytes.toString("latin1");
-      if (!read.isReportFinal) expect(passed).toBe(whole);
-      else expect(whole.startsWith(passed.slice(0, -14))).toBe(true);
     }
+    expect(outputBytes).toBe(sample.read.outputBytes);
+  });
+
+  it("holds nothing after its end", () => {
+    const reader = readerOf("chat", { withholdsUsage: true });
+    reader.read(Buffer.from(sampleText("chat-text.sse")));
+    const more = Buffer.from('data: {"choices":[],"usage":{');
+    expect(reader.read(more)).toBe(more);
   });
 
   it("counts its last event if only the blank line is missing", () => {
@@ -196,12 +213,10 @@ describe("what is no answer", () => {
 });
 
 describe("an answer that is too large", () => {
-  const text = (length: number): Buffer => Buffer.alloc(length, "x");
-
   it("passes, is not counted, and is read on where the large event ends", () => {
     const chunks = [
       Buffer.from('data: {"choices":[{"delta":{"content":"'),
-      text(MAX_EVENT_BYTES),
+      Buffer.alloc(MAX_EVENT_BYTES, "x"),
       Buffer.from(`"}}]}\n\n${sampleText("chat-text.sse")}`),
     ];
     const reader = readerOf("chat");
@@ -215,7 +230,7 @@ describe("an answer that is too large", () => {
 
   it("is not counted either if it ends there", () => {
     const reader = readerOf("chat");
-    reader.read(text(MAX_EVENT_BYTES + 1));
+    reader.read(Buffer.alloc(MAX_EVENT_BYTES + 1, "x"));
     reader.end();
     expect(reader.outputBytes).toBeUndefined();
   });
