@@ -1,15 +1,10 @@
 import type { RateLimiter } from "../../limiter/rate-limiter.ts";
-
-/** A pause that was charged. */
-export interface Pause {
-  readonly untilMs: number;
-  readonly pauseMs: number;
-}
+import type { Pause } from "./mirror-charges.ts";
 
 /** Comparisons of one account on one resource, which are made one at a time. */
 export class AccountLane {
-  /** The pauses that were charged last, by limit: at most as many as a mirror has names. */
-  readonly pauses = new Map<string, Pause>();
+  /** The last pause of each limit: at most as many as a mirror has names. */
+  readonly #pauses = new Map<string, { readonly untilMs: number; readonly pauseMs: number }>();
   #lookedAtMs = -Infinity;
   #last: Promise<void> = Promise.resolve();
   #waiting = 0;
@@ -21,6 +16,17 @@ export class AccountLane {
     this.#last = this.#last.then(work);
     await this.#last;
     this.#waiting -= 1;
+  }
+
+  /** Remembers a pause that has begun. */
+  paused({ limitNames, pauseMs }: Pause, nowMs: number): void {
+    for (const name of limitNames) this.#pauses.set(name, { untilMs: nowMs + pauseMs, pauseMs });
+  }
+
+  /** Whether a limit pauses, and its pause was not shorter than this when it began. */
+  isPausedFor(name: string, pauseMs: number, nowMs: number): boolean {
+    const pause = this.#pauses.get(name);
+    return pause !== undefined && nowMs < pause.untilMs && pauseMs <= pause.pauseMs;
   }
 
   /** Whether somebody is in it, or was less than this ago. */

@@ -49,7 +49,8 @@ function openai(tokens: number | string, requests: number | string = 100): Recor
   };
 }
 
-const charges = (): number => operations.filter((operation) => operation === "charge").length;
+const takes = (): number =>
+  operations.filter((operation) => operation === "consume" || operation === "charge").length;
 const reads = (): number => operations.filter((operation) => operation === "read").length;
 
 describe("an answer that is no 429", () => {
@@ -66,16 +67,16 @@ describe("an answer that is no 429", () => {
     });
     await mirrorOf().saw(openai(9000, 99), 200, "gpt-5");
     expect(await left()).toEqual({ rpm: 10, tpm: 1000 });
-    expect(charges()).toBe(1);
+    expect(takes()).toBe(1);
   });
 
   it("charges once if ten answers at a time say the same, and if ten say it one by one", async () => {
     const mirror = mirrorOf();
     const answers = Array.from({ length: 10 }, () => mirror.saw(openai(4000), 200, "gpt-5"));
     await Promise.all(answers);
-    expect([reads(), charges()]).toEqual([1, 1]);
+    expect([reads(), takes()]).toEqual([1, 1]);
     for (let count = 0; count < 10; count += 1) await mirror.saw(openai(4000), 200, "gpt-5");
-    expect([reads(), charges()]).toEqual([1, 1]);
+    expect([reads(), takes()]).toEqual([1, 1]);
     expect(await left()).toEqual({ rpm: 100, tpm: 4000 });
   });
 
@@ -184,14 +185,17 @@ describe("a 429", () => {
     expect((await left())["tpm"]).toBe(tpm);
   });
 
-  it("pauses for a second if it says neither how long nor what, and for less if it is full before", async () => {
-    await mirrorOf().saw({}, 429, "bare");
-    expect(await left("bare")).toEqual({ rpm: -2, tpm: -167 });
-    const headers = { ...openai(0), "x-ratelimit-reset-tokens": "600ms" };
-    await mirrorOf().saw(headers, 429, "soon");
-    expect(await left("soon")).toEqual({ rpm: 100, tpm: -100 });
-    await mirrorOf().saw({ ...headers, "x-ratelimit-reset-tokens": "1m0s" }, 429, "late");
-    expect(await left("late")).toEqual({ rpm: 100, tpm: -167 });
+  it.each([
+    ["says neither how long nor what", {}, { rpm: -2, tpm: -167 }],
+    ["says less", { ...openai(0), "retry-after-ms": "12" }, { rpm: 100, tpm: -167 }],
+    [
+      "is filled later",
+      { ...openai(0), "x-ratelimit-reset-tokens": "1m0s" },
+      { rpm: 100, tpm: -167 },
+    ],
+  ])("pauses for a second if it %s", async (_, headers, expected) => {
+    await mirrorOf().saw(headers, 429, "gpt-5");
+    expect(await left()).toEqual(expected);
   });
 
   it("holds back a limit of few tokens for as long as it says", async () => {
@@ -211,13 +215,13 @@ describe("a 429", () => {
     const mirror = mirrorOf();
     const headers = { ...openai(0), "retry-after": "6" };
     await Promise.all(Array.from({ length: 10 }, () => mirror.saw(headers, 429, "gpt-5")));
-    expect(charges()).toBe(1);
+    expect(takes()).toBe(2);
     expect((await left())["tpm"]).toBe(-1000);
     await clock.advance(3000);
     await mirror.saw(headers, 429, "gpt-5");
     await mirrorOf().saw(headers, 429, "gpt-5");
     expect((await left())["tpm"]).toBe(-500);
-    expect(charges()).toBe(1);
+    expect(takes()).toBe(2);
   });
 
   it("charges the rest if it asks for a longer pause than the one before", async () => {
@@ -306,9 +310,9 @@ describe("the account", () => {
 
   it("is compared by its own balance, not by that of its parent", async () => {
     await repository.createEntity("company");
-    await repository.setLimits("company", [Limit.perMinute("tpm", 1000)]);
+    await repository.setLimits("company", [Limit.perMinute("tpm", 8000)]);
     await repository.createEntity("account", { parentId: "company", cascade: true });
-    await mirrorOf().saw(openai(4000), 200, "gpt-5");
+    await mirrorOf().saw(openai(9000), 200, "gpt-5");
     const { statuses } = await limiter.check({
       entityId: "account",
       resource: "gpt-5",
@@ -317,7 +321,7 @@ describe("the account", () => {
     const own = statuses.find(
       (status) => status.entityId === "account" && status.limitName === "tpm",
     );
-    expect(own?.available).toBe(4000);
+    expect(own?.available).toBe(9000);
   });
 
   it("has names of its own for its limits, and a resource of its own", async () => {

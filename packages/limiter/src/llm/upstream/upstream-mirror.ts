@@ -1,25 +1,40 @@
 /*
  * Keeps an account in step with its provider:
  *
- *   answer ─▶ no 429: at most once a second ─▶ read the account ─▶ charge what it holds too much
- *          ─▶ 429: always, one after another ─▶ read the account ─▶ charge that, and the pause
+ *   answer, no 429, at most once a second ─▶ read the account ─▶ take what it holds too much
+ *   429, each of them, one after another ──▶ read the account ─▶ take that and what is left of the
+ *                                            limits that pause, and charge the debt of their pause
  *
- * It only ever takes. What is left is compared with a fresh read, so ten answers that say the same
- * charge once. A 429 that arrives while the pause of an earlier one lasts was under way before it,
- * and charges nothing unless it asks for a longer pause.
+ * It only ever takes. What is there is taken as a call takes it, all or nothing: when four processes
+ * hear the same at once, one of them takes it and the others look again. (Each of them charging what
+ * it had read made a debt of three full buckets, which took minutes to heal.) Only the debt of a
+ * pause is charged without a condition.
+ *
+ * What is left is compared with a fresh read, so ten answers that say the same take once. A 429 that
+ * arrives while the pause of an earlier one lasts was under way before it, and changes nothing unless
+ * it asks for a longer pause.
  *
  * What is reserved here and not counted by the provider yet makes our balance the lower one, and
- * then nothing is charged. Headers that are old by the time they arrive charge too much, by what
- * was earned meanwhile: that costs some of the burst, not of the rate.
+ * then nothing is taken. Headers that are old by the time they arrive take too much, by what was
+ * earned meanwhile: that costs some of the burst, not of the rate.
  */
-import type { LimitStatus } from "../../core/bucket/decision.ts";
+import { addAmounts } from "../../core/amounts.ts";
+import { negated, type LimitStatus } from "../../core/bucket/decision.ts";
 import { ValidationError } from "../../core/errors.ts";
 import { entityId, limitName } from "../../core/identifiers.ts";
 import { checkOptions, optionNames } from "../../core/options.ts";
 import { warnOnce } from "../../http/identity/warn-once.ts";
+import type { AcquireRequest } from "../../limiter/call.ts";
 import type { RateLimiter } from "../../limiter/rate-limiter.ts";
 import { laneOf, type AccountLane } from "./account-lanes.ts";
-import { amountFor, missingAmounts, pausesOf, raise, type LimitNames } from "./mirror-charges.ts";
+import {
+  amountsThere,
+  amountsToTake,
+  limitsToPause,
+  pauseMsOf,
+  type LimitNames,
+  type Pause,
+} from "./mirror-charges.ts";
 import { readUpstreamLimits, type AnswerHeaders, type UpstreamLimits } from "./upstream-limits.ts";
 
 /** The provider's account as an entity. Learning only ever takes: nothing is credited. */
@@ -69,6 +84,9 @@ const MAX_PAUSE_MS = 60_000;
 /** How often an account is compared with answers that are no 429, in one process. */
 const COMPARED_EVERY_MS = 1000;
 
+/** How often what is there is tried to be taken, when others take it meanwhile. */
+const MAX_ATTEMPTS = 3;
+
 /** Keeps an account in step with its provider. */
 export class Mirror {
   readonly #limiter: RateLimiter;
@@ -112,39 +130,57 @@ export class Mirror {
     isRefused: boolean,
   ): Promise<void> {
     try {
-      const { entityId: account } = this.#options;
-      const request = { entityId: account, resource };
-      const read = await this.#limiter.check({ ...request, consume: {} });
-      const statuses = read.statuses.filter((status) => status.entityId === account);
-      const amounts: Record<string, number> = { ...missingAmounts(seen, this.#names, statuses) };
-      const pauses = isRefused ? this.#newPauses(lane, seen, statuses) : [];
-      for (const { status, pauseMs } of pauses)
-        raise(amounts, status.limitName, amountFor(pauseMs, status));
-      if (Object.values(amounts).some((amount) => amount > 0))
-        await this.#limiter.charge({ ...request, amounts });
-      const nowMs = this.#limiter.clock.now();
-      for (const { status, pauseMs } of pauses)
-        lane.pauses.set(status.limitName, { untilMs: nowMs + pauseMs, pauseMs });
+      const request = { entityId: this.#options.entityId, resource };
+      const statuses = this.#own(await this.#limiter.check({ ...request, consume: {} }));
+      const pause = isRefused ? this.#pauseOf(lane, seen, statuses) : undefined;
+      await this.#take(request, seen, statuses, pause);
+      if (pause !== undefined) lane.paused(pause, this.#limiter.clock.now());
     } catch (error) {
       this.#warn(error);
     }
   }
 
-  /** The limits that a 429 pauses, without those that pause already for as long. */
-  #newPauses(
-    lane: AccountLane,
+  async #take(
+    request: Pick<AcquireRequest, "entityId" | "resource">,
     seen: UpstreamLimits,
-    statuses: readonly LimitStatus[],
-  ): readonly { readonly status: LimitStatus; readonly pauseMs: number }[] {
-    const { maxPauseMs = MAX_PAUSE_MS } = this.#options;
+    read: readonly LimitStatus[],
+    pause: Pause | undefined,
+  ): Promise<void> {
+    let statuses = read;
+    let amounts = amountsToTake(seen, this.#names, statuses, pause);
+    for (let attempt = 1; attempt <= MAX_ATTEMPTS; attempt += 1) {
+      const consume = amountsThere(amounts, statuses);
+      if (Object.keys(consume).length === 0) break;
+      const verdict = await this.#limiter.tryAcquire({
+        ...request,
+        consume,
+        onUnavailable: "block",
+      });
+      if (verdict.granted) {
+        await verdict.lease.commit();
+        amounts = addAmounts(amounts, negated(consume));
+        break;
+      }
+      statuses = this.#own(verdict.refusal);
+      amounts = amountsToTake(seen, this.#names, statuses, pause);
+    }
+    if (pause !== undefined && Object.values(amounts).some((amount) => amount > 0))
+      await this.#limiter.charge({ ...request, amounts });
+  }
+
+  /** What a 429 pauses, without the limits that pause already for as long. */
+  #pauseOf(lane: AccountLane, seen: UpstreamLimits, statuses: readonly LimitStatus[]): Pause {
+    const pauseMs = pauseMsOf(seen, this.#options.maxPauseMs ?? MAX_PAUSE_MS);
     const nowMs = this.#limiter.clock.now();
-    const wanted = pausesOf(seen, this.#names, statuses);
-    return statuses.flatMap((status) => {
-      const pauseMs = Math.min(wanted[status.limitName] ?? -1, maxPauseMs);
-      const before = lane.pauses.get(status.limitName);
-      const isCovered = before !== undefined && nowMs < before.untilMs && pauseMs <= before.pauseMs;
-      return pauseMs < 0 || isCovered ? [] : [{ status, pauseMs }];
-    });
+    const limitNames = limitsToPause(seen, this.#names, statuses).filter(
+      (name) => !lane.isPausedFor(name, pauseMs, nowMs),
+    );
+    return { limitNames, pauseMs };
+  }
+
+  /** The account's own limits, without those of a parent. */
+  #own({ statuses }: { readonly statuses: readonly LimitStatus[] }): readonly LimitStatus[] {
+    return statuses.filter(({ entityId: owner }) => owner === this.#options.entityId);
   }
 
   async #tell(seen: UpstreamLimits, model: string): Promise<void> {

@@ -7,9 +7,9 @@ import type { AnswerReader } from "../../../src/llm/answers/answer-reader.ts";
 import { Meter } from "../../../src/llm/meter.ts";
 import type { MeteredCall } from "../../../src/llm/metered-call.ts";
 import type { MeteredOptions } from "../../../src/llm/options.ts";
-import type { LlmCall } from "../../../src/llm/tokens/llm-call.ts";
 import type { MeteredRecord } from "../../../src/llm/tokens/metered-record.ts";
 import { pausedRepository } from "../../support/paused-repository.ts";
+import { CALL } from "../metered-setting.ts";
 import { closeLater, temporaryFile } from "../../support/temporary-file.ts";
 
 export type Backend = "memory" | "sqlite";
@@ -17,17 +17,6 @@ export type Backend = "memory" | "sqlite";
 export const BACKENDS: readonly Backend[] = ["memory", "sqlite"];
 
 export const IDLE_MS = 1000;
-
-/** 100 tokens of input. */
-const CALL: LlmCall = {
-  model: "gpt-5",
-  textBytes: 400,
-  texts: () => [],
-  images: 0,
-  choices: 1,
-  maxOutputTokens: undefined,
-  stream: true,
-};
 
 type Options = Partial<MeteredOptions<undefined>> & {
   /** What the limit of tokens holds. It refills within a day, so hardly during a test. */
@@ -89,7 +78,7 @@ export class Setting {
   }
 
   begin(): Promise<MeteredCall> {
-    return this.#meter.begin(CALL, undefined);
+    return this.#meter.begin({ ...CALL, stream: true }, undefined);
   }
 
   /** A call whose answer is a stream: the stream, watched. */
