@@ -213,6 +213,19 @@ it.each([400, 401, 404, 429, 500, 529])("status %i is passed on as it is", async
   expect(await taken("gpt-5")).toEqual({});
 });
 
+it("when a 429 is passed on, the call is given back and the account has learned", async () => {
+  const { options, limiter, taken } = await meteredCalls();
+  server.answer = (outgoing) => {
+    const headers = { "retry-after-ms": "6000", "x-ratelimit-remaining-requests": "0" };
+    outgoing.writeHead(429, headers).end();
+  };
+  const upstream = { entityId: "account", limits: { requests: "rpm" } };
+  const response = await limitFetch({ ...options, upstream })(...post("chat/completions"));
+  expect(response.status).toBe(429);
+  expect(await taken("gpt-5")).toEqual({});
+  expect((await limiter.available("account", "gpt-5"))["rpm"]).toBeLessThanOrEqual(-9);
+});
+
 it("an answer without a body costs its input", async () => {
   const { options, records } = await meteredCalls();
   server.answer = (outgoing) => outgoing.writeHead(204).end();
