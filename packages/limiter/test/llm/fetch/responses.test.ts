@@ -1,7 +1,7 @@
 /* What reaches the caller: the bytes, headers and properties of the provider's own response. */
 import type { ServerResponse } from "node:http";
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from "vitest";
-import { RateLimiter } from "zae-limiter";
+import { RateLimiter, ValidationError } from "zae-limiter";
 import { limitMiddleware } from "zae-limiter/anthropic";
 import { limitFetch } from "zae-limiter/openai";
 import { forgetWarnings } from "../../../src/http/identity/warn-once.ts";
@@ -151,6 +151,24 @@ it("the usage that the caller did not ask for is left out, and nothing else", as
   expect(records).toMatchObject([{ source: "reported", usage: { input: 3, output: 2 } }]);
 });
 
+it("a stream from which something is left out does not say how long it was", async () => {
+  const { options } = await meteredCalls();
+  const text = [FINISHED, USAGE_CHUNK, event("[DONE]")].join("");
+  const length = String(text.length);
+  server.answer = (outgoing) => {
+    const headers = { "content-type": "text/event-stream", "content-length": length };
+    outgoing.writeHead(200, headers).end(text);
+  };
+  for (const [usage, expected] of [
+    ["ask", null],
+    ["leave", length],
+  ] as const) {
+    const response = await limitFetch({ ...options, usage })(...post("chat/completions", true));
+    expect(response.headers.get("content-length")).toBe(expected);
+    expect(await response.text()).toBe(usage === "ask" ? text.replace(USAGE_CHUNK, "") : text);
+  }
+});
+
 it.each(Object.entries(BODIES))("an answer of %s arrives as it is sent", async (path, body) => {
   const { options, records, taken } = await meteredCalls();
   const text = `${JSON.stringify(body, null, 1)}\n`;
@@ -213,6 +231,23 @@ it.each([400, 401, 404, 429, 500, 529])("status %i is passed on as it is", async
   expect(await taken("gpt-5")).toEqual({});
 });
 
+it("when a 429 is passed on, the call is given back and the account has learned", async () => {
+  const { options, repository, limiter, taken } = await meteredCalls();
+  const slow = new RateLimiter({
+    repository: pausedRepository(repository, () => new Promise(setImmediate)),
+  });
+  server.answer = (outgoing) => {
+    const headers = { "retry-after-ms": "6000", "x-ratelimit-remaining-requests": "0" };
+    outgoing.writeHead(429, headers).end();
+  };
+  const upstream = { entityId: "account", limits: { requests: "rpm" } };
+  const limited = limitFetch({ ...options, limiter: slow, upstream });
+  const response = await limited(...post("chat/completions"));
+  expect(response.status).toBe(429);
+  expect(await taken("gpt-5")).toEqual({});
+  expect((await limiter.available("account", "gpt-5"))["rpm"]).toBeLessThanOrEqual(-9);
+});
+
 it("an answer without a body costs its input", async () => {
   const { options, records } = await meteredCalls();
   server.answer = (outgoing) => outgoing.writeHead(204).end();
@@ -239,7 +274,8 @@ it.each(["while the store decides", "before"])(
   async (when) => {
     const calls = await meteredCalls();
     const controller = new AbortController();
-    const reason = new Error("Never mind.");
+    // Only the caller's: one of our own would be answered.
+    const reason = new ValidationError("page", 2, "was closed");
     if (when === "before") controller.abort(reason);
     const repository = pausedRepository(calls.repository, async (operation) => {
       if (operation === "consume") controller.abort(reason);
