@@ -62,9 +62,8 @@ describe("options", () => {
   });
 
   it("of embedding models know no version 2", () => {
-    const made = (): unknown =>
-      limitEmbeddingModel({ ...options, specificationVersion: "v2" as "v3" });
-    expect(made).toThrow(/must be "v3" or "v4"/);
+    const wrong = { ...options, specificationVersion: "v2" as "v3" };
+    expect(() => limitEmbeddingModel(wrong)).toThrow(/must be "v3" or "v4"/);
   });
 
   it("say the version, which is 4 if they do not", () => {
@@ -94,13 +93,18 @@ it("the answer of a stream keeps all that it has besides the stream", async () =
 });
 
 it("`entity` is told the call", async () => {
-  const entity = ({ headers }: AiSdkCall): string => headers?.["x-user"] ?? "nobody";
   await repository.setLimits("user-7", [Limit.perDay("rpm", 10), Limit.perDay("tpm", 1000)]);
+  const told: AiSdkCall[] = [];
+  const entity = (call: AiSdkCall): string => {
+    told.push(call);
+    return call.headers?.["x-user"] ?? "nobody";
+  };
   await limitLanguageModel({ ...options, entity }).wrapGenerate({
     doGenerate: async () => ({ content: [], usage: USAGE }),
     params: { ...PARAMS, headers: { "x-user": "user-7" } },
     model: MODEL,
   });
+  expect(told).toMatchObject([PARAMS]);
   expect(await left("user-7")).toEqual({ rpm: 9, tpm: 992 });
 });
 
@@ -140,7 +144,8 @@ it("a model that is wrapped twice is charged once, by the outer one, and warns o
   const outer = limitLanguageModel(options);
   const inner = limitLanguageModel({ ...options, entity: "account" });
   const call = { params: PARAMS, model: MODEL };
-  const doGenerate = async (): Promise<object> => ({ content: [], usage: USAGE });
+  const answer = { content: [], usage: USAGE };
+  const doGenerate = async (): Promise<object> => answer;
   for (let calls = 0; calls < 2; calls += 1)
     await outer.wrapGenerate({
       ...call,
