@@ -1,4 +1,5 @@
 /* The callbacks, called by LangChain itself for models that answer in this process. */
+import { setImmediate } from "node:timers/promises";
 import type { CallbackManagerForLLMRun } from "@langchain/core/callbacks/manager";
 import { LLM } from "@langchain/core/language_models/llms";
 import { SimpleChatModel } from "@langchain/core/language_models/chat_models";
@@ -72,6 +73,7 @@ class WordModel extends SimpleChatModel {
   ): AsyncGenerator<ChatGenerationChunk> {
     try {
       for (const text of this.words) {
+        await setImmediate(); // as words come over a network
         const message = new AIMessageChunk({ content: text });
         yield new ChatGenerationChunk({ text, message });
         await run?.handleLLMNewToken(text);
