@@ -4,9 +4,11 @@
  */
 import { randomUUID } from "node:crypto";
 import { setImmediate } from "node:timers/promises";
+import { isDeepStrictEqual } from "node:util";
 import type { createOpenAI } from "@ai-sdk/openai";
 import { RateLimitExceeded } from "zae-limiter";
 import { limitEmbeddingModel, limitLanguageModel } from "zae-limiter/ai-sdk";
+import { limitFetch } from "zae-limiter/openai";
 import type { Provider } from "../../../../../examples/local-provider/provider.ts";
 import { IDLE_MS, ObservedLimiter, type Charged } from "../observed-limiter.ts";
 
@@ -26,6 +28,8 @@ const EMBEDDING_MODEL = "text-embedding-3-small";
 
 /** Waits that the SDK makes between attempts are as short as the provider says. */
 const AT_ONCE = JSON.stringify({ "retry-after-ms": "1" });
+
+type LanguageModel = ReturnType<ReturnType<typeof createOpenAI>["chat" | "responses"]>;
 
 type LimitOptions = ObservedLimiter["options"];
 
@@ -61,7 +65,7 @@ export class Scenario {
 
   /** A model whose calls are limited. */
   limited(
-    model: ReturnType<ReturnType<typeof createOpenAI>["chat"]>,
+    model: LanguageModel,
     options: Partial<LimitOptions> = {},
   ): ReturnType<Sdk["ai"]["wrapLanguageModel"]> {
     const { ai, specificationVersion } = this.sdk;
@@ -142,19 +146,9 @@ export const SCENARIOS: Readonly<Record<string, (scenario: Scenario) => Promise<
     return partsSeen(scenario, scenario.asked({ "x-local-fault": "error-event" }));
   },
 
-  async "parts with and without the limiter"(scenario) {
-    const { ai } = scenario.sdk;
-    const tools = scenario.tools(async () => "rain");
-    const asked = { ...scenario.asked({ "x-local-tool-calls": "1" }), tools };
-    const stopWhen = ai.stepCountIs(2);
-    const limited = await partsOf(ai.streamText({ ...asked, stopWhen }).fullStream);
-    const model = scenario.openai.chat(MODEL);
-    const plain = await partsOf(ai.streamText({ ...asked, stopWhen, model }).fullStream);
-    return {
-      areEqual: JSON.stringify(limited) === JSON.stringify(plain),
-      areMany: plain.length > 20,
-    };
-  },
+  "parts of completions": (scenario) => equalParts(scenario, scenario.openai.chat(MODEL)),
+
+  "parts of responses": (scenario) => equalParts(scenario, scenario.openai.responses(MODEL)),
 
   async generateObject(scenario) {
     const schema = scenario.sdk.ai.jsonSchema<{ city: string }>({
@@ -296,6 +290,17 @@ export const SCENARIOS: Readonly<Record<string, (scenario: Scenario) => Promise<
     return errorOf(scenario.sdk.ai.generateText(asked));
   },
 
+  async "limitFetch beneath the middleware"(scenario) {
+    const openai = scenario.sdk.createOpenAI({
+      baseURL: `${scenario.provider.url}/v1`,
+      apiKey: "local",
+      fetch: limitFetch(scenario.observed.options),
+    });
+    const model = scenario.limited(openai.chat(MODEL));
+    const { textStream } = scenario.sdk.ai.streamText({ ...scenario.asked(), model });
+    return { text: await joined(textStream) };
+  },
+
   async "stopped when nothing is left"(scenario) {
     const asked = scenario.asked({ "x-local-answer": LONG }, { overrun: "stop" });
     const hungUp = scenario.provider.nextHangUp();
@@ -344,6 +349,18 @@ async function joined(stream: AsyncIterable<string>): Promise<string> {
   let text = "";
   for await (const piece of stream) text += piece;
   return text;
+}
+
+/** Whether a model answers with the same parts, with and without the limiter. */
+async function equalParts(scenario: Scenario, model: LanguageModel): Promise<Seen> {
+  const { streamText, stepCountIs } = scenario.sdk.ai;
+  const tools = scenario.tools(async () => "rain");
+  const asked = { ...scenario.asked({ "x-local-tool-calls": "1" }), tools };
+  const parts = async (each: LanguageModel): Promise<unknown[]> =>
+    partsOf(streamText({ ...asked, stopWhen: stepCountIs(2), model: each }).fullStream);
+  const limited = await parts(scenario.limited(model));
+  const plain = await parts(model);
+  return { areEqual: isDeepStrictEqual(limited, plain), areMany: plain.length > 20 };
 }
 
 /** Parts of a stream, without what differs each time. */
