@@ -33,6 +33,8 @@ export interface Client {
    * and an answer has not begun before its first word.
    */
   readonly seesRunsOnly?: true;
+  /** How calls end by their records, where the client lets them look different: by "kind, end". */
+  readonly otherEnds?: Readonly<Record<string, readonly string[]>>;
   /** Bad ends of streams that the client does not notice; "kind, end" for one kind only. */
   readonly silentEnds?: readonly string[];
   /** A call that is answered in one piece. */

@@ -86,7 +86,9 @@ function chargeOf(client: Client, { kind, end }: Cell, { tapped, provided }: See
 }
 
 /** How each lease ended: every one is recorded once. */
-function endsOf(client: Client, { end }: Cell): readonly string[] {
+function endsOf(client: Client, { kind, end }: Cell): readonly string[] {
+  const other = client.otherEnds?.[`${kind}, ${end}`];
+  if (other !== undefined) return other;
   if (isLeft(end)) return client.readsOn === true ? ["complete"] : ["abandoned"];
   if (end === "retried")
     return client.seesRunsOnly === true ? ["complete"] : ["failed", "complete"];

@@ -32,6 +32,10 @@ export function aiSdkClient(
       "ended early",
       ...(specificationVersion === "v2" ? ["responses stream, error event"] : []),
     ],
+    // `ai` 5 cannot read the last event then.
+    ...(specificationVersion === "v2" && {
+      otherEnds: { "responses stream, no usage": ["cut"] },
+    }),
     ask: async (call) => {
       const sdk = await sdkOf();
       if (call.kind !== "embedding") return sdk.ai.generateText(requestOf(sdk, call));

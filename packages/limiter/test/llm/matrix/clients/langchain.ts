@@ -47,7 +47,11 @@ export function langChainClient(
     readsAhead: true,
     // Nobody calls back for a stream that was left.
     ...(hold === "callbacks"
-      ? { seesRunsOnly: true, openEnds: ["left by break", "never read"] }
+      ? {
+          seesRunsOnly: true,
+          openEnds: ["left by break", "never read"],
+          otherEnds: { "stream, ended early": ["complete"] },
+        }
       : { openEnds: ["never read"] }),
     silentEnds: ["ended early"],
     ask: async (call) => {
