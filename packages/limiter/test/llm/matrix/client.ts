@@ -30,7 +30,7 @@ export interface Client {
   readonly readsAhead?: true;
   /**
    * Whether the meter is told of runs and of words, not of requests: one lease is for all attempts,
-   * and an answer has not begun before its first word.
+   * and a word has gone by when the next one is asked for.
    */
   readonly seesRunsOnly?: true;
   /** How calls end by their records, where the client lets them look different: by "kind, end". */

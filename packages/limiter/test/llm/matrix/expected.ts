@@ -16,6 +16,8 @@ import type { Client } from "./client.ts";
 const ANSWER = "A bucket holds tokens, and refills over time.";
 /** What streams of three words and streams that break have brought. */
 const SLOW = "A bucket holds ";
+/** The same before the last word was followed by another. */
+const SLOWER = "A bucket ";
 const HALF = "A bucket holds tokens, ";
 
 const NOTHING: Charge = { rpm: 0, itpm: 0, otpm: 0 };
@@ -56,7 +58,7 @@ function chargeOf(client: Client, { kind, end }: Cell, { tapped, provided }: See
   const reserved = { rpm: 1, itpm: 40, otpm: hasOutput ? 100 : 0 };
   /** What Anthropic has said at the beginning of a stream. */
   const input = client.saysInputFirst === true ? 8 : 40;
-  /** What a client has read that was not asked for it. */
+  /** What a client has read that nobody asked it for. */
   const ahead = client.readsAhead === true ? tapped : undefined;
   const partly = (output: number): Charge =>
     isStream(kind) ? { rpm: 1, itpm: input, otpm: output } : reserved;
@@ -82,7 +84,9 @@ function chargeOf(client: Client, { kind, end }: Cell, { tapped, provided }: See
     "tool loop": { rpm: 3, itpm: provided.input, otpm: provided.output },
   };
   if (isLeft(end) && client.readsOn === true) return reported;
-  return end === "never read" && client.seesRunsOnly === true ? reserved : table[end];
+  if (end === "never read" && client.seesRunsOnly === true) return reserved;
+  if (end === "aborted during" && client.seesRunsOnly === true) return partly(SLOWER.length);
+  return table[end];
 }
 
 /** How each lease ended: every one is recorded once. */
