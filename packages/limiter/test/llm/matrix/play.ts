@@ -32,7 +32,7 @@ const ENTITY = "key-1";
 const IDLE_MS = 1;
 /** Cells that are played at the same time. */
 const TOGETHER = 16;
-/** After this long, a call that has not ended does not end by itself, and a caller waits in vain. */
+/** A call that has not ended after this long does not end by itself. */
 const PATIENCE_MS = 10_000;
 /** A client that has read nothing for so long reads nothing more on its own. */
 const QUIET_MS = 50;

@@ -8,7 +8,7 @@ import { MAX_TOKENS, PARAMETERS, QUESTION, type Call, type Client } from "../cli
 export interface AiSdk {
   readonly ai: typeof Ai;
   readonly createOpenAI: typeof createOpenAI;
-  /** Versions differ in their types only: the middleware is for one of them, and so is the model. */
+  /** Versions differ in their types only: a middleware and its model are for the same one. */
   readonly specificationVersion: "v3";
 }
 
