@@ -308,6 +308,30 @@ describe("the account", () => {
     expect(await limiter.available("key-1", "gpt-5")).toEqual({ rpm: 100, tpm: -1000 });
   });
 
+  it.each([
+    ["an answer", 200, 4000, 4000],
+    ["a 429", 429, 0, 0],
+  ])(
+    "is taken from once if four processes hear the same at once: %s",
+    async (_, status, remaining, expected) => {
+      const saws = Array.from({ length: 4 }, () => {
+        const process = new RateLimiter({ repository });
+        const options = { entityId: "account", maxPauseMs: 0 };
+        const mirror = new Mirror(process, options, (model) => model);
+        return mirror.saw(openai(remaining), status, "gpt-5");
+      });
+      await Promise.all(saws);
+      expect((await left())["tpm"]).toBe(expected);
+      expect(reads()).toBeGreaterThanOrEqual(4);
+    },
+  );
+
+  it("is paused even if what is left cannot be taken, because another limit is in debt", async () => {
+    await limiter.charge({ entityId: "account", resource: "gpt-5", amounts: { rpm: 150 } });
+    await mirrorOf().saw({ ...openai(0, 50), "retry-after": "6" }, 429, "gpt-5");
+    expect(await left()).toEqual({ rpm: -50, tpm: -1000 });
+  });
+
   it("is compared by its own balance, not by that of its parent", async () => {
     await repository.createEntity("company");
     await repository.setLimits("company", [Limit.perMinute("tpm", 8000)]);

@@ -194,7 +194,7 @@ export class Mirror {
   #warn(error: unknown): void {
     warnOnce(
       "WARN_LIMITER_MIRROR_FAILED",
-      `The account ${this.#options.entityId} could not be kept in step with its provider: ${String(error)}.`,
+      `The account ${this.#options.entityId} could not be kept in step with its provider. ${String(error)}`,
     );
   }
 }
