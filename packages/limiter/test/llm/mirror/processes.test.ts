@@ -26,7 +26,7 @@ const SURPLUS_CALLS = 2 * CALLS_PER_SECOND;
 const FOREIGN_CALLS_PER_SECOND = 5;
 
 /** Without a mirror it is the same from the first second on. */
-const DURATION_MS = { without: 2000, with: 8000 };
+const DURATION_MS = { without: 2000, with: 7000 };
 
 interface Outcome {
   readonly granted: number;
