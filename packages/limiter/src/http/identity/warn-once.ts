@@ -16,7 +16,8 @@ export type MisuseCode =
   | "WARN_LIMITER_METERED_TWICE"
   | "WARN_LIMITER_USAGE_UNREADABLE"
   | "WARN_LIMITER_BODY_UNREADABLE"
-  | "WARN_LIMITER_METERING_FAILED";
+  | "WARN_LIMITER_METERING_FAILED"
+  | "WARN_LIMITER_MIRROR_FAILED";
 
 /** How often each mistake was seen in this process. It stops counting at the warning. */
 const SEEN_MEMO = new Map<MisuseCode, number>();

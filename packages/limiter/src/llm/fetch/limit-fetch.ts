@@ -18,7 +18,8 @@ export interface FetchOptions {
   readonly refusal?: "respond" | "throw";
   /**
    * "ask": streams of chat completions are asked to report their usage, and whoever did not ask for
-   * that does not see it. "leave": requests are sent as they are. @default "ask"
+   * that does not see it, except that OpenAI then says `usage: null` in all other chunks. "leave":
+   * requests are sent as they are. @default "ask"
    */
   readonly usage?: "ask" | "leave";
   /**
@@ -29,13 +30,11 @@ export interface FetchOptions {
   readonly otherPaths?: "pass" | "requests";
 }
 
-type Fetch = typeof globalThis.fetch;
-
 /**
  * A `fetch` that limits calls of models. It serves `new OpenAI({ fetch })`,
  * `createOpenAI({ fetch })`, LangChain's `configuration.fetch`, servers that speak OpenAI's or
- * Anthropic's protocol, and whoever calls `fetch` itself. It sends requests with the `fetch` that it
- * is given, or else with the one that is global when `limitFetch` is called.
+ * Anthropic's protocol, and whoever calls `fetch` itself. It sends requests with the `fetch` that
+ * it is given, or else with the one that is global when `limitFetch` is called.
  * @example
  * const client = new OpenAI({
  *   fetch: limitFetch({ limiter, entity: "key-1", metering: METERING.openai }),
@@ -43,8 +42,8 @@ type Fetch = typeof globalThis.fetch;
  */
 export function limitFetch(
   options: MeteredOptions<LlmRequest> & FetchOptions,
-  fetch: Fetch = globalThis.fetch,
-): Fetch {
+  fetch: typeof globalThis.fetch = globalThis.fetch,
+): typeof globalThis.fetch {
   const meter = new Meter(options, "limitFetch", ["refusal", "usage", "otherPaths"]);
   checkFetch(options, fetch);
   const { refusal = "respond", usage = "ask", otherPaths = "pass" } = options;
@@ -63,7 +62,7 @@ export function limitFetch(
     }
     return meteredExchange(call, signal, async () => {
       const { response, isAsked } = await asking.send(sent, [input, init]);
-      return { response, reader: readerOf(sent.protocol, response, isAsked), isCut: isAsked };
+      return { response, reader: readerOf(sent, response, isAsked), isCut: isAsked };
     });
   };
 }

@@ -1,8 +1,8 @@
 import { warnOnce } from "../../http/identity/warn-once.ts";
+import { answerReaderFor } from "../answers/answer-reader-for.ts";
 import type { AnswerReader } from "../answers/answer-reader.ts";
 import { llmCallOf } from "../estimating/llm-call-of.ts";
 import type { LlmCall } from "../tokens/llm-call.ts";
-import type { Protocol } from "./llm-path.ts";
 import type { SentRequest } from "./sent-request.ts";
 
 /** What is known of a call whose body cannot be read: it is one request. */
@@ -28,18 +28,16 @@ export function callOf(sent: SentRequest): LlmCall {
 
 /** What reads the answer; undefined for requests that no model answers. */
 export function readerOf(
-  protocol: Protocol | undefined,
-  _response: Response,
-  _withholdsUsage: boolean,
+  { protocol, body }: SentRequest,
+  { headers }: Response,
+  withholdsUsage: boolean,
 ): AnswerReader<Uint8Array> | undefined {
   if (protocol === undefined) return undefined;
-  return {
-    outputBytes: 0,
-    reported: undefined,
-    isReportFinal: false,
-    isComplete: false,
-    hasUnreadableUsage: false,
-    read: (chunk) => chunk,
-    end: () => undefined,
-  }; // to be built
+  const isChat = protocol === "chat-completions" || protocol === "completions";
+  return answerReaderFor({
+    protocol: isChat ? "chat" : protocol,
+    isStream: body.json?.["stream"] === true,
+    contentType: headers.get("content-type"),
+    withholdsUsage,
+  });
 }

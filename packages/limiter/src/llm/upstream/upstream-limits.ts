@@ -1,4 +1,13 @@
-/** One limit of a provider, as its headers tell it. */
+import { hasMethod } from "../../core/options.ts";
+import {
+  countOf,
+  durationOf,
+  millisecondsOf,
+  retryAfterOf,
+  untilTimestamp,
+} from "./header-values.ts";
+
+/** One limit of a provider, as its headers tell it. What they do not tell is undefined. */
 export interface UpstreamLimit {
   /** How much it holds. */
   readonly limit: number | undefined;
@@ -22,14 +31,90 @@ export interface UpstreamLimits {
   readonly retryAfterMs?: number;
 }
 
+/** What a limit of a provider counts. */
+export type UpstreamKind = Exclude<keyof UpstreamLimits, "retryAfterMs">;
+
+/** Headers of an answer: an object of fetch, or a record with names in any case. */
+export type AnswerHeaders = Headers | Readonly<Record<string, string>>;
+
+/** Reads a header by its name in lower case. */
+type Lookup = (name: string) => string | undefined;
+
+/** Where each kind of limit is read from: what OpenAI and what Anthropic call it. */
+const KINDS = [
+  { kind: "requests", openai: ["requests"], anthropic: "requests" },
+  { kind: "tokens", openai: ["tokens", "project-tokens"], anthropic: "tokens" },
+  { kind: "inputTokens", openai: [], anthropic: "input-tokens" },
+  { kind: "outputTokens", openai: [], anthropic: "output-tokens" },
+] as const satisfies readonly { readonly kind: UpstreamKind; readonly [of: string]: unknown }[];
+
 /**
- * Reads `x-ratelimit-*`, `anthropic-ratelimit-*`, `retry-after-ms` and `retry-after`; undefined if
- * there is none of them.
+ * Reads `x-ratelimit-*`, `anthropic-ratelimit-*`, `retry-after-ms` and `retry-after`. A value that
+ * makes no sense is undefined, and so is the result if the headers say nothing. Never throws.
  * @example const seen = readUpstreamLimits(response.headers, Date.now());
  */
 export function readUpstreamLimits(
-  _headers: Headers | Readonly<Record<string, string>>,
-  _nowMs: number,
+  headers: AnswerHeaders,
+  nowMs: number,
 ): UpstreamLimits | undefined {
-  return undefined; // to be built
+  const lookup = lookupIn(headers);
+  const limits: Partial<Record<UpstreamKind, UpstreamLimit>> = {};
+  for (const { kind, openai, anthropic } of KINDS) {
+    const told = [
+      ...openai.map((name) => openaiLimit(lookup, name)),
+      anthropicLimit(lookup, anthropic, nowMs),
+    ].filter((limit) => limit !== undefined);
+    if (told.length > 0) limits[kind] = told.reduce(tighter);
+  }
+  const retryAfterMs =
+    millisecondsOf(lookup("retry-after-ms")) ?? retryAfterOf(lookup("retry-after"), nowMs);
+  const seen = { ...limits, ...(retryAfterMs === undefined ? {} : { retryAfterMs }) };
+  return Object.keys(seen).length === 0 ? undefined : seen;
+}
+
+function openaiLimit(lookup: Lookup, name: string): UpstreamLimit | undefined {
+  return limitOf(
+    lookup(`x-ratelimit-limit-${name}`),
+    lookup(`x-ratelimit-remaining-${name}`),
+    durationOf(lookup(`x-ratelimit-reset-${name}`)),
+  );
+}
+
+function anthropicLimit(lookup: Lookup, name: string, nowMs: number): UpstreamLimit | undefined {
+  return limitOf(
+    lookup(`anthropic-ratelimit-${name}-limit`),
+    lookup(`anthropic-ratelimit-${name}-remaining`),
+    untilTimestamp(lookup(`anthropic-ratelimit-${name}-reset`), nowMs),
+  );
+}
+
+function limitOf(
+  limitText: string | undefined,
+  remainingText: string | undefined,
+  fullAfterMs: number | undefined,
+): UpstreamLimit | undefined {
+  const limit = countOf(limitText) || undefined;
+  const left = countOf(remainingText);
+  // Nothing left of a limit that makes no sense itself means that nothing is known.
+  const isMeaningless = left === 0 && limitText !== undefined && limit === undefined;
+  const remaining = isMeaningless ? undefined : left;
+  if (limit === undefined && remaining === undefined && fullAfterMs === undefined) return undefined;
+  return { limit, remaining, fullAfterMs };
+}
+
+/** The limit of which less is left, if a call counts against two: a project's and its owner's. */
+function tighter(one: UpstreamLimit, other: UpstreamLimit): UpstreamLimit {
+  return (other.remaining ?? Infinity) < (one.remaining ?? Infinity) ? other : one;
+}
+
+function lookupIn(headers: AnswerHeaders): Lookup {
+  if (hasMethod(headers, "get")) return (name) => (headers as Headers).get(name) ?? undefined;
+  const values = new Map<string, string>();
+  for (const [name, value] of Object.entries(headers ?? {})) {
+    if (typeof value !== "string") continue;
+    const key = name.toLowerCase();
+    const before = values.get(key);
+    values.set(key, before === undefined ? value : `${before}, ${value}`);
+  }
+  return (name) => values.get(name);
 }

@@ -1,0 +1,42 @@
+import { expect, it } from "vitest";
+import { withQuestion } from "./asked-usage.ts";
+import { readBody } from "./sent-request.ts";
+
+const asked = (text: string): string | undefined => withQuestion(readBody(text));
+
+it("changes nothing else of a body, also what JavaScript would write in another way", () => {
+  expect(asked(' {\n "stream": true, "seed": 12345678901234567890, "x": "$&\\u0041{"}')).toBe(
+    ' {"stream_options":{"include_usage":true},\n "stream": true, "seed": 12345678901234567890, "x": "$&\\u0041{"}',
+  );
+});
+
+it.each([
+  ['{"stream":true,"stream_options":null}', { include_usage: true }],
+  ['{"stream":true,"stream_options":{}}', { include_usage: true }],
+  [
+    '{"stream":true,"stream_options":{"include_obfuscation":false}}',
+    { include_obfuscation: false, include_usage: true },
+  ],
+])("adds to %s", (text, options) => {
+  expect(JSON.parse(asked(text)!)).toEqual({ stream: true, stream_options: options });
+});
+
+it.each([
+  "{}",
+  '{"stream":false}',
+  '{"stream":"true"}',
+  '{"stream":null}',
+  '{"stream":true,"stream_options":{"include_usage":true}}',
+  '{"stream":true,"stream_options":{"include_usage":false}}',
+  '{"stream":true,"stream_options":{"include_usage":null}}',
+  '{"stream":true,"stream_options":"yes"}',
+  '{"stream":true,"stream_options":[]}',
+  "no JSON",
+  '[{"stream":true}]',
+])("leaves %s as it is", (text) => {
+  expect(asked(text)).toBeUndefined();
+});
+
+it("leaves a body alone that cannot be read", () => {
+  expect(withQuestion(readBody(new FormData()))).toBeUndefined();
+});

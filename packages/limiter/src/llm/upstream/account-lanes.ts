@@ -1,0 +1,55 @@
+import type { RateLimiter } from "../../limiter/rate-limiter.ts";
+import type { Pause } from "./mirror-charges.ts";
+
+/** Comparisons of one account on one resource, which are made one at a time. */
+export class AccountLane {
+  /** The last pause of each limit: at most as many as a mirror has names. */
+  readonly #pauses = new Map<string, { readonly untilMs: number; readonly pauseMs: number }>();
+  #lookedAtMs = -Infinity;
+  #last: Promise<void> = Promise.resolve();
+  #waiting = 0;
+
+  /** Runs after those that were entered before. The work must not reject. */
+  async enter(nowMs: number, work: () => Promise<void>): Promise<void> {
+    this.#lookedAtMs = nowMs;
+    this.#waiting += 1;
+    this.#last = this.#last.then(work);
+    await this.#last;
+    this.#waiting -= 1;
+  }
+
+  /** Remembers a pause that has begun. */
+  paused({ limitNames, pauseMs }: Pause, nowMs: number): void {
+    for (const name of limitNames) this.#pauses.set(name, { untilMs: nowMs + pauseMs, pauseMs });
+  }
+
+  /** Whether a limit pauses, and its pause was not shorter than this when it began. */
+  isPausedFor(name: string, pauseMs: number, nowMs: number): boolean {
+    const pause = this.#pauses.get(name);
+    return pause !== undefined && nowMs < pause.untilMs && pauseMs <= pause.pauseMs;
+  }
+
+  /** Whether somebody is in it, or was less than this ago. */
+  wasEnteredWithin(ms: number, nowMs: number): boolean {
+    const elapsedMs = nowMs - this.#lookedAtMs;
+    return this.#waiting > 0 || (elapsedMs >= 0 && elapsedMs < ms);
+  }
+}
+
+/** Most lanes of one limiter. Models may have any name; who was not seen for longest is forgotten. */
+const MAX_LANES = 1000;
+
+/** The lanes of each limiter, which all its clients share: there may be one for each request. */
+const LANES_MEMO = new WeakMap<RateLimiter, Map<string, AccountLane>>();
+
+/** The lane of an account on a resource. */
+export function laneOf(limiter: RateLimiter, entityId: string, resource: string): AccountLane {
+  const lanes = LANES_MEMO.get(limiter) ?? new Map<string, AccountLane>();
+  LANES_MEMO.set(limiter, lanes);
+  const key = `${entityId}#${resource}`;
+  const lane = lanes.get(key) ?? new AccountLane();
+  lanes.delete(key);
+  lanes.set(key, lane);
+  if (lanes.size > MAX_LANES) lanes.delete(lanes.keys().next().value!);
+  return lane;
+}

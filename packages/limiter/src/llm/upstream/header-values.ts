@@ -1,0 +1,74 @@
+/*
+ * Values of headers, each read by a function that returns undefined for what it does not
+ * understand. A value that is not positive says nothing: Azure sends -1 and 0 for limits that it
+ * does not tell. Where a header came twice, HTTP joins it ("5, 5"), which is no number either.
+ */
+
+/** No limit of a provider is filled over more than a year: larger values are dates, or mistakes. */
+const LONGEST_MS = 366 * 86_400_000;
+
+/** Longer texts are no values of these headers. They are not matched at all. */
+const MAX_LENGTH = 64;
+
+const COUNT = /^\d+$/;
+const DECIMAL = /^\d+(?:\.\d+)?$/;
+const DURATION = /^(?:\d+(?:\.\d+)?(?:ns|us|µs|ms|s|m|h|d))+$/;
+const DURATION_PARTS = /(?<amount>[\d.]+)(?<unit>[a-zµ]+)/g;
+const RFC_3339 = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)$/i;
+const HTTP_DATE = /^[A-Z][a-z]{2}, \d\d [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d GMT$/;
+
+const UNIT_MS: Readonly<Record<string, number>> = {
+  ns: 1e-6,
+  us: 1e-3,
+  µs: 1e-3,
+  ms: 1,
+  s: 1000,
+  m: 60_000,
+  h: 3_600_000,
+  d: 86_400_000,
+};
+
+/** A whole number, which may be 0. */
+export function countOf(text = ""): number | undefined {
+  if (!isText(text, COUNT)) return undefined;
+  const count = Number(text);
+  return Number.isSafeInteger(count) ? count : undefined;
+}
+
+/** The milliseconds of a header such as `retry-after-ms: 1500.5`. */
+export function millisecondsOf(text = ""): number | undefined {
+  return isText(text, DECIMAL) ? timeOf(Number(text)) : undefined;
+}
+
+/** The milliseconds of a time as Go writes it: "6m0s", "12ms"; of a bare number of seconds too. */
+export function durationOf(text = ""): number | undefined {
+  if (isText(text, DECIMAL)) return timeOf(Number(text) * 1000);
+  if (!isText(text, DURATION)) return undefined;
+  let ms = 0;
+  for (const { groups } of text.matchAll(DURATION_PARTS))
+    ms += Number(groups!["amount"]) * UNIT_MS[groups!["unit"]!]!;
+  return timeOf(ms);
+}
+
+/** The milliseconds until a time of RFC 3339, such as "2026-11-16T15:30:01Z". */
+export function untilTimestamp(text = "", nowMs = 0): number | undefined {
+  return isText(text, RFC_3339) ? timeOf(Date.parse(text) - nowMs) : undefined;
+}
+
+/** The milliseconds of a `retry-after`: a number of seconds, or a date of HTTP. */
+export function retryAfterOf(text = "", nowMs = 0): number | undefined {
+  if (isText(text, DECIMAL)) return timeOf(Number(text) * 1000);
+  return isText(text, HTTP_DATE) ? timeOf(Date.parse(text) - nowMs) : undefined;
+}
+
+/** `Date.parse` takes almost any text with a number for a date, so the form is checked first. */
+function isText(text: string, form: RegExp): boolean {
+  return text.length <= MAX_LENGTH && form.test(text);
+}
+
+/** Whole milliseconds, rounded up; undefined if there are none, or too many. */
+function timeOf(ms: number): number | undefined {
+  // What decimal fractions are off by in binary must not add a millisecond.
+  const whole = Math.ceil(Number(ms.toFixed(3)));
+  return whole > 0 && whole <= LONGEST_MS ? whole : undefined;
+}

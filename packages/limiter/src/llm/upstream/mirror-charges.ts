@@ -1,0 +1,101 @@
+import { amountOf, MAX_AMOUNT, type Amounts } from "../../core/amounts.ts";
+import type { LimitStatus } from "../../core/bucket/decision.ts";
+import type { Limit } from "../../core/limit.ts";
+import type { UpstreamKind, UpstreamLimit, UpstreamLimits } from "./upstream-limits.ts";
+
+/** The name of the account's limit for each kind of a provider's limit. */
+export type LimitNames = Readonly<Record<UpstreamKind, string>>;
+
+/** What a 429 causes: these limits of the account pause for this long. */
+export interface Pause {
+  readonly limitNames: readonly string[];
+  readonly pauseMs: number;
+}
+
+/** Differences below this share of a limit are ignored: Anthropic rounds what is left. */
+const IGNORED_SHARE = 0.01;
+
+/**
+ * The shortest pause after a 429, and the pause after one that does not say how long. Providers say
+ * when the call that they refused fits, which may be in a few milliseconds. Whoever pauses for that
+ * time only is refused again a few calls later, as long as somebody else uses the account: in
+ * `fleet-simulation.test.ts` 350 of 1000 calls, instead of 29. The provider's bucket fills meanwhile,
+ * so nothing of its rate is lost.
+ */
+const MIN_PAUSE_MS = 1000;
+
+/**
+ * What to take so that the account holds no more than its provider says is left, and has no whole
+ * token of a limit that pauses until its pause is over. `statuses` are the account's limits, read
+ * just now.
+ */
+export function amountsToTake(
+  seen: UpstreamLimits,
+  names: LimitNames,
+  statuses: readonly LimitStatus[],
+  pause: Pause | undefined,
+): Amounts {
+  const amounts: Record<string, number> = {};
+  for (const { status, told } of mirroredLimits(seen, names, statuses)) {
+    const { limitName, limit, available } = status;
+    const amount = Math.max(
+      surplusOf(told, available, limit.capacity),
+      pause?.limitNames.includes(limitName) ? available + earnedIn(pause.pauseMs, limit) : 0,
+      amounts[limitName] ?? 0, // two kinds may share a limit
+    );
+    if (amount > 0) amounts[limitName] = Math.min(amount, MAX_AMOUNT);
+  }
+  return amounts;
+}
+
+/** What is there of these amounts. The rest would be debt. */
+export function amountsThere(amounts: Amounts, statuses: readonly LimitStatus[]): Amounts {
+  const there: Record<string, number> = {};
+  for (const { limitName, available } of statuses) {
+    const amount = Math.min(amountOf(amounts, limitName), available);
+    if (amount > 0) there[limitName] = amount;
+  }
+  return there;
+}
+
+/** Which limits of the account a 429 pauses: those of which nothing is left, or else all. */
+export function limitsToPause(
+  seen: UpstreamLimits,
+  names: LimitNames,
+  statuses: readonly LimitStatus[],
+): readonly string[] {
+  const mirrored = mirroredLimits(seen, names, statuses);
+  const exhausted = mirrored.filter(({ told }) => told?.remaining === 0);
+  return (exhausted.length > 0 ? exhausted : mirrored).map(({ status }) => status.limitName);
+}
+
+/** How long a 429 pauses. */
+export function pauseMsOf({ retryAfterMs = 0 }: UpstreamLimits, maxPauseMs: number): number {
+  return Math.min(Math.max(retryAfterMs, MIN_PAUSE_MS), maxPauseMs);
+}
+
+/** What the account holds more than its provider says is left; 0 if that says too little. */
+function surplusOf(told: UpstreamLimit | undefined, available: number, capacity: number): number {
+  // That nothing is left is believed of a limit that is named beside it, and of no other: Azure
+  // says 0 of limits that it does not tell.
+  if (told?.remaining === undefined || (told.remaining === 0 && told.limit === undefined)) return 0;
+  const surplus = available - told.remaining;
+  return surplus >= capacity * IGNORED_SHARE ? surplus : 0;
+}
+
+/** What flows back in a time, rounded up to whole tokens. */
+function earnedIn(ms: number, { refillAmount, refillPeriodSeconds }: Limit): number {
+  return Math.ceil((ms * refillAmount) / (refillPeriodSeconds * 1000));
+}
+
+/** The limits that the account has and a name stands for, and what the answer says of each. */
+function mirroredLimits(
+  seen: UpstreamLimits,
+  names: LimitNames,
+  statuses: readonly LimitStatus[],
+): readonly { readonly status: LimitStatus; readonly told: UpstreamLimit | undefined }[] {
+  return (Object.keys(names) as UpstreamKind[]).flatMap((kind) => {
+    const status = statuses.find(({ limitName }) => limitName === names[kind]);
+    return status === undefined ? [] : [{ status, told: seen[kind] }];
+  });
+}

@@ -1,0 +1,178 @@
+/* Requests of all kinds: what is sent, what is charged, and what is told. */
+import { Buffer } from "node:buffer";
+import { afterAll, afterEach, beforeAll, beforeEach, expect, it, vi } from "vitest";
+import { limitFetch } from "zae-limiter/openai";
+import { forgetWarnings } from "../../../src/http/identity/warn-once.ts";
+import { startScriptedServer, type ScriptedServer } from "../../support/scripted-server.ts";
+import { meteredCalls, RESERVED_OUTPUT } from "./metered-calls.ts";
+
+type Fetch = typeof globalThis.fetch;
+
+const USAGE = { prompt_tokens: 7, completion_tokens: 5, total_tokens: 12 };
+const ANSWER = JSON.stringify({ choices: [], usage: USAGE });
+
+let server: ScriptedServer;
+let url: string;
+const warned = vi.spyOn(process, "emitWarning");
+
+beforeAll(async () => {
+  server = await startScriptedServer();
+  url = `${server.endpointUrl}/v1/chat/completions`;
+});
+afterAll(async () => {
+  warned.mockRestore();
+  await server.stop();
+});
+beforeEach(() => {
+  forgetWarnings();
+  warned.mockReset().mockReturnValue();
+  server.answer = (outgoing) =>
+    void outgoing.writeHead(200, { "content-type": "application/json" }).end(ANSWER);
+});
+afterEach(forgetWarnings);
+
+/** Codes of the warnings so far. */
+const codes = (): unknown[] =>
+  warned.mock.calls.map(([, options]) => (options as { code?: string }).code);
+
+const form = (): FormData => {
+  const data = new FormData();
+  data.set("model", "gpt-5");
+  return data;
+};
+const TEXT = '{"model":"gpt-5"}';
+
+it.each<[string, () => RequestInit, string | RegExp]>([
+  ["a form", () => ({ body: form() }), /name="model"\r\n\r\ngpt-5/],
+  ["parameters", () => ({ body: new URLSearchParams({ model: "gpt-5" }) }), "model=gpt-5"],
+  ["a Blob", () => ({ body: new Blob([TEXT]) }), TEXT],
+  ["a stream", () => ({ body: new Blob([TEXT]).stream(), duplex: "half" }), TEXT],
+  ["a text that is no JSON", () => ({ body: `${TEXT},` }), `${TEXT},`],
+  ["a list", () => ({ body: `[${TEXT}]` }), `[${TEXT}]`],
+  ["bytes that are no UTF-8", () => ({ body: Buffer.from([0x22, 0xff, 0x22]) }), /^"\ufffd"$/],
+])("sends %s as it is, reserves a request, and tells it once", async (_name, init, expected) => {
+  const { options, records, taken } = await meteredCalls();
+  const limited = limitFetch(options);
+  for (let calls = 0; calls < 2; calls += 1) {
+    const response = await limited(url, { method: "POST", ...init() });
+    expect(await response.text()).toBe(ANSWER);
+    expect(server.seen.at(-1)!.body).toMatch(
+      typeof expected === "string" ? literally(expected) : expected,
+    );
+  }
+  expect(records[0]).toMatchObject({
+    model: "unknown",
+    estimate: { input: 0, output: 0 },
+    end: "complete",
+    source: "reported",
+    usage: { input: 7, output: 5 },
+  });
+  expect(await taken("unknown")).toEqual({ rpm: 2, tpm: 24 });
+  expect(codes()).toEqual(["WARN_LIMITER_BODY_UNREADABLE"]);
+  expect(warned.mock.calls[0]![0]).toContain("/v1/chat/completions");
+});
+
+it("does not consume a Request, but charges what its answer reports", async () => {
+  const { options, taken } = await meteredCalls();
+  const request = new Request(url, { method: "POST", body: TEXT });
+  await (await limitFetch(options)(request)).text();
+  expect(server.seen.at(-1)!.body).toBe(TEXT);
+  expect(await taken("unknown")).toEqual({ rpm: 1, tpm: 12 });
+  expect(codes()).toEqual(["WARN_LIMITER_BODY_UNREADABLE"]);
+});
+
+it("reads the body that is given beside a Request", async () => {
+  const { options, taken } = await meteredCalls();
+  const request = new Request(url, { method: "POST", body: "other" });
+  await (await limitFetch(options)(request, { body: TEXT })).text();
+  expect(server.seen.at(-1)!.body).toBe(TEXT);
+  expect(await taken("gpt-5")).toEqual({ rpm: 1, tpm: 12 });
+  expect(codes()).toEqual([]);
+});
+
+it("sends with the fetch that it is given", async () => {
+  const { options, taken } = await meteredCalls();
+  const sent: unknown[] = [];
+  const limited = limitFetch(options, function send(this: unknown, input, init) {
+    sent.push(this, input, init);
+    return fetch(input, init);
+  });
+  const init = { method: "POST", body: TEXT };
+  await (await limited(url, init)).text();
+  expect(sent).toEqual([undefined, url, init]);
+  expect(await taken("gpt-5")).toEqual({ rpm: 1, tpm: 12 });
+});
+
+it.each<[string, unknown, string]>([
+  ["no model", undefined, "unknown"],
+  ["a number", 5, "unknown"],
+  ["an object", { id: "gpt-5" }, "unknown"],
+  ["nothing", "", "unknown"],
+  ["a valid name", "gpt-5.1-mini", "gpt-5.1-mini"],
+])("takes %s as the model", async (_name, model, resource) => {
+  const { options, records } = await meteredCalls();
+  const body = JSON.stringify({ model });
+  await (await limitFetch(options)(url, { method: "POST", body })).text();
+  expect(records).toMatchObject([{ resource }]);
+});
+
+it.each([
+  "@cf/meta/llama",
+  "4o",
+  "名前",
+  "a".repeat(300),
+  "a\u0000b",
+  "arn:aws:bedrock:x/y",
+  "../..",
+])("limits the model %j", async (model) => {
+  const { options, records } = await meteredCalls();
+  const body = JSON.stringify({ model });
+  await (await limitFetch(options)(url, { method: "POST", body })).text();
+  expect(records).toMatchObject([{ model, end: "complete" }]);
+});
+
+it("reads a body of 5 MB, of which the model reads little", async () => {
+  const { options, records } = await meteredCalls();
+  const image = `data:image/png;base64,${"A".repeat(5_000_000)}`;
+  const content = [
+    { type: "text", text: "What is it?" },
+    { type: "image_url", image_url: { url: image } },
+  ];
+  const body = JSON.stringify({ model: "gpt-5", messages: [{ role: "user", content }] });
+  await (await limitFetch(options)(url, { method: "POST", body })).text();
+  expect(server.seen.at(-1)!.body).toHaveLength(body.length);
+  expect(records[0]!.estimate).toMatchObject({ output: RESERVED_OUTPUT });
+  expect(records[0]!.estimate.input).toBeLessThan(2000);
+});
+
+it("refuses options and arguments that cannot be right", async () => {
+  const { options } = await meteredCalls();
+  const given = (changes: object, fetch?: unknown): (() => Fetch) => {
+    return () => limitFetch({ ...options, ...changes }, fetch as Fetch);
+  };
+  expect(given({ refusal: "ignore" })).toThrow(/refusal/);
+  expect(given({ usage: true })).toThrow(/usage/);
+  expect(given({ otherPaths: "block" })).toThrow(/otherPaths/);
+  expect(given({ otherPath: "pass" })).toThrow("did you mean otherPaths?");
+  expect(given({}, "fetch")).toThrow("must be a function");
+  expect(() => limitFetch(undefined as never)).toThrow(
+    "must be an object of options of limitFetch",
+  );
+});
+
+it("takes null for options, as fetch does", async () => {
+  const { options, taken } = await meteredCalls();
+  const request = new Request(url, { method: "POST", body: TEXT });
+  await (await limitFetch(options)(request, null as never)).text();
+  expect(await taken("unknown")).toEqual({ rpm: 1, tpm: 12 });
+});
+
+it("leaves it to fetch to refuse a URL that is none", async () => {
+  const { options, records } = await meteredCalls();
+  await expect(limitFetch(options)("/v1/messages", { method: "POST" })).rejects.toThrow(TypeError);
+  expect(records).toEqual([]);
+});
+
+function literally(text: string): RegExp {
+  return new RegExp(`^${text.replaceAll(/[[\]{}]/g, String.raw`\$&`)}$`);
+}

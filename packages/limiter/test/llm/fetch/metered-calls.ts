@@ -1,0 +1,42 @@
+import { Limit, RateLimiter } from "zae-limiter";
+import {
+  METERING,
+  simpleEstimator,
+  type MeteredOptions,
+  type MeteredRecord,
+} from "zae-limiter/llm";
+import { MemoryRepository } from "zae-limiter/memory";
+import type { LlmRequest } from "zae-limiter/openai";
+import { ManualClock } from "zae-limiter/testing";
+
+/** What each limit holds: a call takes whole tokens, and none flow back while the clock stands. */
+export const FULL = { rpm: 100, tpm: 10_000, itpm: 10_000, otpm: 10_000 };
+
+/** The output that is reserved for each call. */
+export const RESERVED_OUTPUT = 100;
+
+/** A limiter on a clock that stands, options for it, and what became of the calls. */
+export async function meteredCalls(changes: Partial<MeteredOptions<LlmRequest>> = {}) {
+  const clock = new ManualClock();
+  const repository = new MemoryRepository({ clock });
+  await repository.setSystemDefaults(
+    Object.entries(FULL).map(([name, capacity]) => Limit.perMinute(name, capacity)),
+  );
+  const limiter = new RateLimiter({ repository });
+  const records: MeteredRecord[] = [];
+  const options: MeteredOptions<LlmRequest> = {
+    limiter,
+    entity: "key-1",
+    metering: METERING.openai,
+    estimator: simpleEstimator({ output: RESERVED_OUTPUT }),
+    onSettled: (record) => void records.push(record),
+    ...changes,
+  };
+  /** What was taken of each limit of a model, without those that are full. */
+  const taken = async (resource: string): Promise<Record<string, number>> => {
+    const left = await limiter.available("key-1", resource);
+    const used = Object.entries(FULL).map(([name, full]) => [name, full - (left[name] ?? full)]);
+    return Object.fromEntries(used.filter(([, amount]) => amount !== 0));
+  };
+  return { clock, repository, limiter, options, records, taken };
+}

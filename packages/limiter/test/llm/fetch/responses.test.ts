@@ -1,0 +1,252 @@
+/* What reaches the caller: the bytes, headers and properties of the provider's own response. */
+import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from "vitest";
+import { RateLimiter, ValidationError } from "zae-limiter";
+import { limitMiddleware } from "zae-limiter/anthropic";
+import { limitFetch } from "zae-limiter/openai";
+import { forgetWarnings } from "../../../src/http/identity/warn-once.ts";
+import { pausedRepository } from "../../support/paused-repository.ts";
+import { startScriptedServer, type ScriptedServer } from "../../support/scripted-server.ts";
+import { meteredCalls } from "./metered-calls.ts";
+import {
+  answerJson,
+  BODIES,
+  event,
+  FINISHED,
+  STREAMS,
+  USAGE_CHUNK,
+  posted,
+  type Posted,
+} from "./provider-answers.ts";
+
+let server: ScriptedServer;
+beforeAll(async () => {
+  server = await startScriptedServer();
+});
+afterAll(() => server.stop());
+afterEach(() => {
+  forgetWarnings();
+  vi.restoreAllMocks();
+});
+
+const HEADERS = {
+  "x-request-id": "req_1",
+  "x-ratelimit-remaining-tokens": "7",
+  "openai-processing-ms": "12",
+};
+
+const post = (path: string, stream = false): Posted => posted(server.endpointUrl, path, stream);
+
+/** Sends each piece when the one before has arrived. */
+function stepByStep(pieces: readonly string[]) {
+  const state = { proceed: (): void => {} };
+  server.answer = (outgoing) => {
+    outgoing.writeHead(200, "Fine", { "content-type": "text/event-stream", ...HEADERS });
+    const rest = [...pieces];
+    state.proceed = () => {
+      const piece = rest.shift();
+      if (piece === undefined) outgoing.end();
+      else outgoing.write(piece);
+    };
+    state.proceed();
+  };
+  return state;
+}
+
+/** The chunks of a body, as they come; each is asked for before the next one is sent. */
+async function chunksOf(response: Response, proceed: () => void): Promise<string[]> {
+  const chunks: string[] = [];
+  for await (const chunk of response.body!) {
+    chunks.push(Buffer.from(chunk).toString());
+    proceed();
+  }
+  return chunks;
+}
+
+function sayingOf({ status, statusText, ok, url, redirected, type, headers }: Response): object {
+  const { date: _, ...said } = Object.fromEntries(headers);
+  return { status, statusText, ok, url, redirected, type, said };
+}
+
+describe.each(Object.entries(STREAMS))("a stream of %s", (path, pieces) => {
+  it("arrives as it is sent, byte for byte and piece by piece", async () => {
+    const { options, records } = await meteredCalls();
+    const state = stepByStep(pieces);
+    const plain = await fetch(...post(path, true));
+    const said = sayingOf(plain);
+    expect(await chunksOf(plain, () => state.proceed())).toEqual(pieces);
+    for (const usage of ["leave", "ask"] as const) {
+      const limited = await limitFetch({ ...options, usage })(...post(path, true));
+      expect(sayingOf(limited)).toEqual(said);
+      expect(await chunksOf(limited, () => state.proceed())).toEqual(pieces);
+    }
+    expect(records.map(({ end }) => end)).toEqual(["complete", "complete"]);
+  });
+});
+
+it("the usage that the caller did not ask for is left out, and nothing else", async () => {
+  const { options, records } = await meteredCalls();
+  const [comment, first] = STREAMS["chat/completions"]!;
+  const joined = [comment!, first!, FINISHED, `${USAGE_CHUNK}${event("[DONE]")}`];
+  const state = stepByStep(joined);
+  const response = await limitFetch(options)(...post("chat/completions", true));
+  expect(await chunksOf(response, () => state.proceed())).toEqual([
+    ...joined.slice(0, 3),
+    event("[DONE]"),
+  ]);
+  expect(records).toMatchObject([{ source: "reported", usage: { input: 3, output: 2 } }]);
+});
+
+it.each(Object.entries(BODIES))("an answer of %s arrives as it is sent", async (path, body) => {
+  const { options, records, taken } = await meteredCalls();
+  const text = `${JSON.stringify(body, null, 1)}\n`;
+  server.answer = (outgoing) => {
+    const length = String(Buffer.byteLength(text));
+    const headers = { "content-type": "application/json", "content-length": length, ...HEADERS };
+    outgoing.writeHead(201, headers).end(text);
+  };
+  const said = sayingOf(await fetch(...post(path)));
+  const response = await limitFetch(options)(...post(path));
+  expect(sayingOf(response)).toEqual(said);
+  expect(await response.text()).toBe(text);
+  expect(records).toMatchObject([{ end: "complete", source: "reported" }]);
+  expect((await taken("gpt-5"))["rpm"]).toBe(1);
+});
+
+it("a clone and its original can both be read, and say the same", async () => {
+  const { options, records } = await meteredCalls();
+  server.answer = (outgoing) => answerJson(outgoing, BODIES["responses"]!);
+  const response = await limitFetch(options)(...post("responses"));
+  const copy = response.clone().clone();
+  expect(sayingOf(copy)).toEqual(sayingOf(response));
+  expect(await Promise.all([response.json(), copy.json()])).toEqual([
+    BODIES["responses"],
+    BODIES["responses"],
+  ]);
+  expect(records).toHaveLength(1);
+});
+
+it("follows redirects as fetch does, and says so", async () => {
+  const { options, records } = await meteredCalls();
+  server.answer = (outgoing, { path }) => {
+    if (path === "/v1/responses") outgoing.writeHead(307, { location: "/moved" }).end();
+    else answerJson(outgoing, BODIES["responses"]!);
+  };
+  const response = await limitFetch(options)(...post("responses"));
+  expect(response).toMatchObject({ redirected: true, url: `${server.endpointUrl}/moved` });
+  await response.text();
+  expect(records).toMatchObject([{ end: "complete", source: "reported" }]);
+});
+
+it("a redirect that the caller follows itself costs nothing", async () => {
+  const { options, taken } = await meteredCalls();
+  server.answer = (outgoing) => outgoing.writeHead(307, { location: "/moved" }).end();
+  const [url, init] = post("responses");
+  const response = await limitFetch(options)(url, { ...init, redirect: "manual" });
+  expect(response.status).toBe(307);
+  expect(await taken("gpt-5")).toEqual({});
+});
+
+it.each([400, 401, 404, 429, 500, 529])("status %i is passed on as it is", async (status) => {
+  const { options, records, taken } = await meteredCalls();
+  server.answer = (outgoing) => answerJson(outgoing, { error: { message: "no" } }, status);
+  let original: Response | undefined;
+  const limited = limitFetch(options, async (input, init) => (original = await fetch(input, init)));
+  const response = await limited(...post("chat/completions"));
+  expect(response).toBe(original);
+  expect(await response.json()).toEqual({ error: { message: "no" } });
+  expect(records).toMatchObject([{ end: "failed" }]);
+  expect(await taken("gpt-5")).toEqual({});
+});
+
+it("when a 429 is passed on, the call is given back and the account has learned", async () => {
+  const { options, repository, limiter, taken } = await meteredCalls();
+  const slow = new RateLimiter({
+    repository: pausedRepository(repository, () => new Promise(setImmediate)),
+  });
+  server.answer = (outgoing) => {
+    const headers = { "retry-after-ms": "6000", "x-ratelimit-remaining-requests": "0" };
+    outgoing.writeHead(429, headers).end();
+  };
+  const upstream = { entityId: "account", limits: { requests: "rpm" } };
+  const limited = limitFetch({ ...options, limiter: slow, upstream });
+  const response = await limited(...post("chat/completions"));
+  expect(response.status).toBe(429);
+  expect(await taken("gpt-5")).toEqual({});
+  expect((await limiter.available("account", "gpt-5"))["rpm"]).toBeLessThanOrEqual(-9);
+});
+
+it("an answer without a body costs its input", async () => {
+  const { options, records } = await meteredCalls();
+  server.answer = (outgoing) => outgoing.writeHead(204).end();
+  const response = await limitFetch(options)(...post("responses"));
+  expect([response.status, response.body]).toEqual([204, null]);
+  expect(records).toMatchObject([{ end: "complete", source: "counted", usage: { output: 0 } }]);
+});
+
+it("an answer that the given fetch has read is passed on, and kept as estimated", async () => {
+  const { options, records } = await meteredCalls();
+  server.answer = (outgoing) => answerJson(outgoing, BODIES["responses"]!);
+  let original: Response | undefined;
+  const limited = limitFetch(options, async (input, init) => {
+    original = await fetch(input, init);
+    await original.text();
+    return original;
+  });
+  expect(await limited(...post("responses"))).toBe(original);
+  expect(records).toMatchObject([{ end: "complete", source: "estimated" }]);
+});
+
+it.each(["while the store decides", "before"])(
+  "nothing is sent or charged if the caller aborts %s",
+  async (when) => {
+    const calls = await meteredCalls();
+    const controller = new AbortController();
+    // Only the caller's: one of our own would be answered.
+    const reason = new ValidationError("page", 2, "was closed");
+    if (when === "before") controller.abort(reason);
+    const repository = pausedRepository(calls.repository, async (operation) => {
+      if (operation === "consume") controller.abort(reason);
+    });
+    const before = server.seen.length;
+    const [url, init] = post("responses");
+    const limited = limitFetch({ ...calls.options, limiter: new RateLimiter({ repository }) });
+    const call = limited(url, { ...init, signal: controller.signal });
+    await expect(call).rejects.toBe(reason);
+    expect(server.seen).toHaveLength(before);
+    expect(await calls.taken("gpt-5")).toEqual({});
+  },
+);
+
+it.each([
+  ["text/html", "<html>"],
+  ["application/json", "<html>"],
+  ["text/event-stream", '{"choices":[]}'],
+  ["nonsense", "\u0000"],
+])(
+  "an answer of type %s with the text %j is passed on, and kept as estimated",
+  async (type, text) => {
+    const { options, records } = await meteredCalls();
+    server.answer = (outgoing) => void outgoing.writeHead(200, { "content-type": type }).end(text);
+    const response = await limitFetch(options)(...post("chat/completions", true));
+    expect(await response.text()).toBe(text);
+    expect(records).toMatchObject([{ source: "estimated" }]);
+  },
+);
+
+it("a limit within a limit steps aside, and tells it once", async () => {
+  const warned = vi.spyOn(process, "emitWarning").mockReturnValue();
+  const [outer, inner] = [await meteredCalls(), await meteredCalls()];
+  server.answer = (outgoing) => answerJson(outgoing, BODIES["messages"]!);
+  const fetchTwice = limitFetch(outer.options, limitFetch(inner.options));
+  const middleware = limitMiddleware(outer.options);
+  const [url, init] = post("messages");
+  for (let calls = 0; calls < 2; calls += 1) {
+    await (await fetchTwice(url, init)).text();
+    const request = { ...init, url, headers: new Headers() };
+    const next = ({ url: to, ...rest }: typeof request): Promise<Response> =>
+      limitFetch(inner.options)(to, rest);
+    await (await middleware(request, next, {})).text();
+  }
+  expect([outer.records.length, inner.records.length]).toEqual([4, 0]);
+  expect(warned.mock.calls).toMatchObject([[{}, { code: "WARN_LIMITER_METERED_TWICE" }]]);
+});

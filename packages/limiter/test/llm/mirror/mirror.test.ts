@@ -1,0 +1,127 @@
+/*
+ * An account that others use too: four processes on one SQLite file call a provider with a real
+ * bucket, and a foreign client takes a part of what it grants. Both buckets are empty when they
+ * begin, so that a short time shows what goes on for ever.
+ */
+import { fork, type ChildProcess } from "node:child_process";
+import { once } from "node:events";
+import { setTimeout as sleep } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
+import { expect, it } from "vitest";
+import { Limit, RateLimiter } from "zae-limiter";
+import { SqliteRepository } from "zae-limiter/sqlite";
+import { startProvider } from "../../../../../examples/local-provider/provider.ts";
+import { temporaryFile } from "../../support/temporary-file.ts";
+import { ACCOUNT, CALL_TOKENS, MODEL, call, counted, type Answers } from "./worker.ts";
+
+const PROCESSES = 4;
+const CALLS_PER_SECOND = 24;
+const TOKENS_PER_MINUTE = CALLS_PER_SECOND * CALL_TOKENS * 60;
+const ACCOUNT_LIMITS = { requestsPerMinute: 1_000_000, tokensPerMinute: TOKENS_PER_MINUTE };
+
+/** What the foreign client takes of it. */
+const FOREIGN_CALLS_PER_SECOND = 5;
+
+/** Without a mirror it is the same from the first second on. */
+const DURATION_MS = { without: 2500, with: 6000 };
+
+interface Outcome {
+  readonly granted: number;
+  readonly refused: number;
+  /** 429s that our processes got, for each 1000 of their calls. */
+  readonly refusedPerThousand: number;
+  /** What the provider granted to all, as a share of its rate. */
+  readonly used: number;
+}
+
+it("a mirrored account has five times fewer 429s, and uses the provider's rate", async () => {
+  const without = await measure("without");
+  const withMirror = await measure("with");
+  console.log("429s of four processes that share an account:", { without, withMirror });
+  expect(withMirror.refusedPerThousand * 5).toBeLessThanOrEqual(without.refusedPerThousand);
+  expect(withMirror.used).toBeGreaterThanOrEqual(0.85);
+}, 60_000);
+
+async function measure(mirror: "with" | "without"): Promise<Outcome> {
+  const provider = await startProvider({ account: ACCOUNT_LIMITS });
+  const path = temporaryFile();
+  const repository = await prepared(path);
+  const keys = Array.from({ length: PROCESSES }, (_, index) => `key-${index}`);
+  const workers = await Promise.all(
+    keys.map((key) => startWorker([path, provider.url, key, mirror])),
+  );
+  await useUp(provider.url);
+  await new RateLimiter({ repository }).charge({
+    entityId: ACCOUNT,
+    resource: MODEL,
+    amounts: { tpm: TOKENS_PER_MINUTE },
+  });
+  const beganMs = performance.now();
+  for (const worker of workers) worker.send("go");
+  const foreign = await callUntil(provider.url, beganMs, beganMs + DURATION_MS[mirror]);
+  const answers = await Promise.all(workers.map(answersOf));
+  const elapsedMs = performance.now() - beganMs;
+  await repository.close();
+  await provider.stop();
+  const granted = answers.reduce((sum, each) => sum + each.granted, 0);
+  const refused = answers.reduce((sum, each) => sum + each.refused, 0);
+  return {
+    granted,
+    refused,
+    refusedPerThousand: Math.round((1000 * refused) / (granted + refused)),
+    used: ((granted + foreign.granted) * 1000) / (CALLS_PER_SECOND * elapsedMs),
+  };
+}
+
+/** A file with an account that has the provider's limits, and a key for each process. */
+async function prepared(path: string): Promise<SqliteRepository> {
+  const repository = await SqliteRepository.open(path);
+  const { requestsPerMinute, tokensPerMinute } = ACCOUNT_LIMITS;
+  await repository.setSystemDefaults([
+    Limit.perMinute("rpm", requestsPerMinute),
+    Limit.perMinute("tpm", tokensPerMinute),
+  ]);
+  await repository.createEntity(ACCOUNT);
+  for (let index = 0; index < PROCESSES; index += 1)
+    await repository.createEntity(`key-${index}`, { parentId: ACCOUNT, cascade: true });
+  return repository;
+}
+
+async function startWorker(values: readonly string[]): Promise<ChildProcess> {
+  const script = fileURLToPath(new URL("./dist/worker.js", import.meta.url));
+  const child = fork(script, values, { env: { ...process.env, NODE_NO_WARNINGS: "1" } });
+  await once(child, "message");
+  return child;
+}
+
+async function answersOf(worker: ChildProcess): Promise<Answers> {
+  worker.send("stop");
+  const [answers] = (await once(worker, "message")) as [Answers];
+  await once(worker, "exit");
+  return answers;
+}
+
+async function useUp(url: string): Promise<void> {
+  const response = await fetch(`${url}/v1/chat/completions`, {
+    method: "POST",
+    headers: { "x-local-answer": String(TOKENS_PER_MINUTE - 100) },
+    body: JSON.stringify({ model: "gpt-5", messages: [{ role: "user", content: "All of it." }] }),
+  });
+  await response.arrayBuffer();
+  expect(response.status).toBe(200);
+}
+
+/** Calls as often as the foreign client does; what is refused is not repeated. */
+async function callUntil(url: string, beganMs: number, endMs: number): Promise<Answers> {
+  const answers: Answers = { granted: 0, refused: 0 };
+  const fetch = counted(answers);
+  const calls: Promise<unknown>[] = [];
+  for (let count = 0; ; count += 1) {
+    const atMs = beganMs + (1000 * count) / FOREIGN_CALLS_PER_SECOND;
+    if (atMs > endMs) break;
+    await sleep(Math.max(0, atMs - performance.now()));
+    calls.push(call(url, fetch));
+  }
+  await Promise.all(calls);
+  return answers;
+}
