@@ -123,7 +123,7 @@ function isMissing(value: unknown): boolean {
 /** Reasons that models give when their provider has not given one. */
 const NO_REASONS: ReadonlySet<unknown> = new Set(["unknown", "error", "interrupted"]);
 
-/** Whether the provider said why it stopped. Version 2 has a word, the others the provider's too. */
+/** Whether the provider said why it stopped: a word, and from version 3 on its own word too. */
 function hasReason(reason: unknown): boolean {
   const { unified = reason, raw } = objectOf(reason);
   return !NO_REASONS.has(unified) && !(unified === "other" && unified !== reason && isMissing(raw));

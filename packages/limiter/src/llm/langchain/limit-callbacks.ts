@@ -45,8 +45,12 @@ export interface LangChainHandler {
 }
 
 /**
- * Limits the calls of a chat model of LangChain, whatever its provider. Where the model takes a
- * `fetch`, prefer `limitFetch`: it also sees streams that are left early.
+ * Limits the calls of a model of LangChain, whatever its provider. A run is one call, with all its
+ * attempts; answers from a cache cost nothing. A refusal is thrown to the caller, and LangChain
+ * prints it.
+ *
+ * Where the model takes a `fetch`, prefer `limitFetch`: it also sees streams that are left early,
+ * which callbacks learn of only after `idleMs`. Do not use both: each would charge.
  * @example
  * const callbacks = [limitCallbacks({ limiter, entity: "key-1", metering: METERING.openai })];
  * const model = new ChatOpenAI({ model: "gpt-5", callbacks });

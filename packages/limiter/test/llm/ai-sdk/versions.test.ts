@@ -12,7 +12,8 @@ import { forgetWarnings } from "../../../src/http/identity/warn-once.ts";
 import { ANSWER } from "../../../../../examples/local-provider/wishes.ts";
 import { outcomesOf, TIMEOUT_MS } from "../newer-node.ts";
 import { charged } from "../observed-limiter.ts";
-import { EMBEDDING_SCENARIOS, runScenario, SCENARIOS, type Sdk } from "./scenarios.ts";
+import { EMBEDDING_SCENARIOS, runScenario, SCENARIOS } from "./scenarios.ts";
+import type { Sdk } from "./scenario.ts";
 
 /** The question has 8 tokens by the provider, and 6 by our estimate; the answer has 8. */
 const ANSWERED = { ...charged(1, 16, "complete reported 8+8") };
@@ -22,6 +23,12 @@ const FAILED = "failed estimated 0+0";
 const GIVEN_BACK = { ...charged(0, 0, FAILED) };
 const REFUSED = "our RateLimitExceeded";
 
+const SAME_PARTS = {
+  ...charged(2, 26, "complete reported 8+1", "complete reported 9+8"),
+  areEqual: true,
+  areMany: true,
+};
+
 const EXPECTED: Readonly<Record<string, object>> = {
   generateText: { text: ANSWER, ...ANSWERED },
   "generateText without usage": { text: ANSWER, ...COUNTED },
@@ -30,11 +37,8 @@ const EXPECTED: Readonly<Record<string, object>> = {
   "streamText cut off": { error: "AI_APICallError", ...HALF },
   "streamText that ends early": { error: "undefined", ...HALF },
   "streamText with an error event": { error: expect.any(String), ...HALF },
-  "parts with and without the limiter": {
-    areEqual: true,
-    areMany: true,
-    ...charged(2, 26, "complete reported 8+1", "complete reported 9+8"),
-  },
+  "parts of completions": SAME_PARTS,
+  "parts of responses": SAME_PARTS,
   generateObject: {
     object: { city: "Rome" },
     streamed: { city: "Rome" },
@@ -80,6 +84,7 @@ const EXPECTED: Readonly<Record<string, object>> = {
     lastError: REFUSED,
     ...charged(100, 0, FAILED),
   },
+  "limitFetch beneath the middleware": { text: ANSWER, ...ANSWERED },
   "stopped when nothing is left": {
     textBytes: 3980,
     error: REFUSED,
@@ -134,9 +139,10 @@ describe.each([
     expect(outcome).toEqual(expectedOf(name, version));
   });
 
-  it("warned once of the usage that cannot be read", () => {
+  it("warned once of the usage that cannot be read, and of the call with two meters", () => {
     expect(warned.mock.calls).toEqual([
       [expect.anything(), { code: "WARN_LIMITER_USAGE_UNREADABLE" }],
+      [expect.anything(), { code: "WARN_LIMITER_METERED_TWICE" }],
     ]);
   });
 });

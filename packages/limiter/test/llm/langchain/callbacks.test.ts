@@ -1,6 +1,6 @@
 /*
- * The callbacks with LangChain's client of OpenAI, against a provider on this machine: what each end
- * of a run costs, and what the caller sees.
+ * The callbacks with LangChain's client of OpenAI, against a provider on this machine: what each
+ * end of a run costs, and what the caller sees.
  */
 import { beforeAll, expect, it } from "vitest";
 import { ANSWER } from "../../../../../examples/local-provider/wishes.ts";
