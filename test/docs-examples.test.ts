@@ -6,13 +6,15 @@
  * page with every other line blanked, so a line of an error is a line of the page. All pages are
  * compiled in one go against the built package, as a user's strict project would be, and run one
  * after another in one process. Servers that a program leaves open are asked once, and closed: what
- * a page shows of `curl -i localhost:3000` is what they answered.
+ * a page shows of `curl -i localhost:3000` is what they answered. Clients of LLMs talk to a
+ * provider on this machine.
  */
 import { execFile } from "node:child_process";
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { DynamoRepository } from "zae-limiter/dynamodb";
+import { startProvider } from "#local-provider";
 import { startEngine, whyMissing } from "../packages/limiter/test/support/engine-process.ts";
 import { beforeAll, describe, expect, it } from "vitest";
 
@@ -136,14 +138,16 @@ beforeAll(async () => {
     "false",
   ]);
   const engine = missingEngine === undefined ? await startEngine("dynoxide") : undefined;
+  const provider = await startProvider();
   try {
     if (engine !== undefined) await createStack(engine.endpointUrl);
     runOutput = await outputOf(
       `${workshop}run.js`,
       [JSON.stringify(runnable.map((page) => [page, sourcesOf(page)]))],
-      engine && environmentFor(engine.endpointUrl),
+      { ...(engine && environmentFor(engine.endpointUrl)), ...provider.environment },
     );
   } finally {
+    await provider.stop();
     await engine?.stop();
   }
 }, 120_000);

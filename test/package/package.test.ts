@@ -22,7 +22,7 @@ import {
   startScriptedServer,
 } from "../../packages/limiter/test/support/scripted-server.ts";
 import { startGateway, untilRefused } from "../support/gateway-process.ts";
-import { startProvider } from "../../examples/local-provider/provider.ts";
+import { startProvider, type Provider } from "../../examples/local-provider/provider.ts";
 import { availableOrSkipped } from "./available.ts";
 import { outcomeOf, Project, type Outcome } from "./project.ts";
 import { startRegistry, type Registry } from "./registry.ts";
@@ -45,6 +45,7 @@ const SERVERS = ["express", "@types/express", "hono", "@hono/node-server"];
 
 let folder: string;
 let registry: Registry;
+let provider: Provider;
 /** Has the library alone. */
 let library: Project;
 /** The library was installed first, then the command line and what recipes need. */
@@ -52,6 +53,7 @@ let libraryFirst: Project;
 
 beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), "new-user-"));
+  provider = await startProvider();
   registry = await startRegistry(await packed(), {
     modules: join(root, "node_modules"),
     folder: join(folder, "registry"),
@@ -66,6 +68,7 @@ beforeAll(async () => {
 
 afterAll(async () => {
   await registry?.stop();
+  await provider?.stop();
   rmSync(folder, { recursive: true, force: true });
 }, TIMEOUT_MS);
 
@@ -191,7 +194,7 @@ describe("the README of the package", { timeout: TIMEOUT_MS }, () => {
       join(libraryFirst.folder, "readme-by-require.cts"),
       `${imports}\nasync function main() {\n${rest}\n}\nvoid main();\n`,
     );
-    await compile("readme.mts", "readme-by-require.cts");
+    await libraryFirst.compile("readme.mts", "readme-by-require.cts");
     expect(readFileSync(join(libraryFirst.folder, "readme-by-require.cjs"), "utf8")).toContain(
       'require("zae-limiter")',
     );
@@ -201,6 +204,7 @@ describe("the README of the package", { timeout: TIMEOUT_MS }, () => {
     for (const program of ["readme.mjs", "readme-by-require.cjs"]) {
       const { code, stdout, stderr } = await libraryFirst.run(node, program);
       expect({ program, code, stderr }).toEqual({ program, code: 0, stderr: "" });
+      expect(stdout).toContain("A bucket holds tokens");
       expect(stdout).toMatch(/^Retry-After: [1-9]\d*$/m);
       expect(stdout).toMatch(/^200 "rpm";r=\d+/m);
     }
@@ -213,9 +217,7 @@ describe("the gateway of the recipes", { timeout: TIMEOUT_MS }, () => {
       join(root, "examples/recipes/hono-gateway.ts"),
       join(libraryFirst.folder, "gateway.mts"),
     );
-    // The types of the provider's client do not compile by themselves.
-    await compile("gateway.mts", "--skipLibCheck");
-    const provider = await startProvider();
+    await libraryFirst.compile("gateway.mts");
     const gateway = await startGateway("gateway.mjs", {
       cwd: libraryFirst.folder,
       env: provider.environment,
@@ -233,7 +235,6 @@ describe("the gateway of the recipes", { timeout: TIMEOUT_MS }, () => {
       expect(await refused.json()).toMatchObject({ "violated-policies": ["rpm"] });
     } finally {
       await gateway.stop();
-      await provider.stop();
     }
   });
 });
@@ -346,14 +347,6 @@ describe("the command", { timeout: TIMEOUT_MS }, () => {
   });
 });
 
-/** Compiles files of the project as strictly as its author may want. */
-async function compile(...files: readonly string[]): Promise<void> {
-  const tsc = join(root, "node_modules/typescript/bin/tsc");
-  const options = ["--strict", "--target", "es2022", "--module", "nodenext", "--types", "node"];
-  const outcome = await libraryFirst.run(process.execPath, tsc, ...options, ...files);
-  expect(outcome).toEqual({ code: 0, stdout: "", stderr: "" });
-}
-
 /** The beginning of an answer that is still being written. */
 async function textUntil(end: string, response: Response): Promise<string> {
   const reader = response.body!.getReader();
@@ -384,7 +377,7 @@ async function projectWith(
   name: string,
   ...steps: readonly (readonly string[])[]
 ): Promise<Project> {
-  const project = new Project(join(folder, name), registry.url);
+  const project = new Project(join(folder, name), registry.url, provider.environment);
   for (const packages of steps) await project.npm("install", ...packages);
   return project;
 }

@@ -1,6 +1,9 @@
 import { execFile } from "node:child_process";
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+const TSC = fileURLToPath(new URL("../../node_modules/typescript/bin/tsc", import.meta.url));
 
 export interface Outcome {
   readonly code: number;
@@ -13,11 +16,17 @@ export class Project {
   readonly folder: string;
   readonly #environment: NodeJS.ProcessEnv;
 
-  constructor(folder: string, registryUrl: string) {
+  /** `environment` is what its programs find besides. */
+  constructor(
+    folder: string,
+    registryUrl: string,
+    environment: Readonly<Record<string, string>> = {},
+  ) {
     this.folder = folder;
     mkdirSync(folder, { recursive: true });
     this.#environment = {
       ...withoutNpm(process.env),
+      ...environment,
       npm_config_registry: registryUrl,
       npm_config_cache: join(folder, "..", "npm-cache"),
       npm_config_userconfig: join(folder, "..", "npmrc"),
@@ -31,6 +40,16 @@ export class Project {
   async npm(...args: readonly string[]): Promise<void> {
     const { code, stderr } = await this.run("npm", ...args);
     if (code !== 0 || stderr !== "") throw new Error(`npm ${args.join(" ")}: ${stderr}`);
+  }
+
+  /**
+   * Compiles files of the project as strictly as its author may want. The types of OpenAI's client
+   * do not compile by themselves; declarations.test.ts checks ours.
+   */
+  async compile(...files: readonly string[]): Promise<void> {
+    const options = "--strict --target es2022 --module nodenext --types node --skipLibCheck";
+    const { code, stdout } = await this.run(process.execPath, TSC, ...options.split(" "), ...files);
+    if (code !== 0) throw new Error(`tsc ${files.join(" ")}: ${stdout}`);
   }
 
   /** Runs a command in the project, whatever comes of it. */

@@ -82,12 +82,13 @@ export interface ChargeMessage {
   readonly also: Readonly<Record<string, Amounts>>;
 }
 
-/** A call of a model that was settled, on `CHANNELS.metered`. Every call that was granted has one. */
+/** A call of a model that was settled, on `CHANNELS.metered`. Every granted call has one. */
 export type MeteredMessage = MeteredRecord;
 
 /**
- * A streamed answer of a model begins or has ended, on `CHANNELS.stream`. It is one object for both,
- * and only `state` changes, so that whoever began to listen between the two can leave the end out.
+ * A streamed answer of a model begins or has ended, on `CHANNELS.stream`. It is one object for
+ * both, and only `state` changes, so that whoever began to listen between the two can leave the end
+ * out.
  */
 export interface StreamMessage {
   /** What is used. */

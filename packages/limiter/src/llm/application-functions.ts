@@ -2,8 +2,8 @@ import { hasMethod } from "../core/options.ts";
 import { warnOnce } from "../http/identity/warn-once.ts";
 
 /**
- * Runs a function of the application at the end of a call. What it throws or rejects with is told
- * once: it must not break the call, which has ended, and not open the limits.
+ * Runs a function of the application beside a call. What it throws or rejects with is told once: it
+ * must neither break an answer that belongs to its caller, nor open the limits.
  */
 export function runSafely<T>(name: string, work: () => T): T | undefined {
   try {
@@ -17,11 +17,11 @@ export function runSafely<T>(name: string, work: () => T): T | undefined {
   }
 }
 
-/** Warns of something that failed at the end of a call. */
+/** Warns of something that failed beside a call. */
 export function warnOfFailure(name: string, error: unknown): void {
   warnOnce(
     "WARN_LIMITER_METERING_FAILED",
-    `${name} failed at the end of a call of a model: ${textOf(error)}. The call itself went on.`,
+    `${name} failed: ${textOf(error)}. The call of the model went on without it.`,
   );
 }
 

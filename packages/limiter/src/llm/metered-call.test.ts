@@ -163,7 +163,7 @@ describe("a store that fails", () => {
     expect(warnings()).toEqual([
       [
         "WARN_LIMITER_METERING_FAILED",
-        "onSettlementFailed failed at the end of a call of a model: Error: oops. The call itself went on.",
+        "onSettlementFailed failed: Error: oops. The call of the model went on without it.",
       ],
     ]);
     expect(setting.records).toHaveLength(1);
@@ -212,16 +212,14 @@ describe("functions of the application that fail", () => {
     expect(warnings()).toEqual([
       [
         "WARN_LIMITER_METERING_FAILED",
-        `${name} failed at the end of a call of a model: Error: oops. The call itself went on.`,
+        `${name} failed: Error: oops. The call of the model went on without it.`,
       ],
     ]);
   });
 
   it("and throw what has no text", async () => {
     await (await setting.meter({ onSettled: throwingNoText }).begin(CALL, "x")).failed();
-    expect(warnings()[0]![1]).toContain(
-      "onSettled failed at the end of a call of a model: object.",
-    );
+    expect(warnings()[0]![1]).toContain("onSettled failed: object.");
   });
 
   it.each<[unknown, string]>([
@@ -239,7 +237,7 @@ describe("functions of the application that fail", () => {
     expect(warnings()).toEqual([
       [
         "WARN_LIMITER_METERING_FAILED",
-        `estimator.tokensOf failed at the end of a call of a model: ${message}. The call itself went on.`,
+        `estimator.tokensOf failed: ${message}. The call of the model went on without it.`,
       ],
     ]);
   });

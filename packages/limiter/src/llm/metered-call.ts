@@ -1,4 +1,3 @@
-import type { Amounts } from "../core/amounts.ts";
 import { METERED } from "../diagnostics/channels.ts";
 import { warnOnce } from "../http/identity/warn-once.ts";
 import type { Lease } from "../limiter/lease.ts";
@@ -9,7 +8,7 @@ import type { CheckedEstimator } from "./checked-estimator.ts";
 import { endOfError } from "./failures.ts";
 import type { MeteredOptions } from "./options.ts";
 import { Overrun } from "./overrun.ts";
-import { settlementOf, type CallEnd } from "./settlement.ts";
+import { settlementOf, type CallEnd, type Settlement } from "./settlement.ts";
 import type { Estimate, LlmCall } from "./tokens/llm-call.ts";
 import type { MeteredRecord } from "./tokens/metered-record.ts";
 import type { Mirror } from "./upstream/upstream-mirror.ts";
@@ -108,10 +107,9 @@ export class MeteredCall {
   async #settle(end: CallEnd): Promise<void> {
     const { metering, abandoned = "counted" } = this.#meter.options;
     const { estimate, lease } = this.#reserved;
-    const taken = lease.consumed;
-    const { usage, source, totals } = settlementOf(end, { metering, estimate, taken, abandoned });
+    const { usage, source, cost } = settlementOf(end, { metering, estimate, abandoned });
     if (source === "reported") this.#meter.estimator.learn(this.#call, estimate, usage);
-    await this.#endLease(totals);
+    await this.#endLease(cost);
     this.#tell({
       entityId: lease.entityId,
       resource: lease.resource,
@@ -125,11 +123,11 @@ export class MeteredCall {
   }
 
   /** The lease ends whatever happens: nobody else could end it. */
-  async #endLease(totals: Amounts | undefined): Promise<void> {
+  async #endLease(cost: Settlement["cost"]): Promise<void> {
     const { lease } = this.#reserved;
-    if (totals !== undefined) runSafely("The settlement", () => lease.settle(totals));
+    if (typeof cost === "object") runSafely("The settlement", () => lease.settle(cost));
     try {
-      await lease.finish(totals === undefined ? "rollback" : "commit", true);
+      await lease.finish(cost === "nothing" ? "rollback" : "commit", true);
     } catch (error) {
       warnOfFailure("onSettlementFailed", error);
     }

@@ -11,9 +11,9 @@ const WITHIN = new AsyncLocalStorage<RunningCall>();
 
 /**
  * Runs a call that is metered. What meters further in steps aside, until the call has answered or
- * thrown. A stream that it answers with does not count: what reads one, such as the tools that the
- * AI SDK runs while an answer streams, may run in the context of this call, and its own calls of
- * models are others.
+ * thrown. The stream that it answers with does not count: its source runs in the context of this
+ * call for as long as it is read, and models that are called there, such as by tools of a provider
+ * that is a program itself, are other calls.
  */
 export async function runMetered<T>(work: () => T | PromiseLike<T>): Promise<T> {
   const call: RunningCall = { isRunning: true };

@@ -9,7 +9,7 @@
  *                                        not less than was reserved if `abandoned` is "kept"
  *   stopped                              what was taken
  */
-import { amountOf, MAX_AMOUNT, type Amounts } from "../core/amounts.ts";
+import { amountOf, MAX_AMOUNT, NO_AMOUNTS, type Amounts } from "../core/amounts.ts";
 import type { Estimate } from "./tokens/llm-call.ts";
 import type { MeteredRecord } from "./tokens/metered-record.ts";
 import { costOf, type Metering } from "./tokens/metering.ts";
@@ -30,15 +30,13 @@ export interface CallEnd {
 export interface Reservation {
   readonly metering: Metering;
   readonly estimate: Estimate;
-  /** Everything that was taken, while the answer streamed too. */
-  readonly taken: Amounts;
   readonly abandoned: "counted" | "kept";
 }
 
 /** What a call costs. */
 export interface Settlement extends Pick<MeteredRecord, "usage" | "source"> {
-  /** Totals by limit; undefined to give everything back. */
-  readonly totals: Amounts | undefined;
+  /** Totals by limit, or what was taken, or nothing at all. */
+  readonly cost: Amounts | "as taken" | "nothing";
 }
 
 /**
@@ -46,43 +44,27 @@ export interface Settlement extends Pick<MeteredRecord, "usage" | "source"> {
  * more than a lease can be settled to.
  */
 export function settlementOf(call: CallEnd, reservation: Reservation): Settlement {
-  const { metering, estimate, taken, abandoned } = reservation;
-  if (call.end === "failed") return { usage: NO_TOKENS, source: "estimated", totals: undefined };
+  const { metering, estimate, abandoned } = reservation;
+  if (call.end === "failed") return { usage: NO_TOKENS, source: "estimated", cost: "nothing" };
   const reported = { ...NO_TOKENS, ...call.reported };
   if (call.isReportFinal === true && call.end !== "stopped")
-    return { usage: reported, source: "reported", totals: chargeableCostOf(metering, reported) };
-  if (call.counted === undefined) {
-    const usage = { ...NO_TOKENS, ...estimate };
-    return { usage, source: "estimated", totals: takenOf(metering, taken) };
-  }
+    return { usage: reported, source: "reported", cost: chargeable(costOf(metering, reported)) };
+  const estimated = { ...NO_TOKENS, ...estimate };
+  if (call.counted === undefined)
+    return { usage: estimated, source: "estimated", cost: "as taken" };
   const input = call.reported?.input ?? estimate.input;
-  const output = Math.max(call.counted, reported.output);
-  const usage = { ...reported, input, output };
-  if (call.end === "stopped") return { usage, source: "counted", totals: takenOf(metering, taken) };
-  const cost = chargeableCostOf(metering, usage);
+  const usage = { ...reported, input, output: Math.max(call.counted, reported.output) };
+  if (call.end === "stopped") return { usage, source: "counted", cost: "as taken" };
   const isKept = abandoned === "kept" && call.end !== "complete";
-  return { usage, source: "counted", totals: isKept ? larger(cost, taken) : cost };
+  const least = isKept ? costOf(metering, estimated) : NO_AMOUNTS;
+  return { usage, source: "counted", cost: chargeable(costOf(metering, usage), least) };
 }
 
-/** A provider may report anything, and an answer must be settled whatever it says. */
-function chargeableCostOf(metering: Metering, usage: TokenUsage): Amounts {
-  return mapAmounts(costOf(metering, usage), (_, amount) => Math.min(amount, MAX_AMOUNT));
-}
-
-/** A lease also knows limits that are not metered. They are not settled. */
-function takenOf(metering: Metering, taken: Amounts): Amounts {
-  return larger(
-    mapAmounts(costOf(metering, NO_TOKENS), () => 0),
-    taken,
-  );
-}
-
-function larger(cost: Amounts, taken: Amounts): Amounts {
-  return mapAmounts(cost, (name, amount) => Math.max(amount, amountOf(taken, name)));
-}
-
-function mapAmounts(amounts: Amounts, map: (name: string, amount: number) => number): Amounts {
-  return Object.fromEntries(
-    Object.entries(amounts).map(([name, amount]) => [name, map(name, amount)]),
-  );
+/** Not less than so much. A provider may report anything, and what is too much is cut. */
+function chargeable(cost: Amounts, least = NO_AMOUNTS): Amounts {
+  const totals = Object.entries(cost).map(([name, amount]) => [
+    name,
+    Math.min(Math.max(amount, amountOf(least, name)), MAX_AMOUNT),
+  ]);
+  return Object.fromEntries(totals);
 }

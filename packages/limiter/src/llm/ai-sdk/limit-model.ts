@@ -37,7 +37,7 @@ interface Answer {
   /** What the provider reported. */
   readonly usage?: unknown;
   /** The response that it came with. */
-  readonly response?: { readonly headers?: Record<string, string> | undefined } | undefined;
+  readonly response?: AnswerResponse | undefined;
 }
 
 /** What a model answers with a stream, as far as it is read. */
@@ -45,49 +45,83 @@ interface StreamedAnswer<P> {
   /** The parts of the answer. */
   stream: ReadableStream<P>;
   /** The response that it came with. */
-  readonly response?: { readonly headers?: Record<string, string> | undefined } | undefined;
+  readonly response?: AnswerResponse | undefined;
+}
+
+/** The response of a provider, as far as it is read. */
+interface AnswerResponse {
+  /** Its headers. */
+  readonly headers?: Record<string, string> | undefined;
+}
+
+/** What the AI SDK tells of a call. */
+interface ToldCall {
+  /** The call. */
+  params: AiSdkCall;
+  /** Whom it goes to. */
+  model: AiSdkModel;
 }
 
 /** A middleware for `wrapLanguageModel`. */
 export interface LimitedLanguageModel<V extends string> {
   /** The version of the AI SDK's specification. */
   readonly specificationVersion: V;
-  /** Called by the AI SDK. @example await middleware.wrapGenerate({ doGenerate, params, model }); */
-  wrapGenerate<R extends Answer>(options: {
-    doGenerate: () => PromiseLike<R>;
-    params: AiSdkCall;
-    model: AiSdkModel;
-  }): Promise<R>;
-  /** Called by the AI SDK. @example await middleware.wrapStream({ doStream, params, model }); */
-  wrapStream<P, R extends StreamedAnswer<P>>(options: {
-    doStream: () => PromiseLike<R>;
-    params: AiSdkCall;
-    model: AiSdkModel;
-  }): Promise<R>;
+  /**
+   * Called by the AI SDK.
+   * @example const answer = await middleware.wrapGenerate({ doGenerate, params, model });
+   */
+  wrapGenerate<R extends Answer>(
+    options: ToldCall & {
+      /** Makes the call. @example const answer = await doGenerate(); */
+      doGenerate: () => PromiseLike<R>;
+    },
+  ): Promise<R>;
+  /**
+   * Called by the AI SDK.
+   * @example const { stream } = await middleware.wrapStream({ doStream, params, model });
+   */
+  wrapStream<P, R extends StreamedAnswer<P>>(
+    options: ToldCall & {
+      /** Makes the call. @example const { stream } = await doStream(); */
+      doStream: () => PromiseLike<R>;
+    },
+  ): Promise<R>;
 }
 
 /** A middleware for `wrapEmbeddingModel`. */
 export interface LimitedEmbeddingModel<V extends string> {
   /** The version of the AI SDK's specification. */
   readonly specificationVersion: V;
-  /** Called by the AI SDK. @example await middleware.wrapEmbed({ doEmbed, params, model }); */
-  wrapEmbed<R extends Answer>(options: {
-    doEmbed: () => PromiseLike<R>;
-    params: AiSdkCall;
-    model: AiSdkModel;
-  }): Promise<R>;
+  /**
+   * Called by the AI SDK.
+   * @example const answer = await middleware.wrapEmbed({ doEmbed, params, model });
+   */
+  wrapEmbed<R extends Answer>(
+    options: ToldCall & {
+      /** Makes the call. @example const answer = await doEmbed(); */
+      doEmbed: () => PromiseLike<R>;
+    },
+  ): Promise<R>;
 }
 
 /**
  * Limits the calls of a language model: for `wrapLanguageModel` of `ai` 5 ("v2"), 6 ("v3") and 7
- * ("v4").
+ * ("v4"). Each step of a tool loop and each attempt of the SDK is a call of its own. A refusal
+ * reaches the caller as `RateLimitExceeded`, and is not retried; if it comes after a failed
+ * attempt, it is the `lastError` of the SDK's `RetryError`.
+ *
+ * To stop a stream early, abort it: `ai` 5 and 6 read an answer to its end even if nobody listens,
+ * and with `ai` 7 it is settled after `idleMs`.
  * @example
  * const middleware = limitLanguageModel({ limiter, entity: "key-1", metering: METERING.openai });
  * const model = wrapLanguageModel({ model: openai("gpt-5"), middleware });
  */
 export function limitLanguageModel<V extends "v2" | "v3" | "v4" = "v4">(
   options: MeteredOptions<AiSdkCall> & {
-    /** The version of the AI SDK's specification. @default "v4" */
+    /**
+     * The version of the AI SDK's specification. Only TypeScript looks at it, and knows it where
+     * the middleware is made in place. @default "v4"
+     */
     readonly specificationVersion?: V;
   },
 ): LimitedLanguageModel<V> {
@@ -114,13 +148,18 @@ export function limitLanguageModel<V extends "v2" | "v3" | "v4" = "v4">(
 
 /**
  * Limits the calls of an embedding model: for `wrapEmbeddingModel` of `ai` 6 ("v3") and 7 ("v4").
+ * `ai` 5 has no middlewares for them: there, give `limitFetch` to the provider.
  * @example
  * const middleware = limitEmbeddingModel({ limiter, entity: "key-1", metering: METERING.openai });
- * const model = wrapEmbeddingModel({ model: openai.embedding("text-embedding-3-small"), middleware });
+ * const embedder = openai.embedding("text-embedding-3-small");
+ * const model = wrapEmbeddingModel({ model: embedder, middleware });
  */
 export function limitEmbeddingModel<V extends "v3" | "v4" = "v4">(
   options: MeteredOptions<AiSdkCall> & {
-    /** The version of the AI SDK's specification. @default "v4" */
+    /**
+     * The version of the AI SDK's specification. Only TypeScript looks at it, and knows it where
+     * the middleware is made in place. @default "v4"
+     */
     readonly specificationVersion?: V;
   },
 ): LimitedEmbeddingModel<V> {

@@ -1,56 +1,38 @@
-import type { AnswerReader, AnswerSoFar } from "./answer-reader.ts";
-import {
-  NOTHING_REPORTED,
-  propertyOf,
-  readEmbeddingUsage,
-  readUsage,
-  type AiSdkReport,
-} from "./ai-sdk-usage.ts";
-
-/**
- * Reads the parts of a stream of the AI SDK. `finish` ends an answer, and has its usage. A stream
- * that the provider cut off, or failed in, may have that part too: it then knows no reason.
+/*
+ * Answers of the AI SDK's models. A stream of parts ends with `finish`, which has the usage. Models
+ * send that part too when their provider has failed or was cut off: it then has no reason.
  */
-export class AiSdkParts<Part> implements AnswerReader<Part> {
-  outputBytes = 0;
-  isComplete = false;
-  #report: AiSdkReport = NOTHING_REPORTED;
-  #hasFailed = false;
+import { AnswerNotes } from "./answer-notes.ts";
+import type { AnswerReader, AnswerSoFar } from "./answer-reader.ts";
+import { listOf, objectOf, type Json } from "./protocol.ts";
+import { partCount, tokenCount, usageOfTotals, type ReportedTotals } from "./token-counts.ts";
+
+/** Reads the parts of a stream as they go by. */
+export class AiSdkParts<Part> extends AnswerNotes implements AnswerReader<Part> {
   /** Calls of tools whose input came in pieces. It comes again in one piece. */
   readonly #countedToolCalls = new Set<unknown>();
 
-  get reported(): AnswerSoFar["reported"] {
-    return this.#report.reported;
-  }
-
-  get isReportFinal(): boolean {
-    return this.#report.isReportFinal;
-  }
-
-  get hasUnreadableUsage(): boolean {
-    return this.#report.hasUnreadableUsage;
-  }
-
   read(part: Part): Part {
-    switch (propertyOf(part, "type")) {
-      case "tool-input-delta":
-        this.#countedToolCalls.add(propertyOf(part, "id"));
-        this.outputBytes += bytesOf(propertyOf(part, "delta"));
-        break;
+    const fields = objectOf(part);
+    switch (fields["type"]) {
       case "text-delta":
       case "reasoning-delta":
-        this.outputBytes += bytesOf(propertyOf(part, "delta"));
+        this.said(fields["delta"]);
+        break;
+      case "tool-input-delta":
+        this.#countedToolCalls.add(fields["id"]);
+        this.said(fields["delta"]);
         break;
       case "tool-call":
-        if (!this.#countedToolCalls.has(propertyOf(part, "toolCallId")))
-          this.outputBytes += bytesOf(propertyOf(part, "input"));
+        if (!this.#countedToolCalls.has(fields["toolCallId"])) this.said(fields["input"]);
         break;
       case "error":
-        this.#hasFailed = true;
+        this.fails();
         break;
       case "finish":
-        this.#report = readUsage(propertyOf(part, "usage"), propertyOf(part, "providerMetadata"));
-        this.isComplete = !this.#hasFailed && hasReason(propertyOf(part, "finishReason"));
+        readUsage(fields, this);
+        this.finishes();
+        if (hasReason(fields["finishReason"])) this.ends();
         break;
     }
     return part;
@@ -61,39 +43,88 @@ export class AiSdkParts<Part> implements AnswerReader<Part> {
 
 /** Reads what a language model answered in one piece. */
 export function readAnswer(answer: unknown): AnswerSoFar {
-  const content = propertyOf(answer, "content");
-  let outputBytes = 0;
-  if (Array.isArray(content)) for (const part of content) outputBytes += bytesOfContent(part);
-  const report = readUsage(propertyOf(answer, "usage"), propertyOf(answer, "providerMetadata"));
-  return { ...report, outputBytes, isComplete: true };
+  const notes = new AnswerNotes();
+  const fields = objectOf(answer);
+  for (const part of listOf(fields["content"])) {
+    const { type, text, input } = objectOf(part);
+    if (type === "text" || type === "reasoning") notes.said(text);
+    if (type === "tool-call") notes.said(input);
+  }
+  readUsage(fields, notes);
+  notes.ends();
+  return notes;
 }
 
 /** Reads what an embedding model answered. */
 export function readEmbeddings(answer: unknown): AnswerSoFar {
-  return { ...readEmbeddingUsage(propertyOf(answer, "usage")), outputBytes: 0, isComplete: true };
+  const notes = new AnswerNotes();
+  const { tokens } = objectOf(objectOf(answer)["usage"]);
+  report({ prompt: tokens, output: 0 }, notes);
+  notes.ends();
+  return notes;
 }
 
-function bytesOfContent(part: unknown): number {
-  switch (propertyOf(part, "type")) {
-    case "text":
-    case "reasoning":
-      return bytesOf(propertyOf(part, "text"));
-    case "tool-call":
-      return bytesOf(propertyOf(part, "input"));
-    default:
-      return 0;
-  }
+/** The second version of the specification has flat numbers, the others have nested ones. */
+function readUsage({ usage, providerMetadata }: Json, notes: AnswerNotes): void {
+  const fields = objectOf(usage);
+  const isFlat = typeof (fields["inputTokens"] ?? 0) !== "object";
+  report(isFlat ? flatTotals(fields, objectOf(providerMetadata)) : nestedTotals(fields), notes);
 }
 
-/** Whether the provider said why it stopped: "unknown" (ai 5), or "other" without its own word. */
+/** Numbers that are undefined were not reported. */
+function report(totals: ReportedTotals, notes: AnswerNotes): void {
+  if (isMissing(totals.prompt) || isMissing(totals.output)) return;
+  notes.reports(usageOfTotals(totals));
+}
+
+function nestedTotals({ inputTokens, outputTokens }: Json): ReportedTotals {
+  const { total: prompt, noCache, cacheRead: cached, cacheWrite } = objectOf(inputTokens);
+  const { total: output, text, reasoning } = objectOf(outputTokens);
+  return {
+    prompt: prompt ?? sum(noCache, cached, cacheWrite),
+    cached,
+    cacheWrite,
+    output: output ?? sum(text, reasoning),
+    reasoning,
+  };
+}
+
+/**
+ * `inputTokens` has the tokens of caches in it, except those of Anthropic and Bedrock. What was
+ * written to a cache is only in the providers' own metadata.
+ */
+function flatTotals(usage: Json, { anthropic, bedrock, openai }: Json): ReportedTotals {
+  const { inputTokens, cachedInputTokens: cached, outputTokens: output } = usage;
+  const cacheWrite =
+    objectOf(anthropic)["cacheCreationInputTokens"] ??
+    objectOf(objectOf(bedrock)["usage"])["cacheWriteInputTokens"] ??
+    objectOf(objectOf(openai)["usage"])["cacheWriteTokens"];
+  const areCachesApart = anthropic !== undefined || bedrock !== undefined;
+  return {
+    prompt: areCachesApart ? sum(inputTokens, cached, cacheWrite) : inputTokens,
+    cached,
+    cacheWrite,
+    output,
+    reasoning: usage["reasoningTokens"],
+    total: usage["totalTokens"],
+  };
+}
+
+/** A number and its other parts; undefined if it is missing itself. */
+function sum(first: unknown, ...parts: readonly unknown[]): number | undefined {
+  if (isMissing(first)) return undefined;
+  return parts.reduce<number>((total, part) => total + partCount(part), tokenCount(first));
+}
+
+function isMissing(value: unknown): boolean {
+  return value === undefined || value === null;
+}
+
+/** Reasons that models give when their provider has not given one. */
+const NO_REASONS: ReadonlySet<unknown> = new Set(["unknown", "error", "interrupted"]);
+
+/** Whether the provider said why it stopped: a word, and from version 3 on its own word too. */
 function hasReason(reason: unknown): boolean {
-  const unified = propertyOf(reason, "unified") ?? reason;
-  if (unified === "unknown" || unified === "error") return false;
-  return (
-    unified !== "other" || typeof reason === "string" || propertyOf(reason, "raw") !== undefined
-  );
-}
-
-function bytesOf(text: unknown): number {
-  return typeof text === "string" ? Buffer.byteLength(text) : 0;
+  const { unified = reason, raw } = objectOf(reason);
+  return !NO_REASONS.has(unified) && !(unified === "other" && unified !== reason && isMissing(raw));
 }

@@ -7,7 +7,7 @@ export interface AnswerSoFar {
    * counted.
    */
   readonly outputBytes: number | undefined;
-  /** What the provider has reported: all kinds at the end, and only the input before. */
+  /** What the provider has reported: all kinds at the end, and perhaps only the input before. */
   readonly reported: Partial<TokenUsage> | undefined;
   /** Whether what was reported is the usage of the whole answer. */
   readonly isReportFinal: boolean;

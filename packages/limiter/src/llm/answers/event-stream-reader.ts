@@ -34,7 +34,7 @@ export class EventStreamReader extends AnswerNotes implements AnswerReader<Uint8
       this.#withholding.ended(end, this.#leavesOut(json, event));
       this.#hasEvents = true;
     }
-    return this.#isLeftOut === undefined ? chunk : this.#withholding.passed(this.hasFinished);
+    return this.#isLeftOut === undefined ? chunk : this.#withholding.passed(this.#isNearEnd);
   }
 
   /** The last event may be whole but for its blank line; that it is cut off is no mistake. */
@@ -44,6 +44,11 @@ export class EventStreamReader extends AnswerNotes implements AnswerReader<Uint8
     const isEvent = data !== undefined || (this.#hasEvents && rest !== undefined);
     if (!isEvent) this.cannotCount();
     return this.#withholding.rest(this.#leavesOut(this.#readData(data), rest));
+  }
+
+  /** Whether an event to leave out may follow. */
+  get #isNearEnd(): boolean {
+    return this.hasFinished && !this.isComplete;
   }
 
   /** Returns what was read; undefined if it cannot be. */
@@ -66,6 +71,6 @@ export class EventStreamReader extends AnswerNotes implements AnswerReader<Uint8
 
   #leavesOut(json: Json | undefined, event: Uint8Array | undefined): boolean {
     if (this.#isLeftOut === undefined || json === undefined || event === undefined) return false;
-    return this.hasFinished && event.length <= MAX_HELD_BYTES && this.#isLeftOut(json);
+    return this.#isNearEnd && event.length <= MAX_HELD_BYTES && this.#isLeftOut(json);
   }
 }

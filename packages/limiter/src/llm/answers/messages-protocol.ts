@@ -1,6 +1,6 @@
 /*
- * Anthropic's messages. A stream begins with `message_start`, which reports what the prompt has used,
- * and ends with `message_delta`, which reports everything, and `message_stop`.
+ * Anthropic's messages. A stream begins with `message_start`, which reports what the prompt has
+ * used, and ends with `message_delta`, which reports everything, and `message_stop`.
  */
 import type { TokenUsage } from "../tokens/token-usage.ts";
 import type { AnswerNotes } from "./answer-notes.ts";

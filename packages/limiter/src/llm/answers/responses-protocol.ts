@@ -1,6 +1,6 @@
 /*
- * The responses API. A stream ends with `response.completed`, `.incomplete` or `.failed`, which hold
- * the usage; everything that is said comes in events whose names end in `.delta`.
+ * The responses API. A stream ends with `response.completed`, `.incomplete` or `.failed`, which
+ * hold the usage; everything that is said comes in events whose names end in `.delta`.
  */
 import type { AnswerNotes } from "./answer-notes.ts";
 import { listOf, objectOf, type Json, type Protocol } from "./protocol.ts";

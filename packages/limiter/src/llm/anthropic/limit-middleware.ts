@@ -5,20 +5,34 @@ import { Meter } from "../meter.ts";
 import { isMeteredAlready } from "../nested-calls.ts";
 import type { MeteredOptions } from "../options.ts";
 
-/** A middleware of Anthropic's SDK, from version 1 on. */
+/**
+ * A middleware of Anthropic's SDK, from version 1 on.
+ * @example
+ * const middleware = limitMiddleware({ ...metered, entity: "key-1" });
+ */
 export type AnthropicMiddleware = <
   Q extends {
+    /** Where the request goes. */
     readonly url: string;
+    /** What it says, in JSON. */
     readonly body?: unknown;
+    /** Its headers. */
     readonly headers: Headers;
+    /** Aborts it. */
     readonly signal?: AbortSignal | null | undefined;
   },
 >(
   request: Q,
   next: (request: Q) => Promise<Response>,
   context: {
+    /** What the client was called with. */
     readonly options?:
-      | { readonly body?: unknown; readonly stream?: boolean | undefined }
+      | {
+          /** What the request says, before any middleware changed it. */
+          readonly body?: unknown;
+          /** Whether the answer is streamed. */
+          readonly stream?: boolean | undefined;
+        }
       | undefined;
   },
 ) => Promise<Response>;

@@ -1,6 +1,6 @@
 /*
- * Where the text of a request is: the bodies of OpenAI's and Anthropic's APIs, the prompts of the AI
- * SDK and the messages of LangChain differ in names, not in kind. Everything is text that is not
+ * Where the text of a request is: the bodies of OpenAI's and Anthropic's APIs, the prompts of the
+ * AI SDK and the messages of LangChain differ in names, not in kind. Everything is text that is not
  * known to be a label or a file. So a part that is new counts too much rather than not at all.
  *
  * Nothing is turned into JSON: that would count labels and base64, and cost a copy of the request.
@@ -19,10 +19,13 @@ export interface RequestPart {
 }
 
 /**
- * Most objects that are read of a request. Parsed JSON with as many would be megabytes of brackets;
- * objects that refer to each other can stand for more than any memory holds.
+ * Most objects that are read of a request. Messages that fill a window of a million tokens have
+ * fewer; objects that refer to each other can stand for more than any memory holds.
  */
-const MOST_OBJECTS = 1_000_000;
+const MOST_OBJECTS = 250_000;
+
+/** How deep requests are read. The parsers of providers refuse JSON that is nested deeper. */
+const MOST_DEPTH = 1_000;
 
 /** One token in a list of tokens. It has four bytes, and is one token of the common tokenizers. */
 const TOKEN = " the";
@@ -74,13 +77,15 @@ interface Step {
   readonly depth: number;
 }
 
-/** A walk with a stack of its own: requests may be nested deeper than functions may be. */
+/** A walk with a stack of its own: nobody knows how much of the real one is left. */
 class Walk {
   readonly #reader: RequestReader;
   readonly #steps: Step[] = [];
-  /** The objects from the request down to the one that is read: one that is in itself is skipped. */
+  /**
+   * The objects from the request down to the one that is read, to skip those that are in
+   * themselves. A set of them takes twice as long: every object would need a hash.
+   */
   readonly #path: object[] = [];
-  readonly #onPath = new Set<object>();
 
   constructor(reader: RequestReader) {
     this.#reader = reader;
@@ -91,10 +96,8 @@ class Walk {
       const step = this.#steps.pop();
       if (step === undefined) return;
       const { value, isJson, depth } = step;
-      while (this.#path.length > depth) this.#onPath.delete(this.#path.pop()!);
-      if (this.#onPath.has(value)) continue;
-      this.#path.push(value);
-      this.#onPath.add(value);
+      if (depth === MOST_DEPTH || this.#isInItself(value, depth)) continue;
+      this.#path[depth] = value;
       if (Array.isArray(value)) this.#list(value, isJson, depth + 1);
       else if (isJson) this.#json(value as Fields, depth + 1);
       else this.#part(value as Fields, depth + 1);
@@ -110,6 +113,11 @@ class Walk {
       this.#reader.text(String(value));
   }
 
+  #isInItself(value: object, depth: number): boolean {
+    for (let above = 0; above < depth; above += 1) if (this.#path[above] === value) return true;
+    return false;
+  }
+
   /** Numbers in a list are tokens: of a prompt, or of a text to embed. */
   #list(list: readonly unknown[], isJson: boolean, depth: number): void {
     let tokens = 0;
@@ -122,8 +130,10 @@ class Walk {
 
   #json(fields: Fields, depth: number): void {
     for (const name of Object.keys(fields)) {
+      const value = fields[name];
+      if (value === undefined) continue;
       this.#reader.text(name);
-      this.visit(fields[name], true, depth);
+      this.visit(value, true, depth);
     }
   }
 

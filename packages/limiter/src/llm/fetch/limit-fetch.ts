@@ -18,7 +18,8 @@ export interface FetchOptions {
   readonly refusal?: "respond" | "throw";
   /**
    * "ask": streams of chat completions are asked to report their usage, and whoever did not ask for
-   * that does not see it. "leave": requests are sent as they are. @default "ask"
+   * that does not see it, except that OpenAI then says `usage: null` in all other chunks. "leave":
+   * requests are sent as they are. @default "ask"
    */
   readonly usage?: "ask" | "leave";
   /**
@@ -28,8 +29,6 @@ export interface FetchOptions {
    */
   readonly otherPaths?: "pass" | "requests";
 }
-
-type Fetch = typeof globalThis.fetch;
 
 /**
  * A `fetch` that limits calls of models. It serves `new OpenAI({ fetch })`,
@@ -43,8 +42,8 @@ type Fetch = typeof globalThis.fetch;
  */
 export function limitFetch(
   options: MeteredOptions<LlmRequest> & FetchOptions,
-  fetch: Fetch = globalThis.fetch,
-): Fetch {
+  fetch: typeof globalThis.fetch = globalThis.fetch,
+): typeof globalThis.fetch {
   const meter = new Meter(options, "limitFetch", ["refusal", "usage", "otherPaths"]);
   checkFetch(options, fetch);
   const { refusal = "respond", usage = "ask", otherPaths = "pass" } = options;

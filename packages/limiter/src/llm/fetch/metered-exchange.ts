@@ -21,6 +21,9 @@ const NOTHING: AnswerSoFar = {
   hasUnreadableUsage: false,
 };
 
+/** An answer that somebody else has read, or that is no stream of the web. */
+const UNREADABLE: AnswerSoFar = { ...NOTHING, outputBytes: undefined };
+
 /** Headers that are wrong for a body from which something is left out. */
 const BODY_HEADERS = ["content-length", "content-encoding"] as const;
 
@@ -33,6 +36,10 @@ export async function meteredExchange(
   signal: AbortSignal | undefined,
   send: () => Promise<Answered>,
 ): Promise<Response> {
+  if (signal?.aborted === true) {
+    await call.failed(); // the caller aborted after the grant, and nothing was sent
+    signal.throwIfAborted();
+  }
   let answered: Answered;
   try {
     answered = await runMetered(send);
@@ -52,6 +59,10 @@ export async function meteredExchange(
   void call.saw(headers, status);
   if (body === null || reader === undefined) {
     await call.answered(NOTHING);
+    return response;
+  }
+  if (typeof body.getReader !== "function" || body.locked) {
+    await call.answered(UNREADABLE);
     return response;
   }
   const watched = call.watch(body, reader, signal);

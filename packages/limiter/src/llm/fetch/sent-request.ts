@@ -79,10 +79,11 @@ export class SentRequest {
 }
 
 /** The request that was given to `fetch`; undefined if its URL is none, which `fetch` will say. */
-export function sentRequest(input: FetchInput, init: RequestInit = {}): SentRequest | undefined {
+export function sentRequest(input: FetchInput, init?: RequestInit | null): SentRequest | undefined {
   const request = isRequest(input) ? input : undefined;
   const address = request?.url ?? (input as string | URL).toString();
-  return URL.canParse(address) ? new SentRequest(new URL(address), request, init) : undefined;
+  if (!URL.canParse(address)) return undefined;
+  return new SentRequest(new URL(address), request, init ?? {});
 }
 
 /** What `entity` is told of a request. The headers are copied when they are looked at. */

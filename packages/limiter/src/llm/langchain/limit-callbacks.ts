@@ -1,4 +1,4 @@
-import { propertyOf } from "../answers/ai-sdk-usage.ts";
+import { objectOf } from "../answers/protocol.ts";
 import { langChainMessages } from "../estimating/langchain-messages.ts";
 import { llmCallOf } from "../estimating/llm-call-of.ts";
 import { Meter } from "../meter.ts";
@@ -6,7 +6,7 @@ import { isMeteredAlready } from "../nested-calls.ts";
 import type { MeteredOptions } from "../options.ts";
 import type { LlmCall } from "../tokens/llm-call.ts";
 import { MeteredRun } from "./metered-run.ts";
-import { bytesOfPiece } from "./run-answer.ts";
+import { streamedPiece } from "./run-answer.ts";
 
 /** A call of a chat model of LangChain. */
 export interface LangChainCall {
@@ -45,8 +45,12 @@ export interface LangChainHandler {
 }
 
 /**
- * Limits the calls of a chat model of LangChain, whatever its provider. Where the model takes a
- * `fetch`, prefer `limitFetch`: it also sees streams that are left early.
+ * Limits the calls of a model of LangChain, whatever its provider. A run is one call, with all its
+ * attempts; answers from a cache cost nothing. A refusal is thrown to the caller, and LangChain
+ * prints it.
+ *
+ * Where the model takes a `fetch`, prefer `limitFetch`: it also sees streams that are left early,
+ * which callbacks learn of only after `idleMs`. Do not use both: each would charge.
  * @example
  * const callbacks = [limitCallbacks({ limiter, entity: "key-1", metering: METERING.openai })];
  * const model = new ChatOpenAI({ model: "gpt-5", callbacks });
@@ -54,6 +58,9 @@ export interface LangChainHandler {
 export function limitCallbacks(options: MeteredOptions<LangChainCall>): LangChainHandler {
   return new LimitCallbacks(options);
 }
+
+/** Most stopped runs that are remembered. Nobody says which of them will never go on. */
+const MAX_STOPPED = 1_000;
 
 /** LangChain shows the name of this class where it tells of a refusal. */
 class LimitCallbacks implements LangChainHandler {
@@ -63,6 +70,8 @@ class LimitCallbacks implements LangChainHandler {
   readonly #meter: Meter<LangChainCall>;
   /** Runs that have begun, by their id. Each goes when it ends, or when nobody ends it. */
   readonly #runs = new Map<string, Promise<MeteredRun>>();
+  /** Why runs were settled before their end. Those that go on are told at their next token. */
+  readonly #stopped = new Map<string, unknown>();
 
   constructor(options: MeteredOptions<LangChainCall>) {
     this.#meter = new Meter(options, "limitCallbacks");
@@ -86,7 +95,8 @@ class LimitCallbacks implements LangChainHandler {
     fields?: unknown,
   ): Promise<void> {
     const run = await this.#runs.get(runId);
-    await run?.passed(bytesOfPiece(token, fields));
+    await run?.passed(streamedPiece(token, fields));
+    if (this.#stopped.has(runId)) throw this.#stopped.get(runId);
   }
 
   async handleLLMEnd(
@@ -109,7 +119,7 @@ class LimitCallbacks implements LangChainHandler {
   async #start(llm: unknown, prompts: unknown[], ...rest: RestOfStart): Promise<void> {
     const [runId, , extraParams, , metadata = {}] = rest;
     if (isMeteredAlready() || this.#runs.has(runId)) return;
-    const signal = propertyOf(extraParams?.["options"], "signal");
+    const signal = objectOf(extraParams?.["options"])["signal"];
     const call = callOf(llm, prompts, extraParams?.["invocation_params"], metadata);
     const run = this.#begin(call, { model: call.model, runId, metadata }, signal);
     this.#runs.set(runId, run);
@@ -124,26 +134,34 @@ class LimitCallbacks implements LangChainHandler {
   async #begin(call: LlmCall, told: LangChainCall, signal: unknown): Promise<MeteredRun> {
     const caller = signal instanceof AbortSignal ? signal : undefined;
     const metered = await this.#meter.begin(call, told, caller);
-    return new MeteredRun(metered, caller, () => this.#runs.delete(told.runId));
+    return new MeteredRun(metered, caller, (reason) => this.#stop(told.runId, reason));
+  }
+
+  #stop(runId: string, reason: unknown): void {
+    this.#runs.delete(runId);
+    this.#stopped.set(runId, reason);
+    const [oldest] = this.#stopped.keys();
+    if (this.#stopped.size > MAX_STOPPED) this.#stopped.delete(oldest!);
   }
 
   #remove(runId: string): Promise<MeteredRun> | undefined {
     const run = this.#runs.get(runId);
     this.#runs.delete(runId);
+    this.#stopped.delete(runId);
     return run;
   }
 }
 
 /** The name of the model is in the parameters, in the metadata, or in the model itself. */
 function callOf(llm: unknown, prompts: unknown[], parameters: unknown, metadata: unknown): LlmCall {
-  const kwargs = propertyOf(llm, "kwargs");
-  const model = [
-    ...["model", "model_name", "modelName", "modelId"].map((name) => propertyOf(parameters, name)),
-    propertyOf(metadata, "ls_model_name"),
-    ...["model", "model_name", "modelName"].map((name) => propertyOf(kwargs, name)),
-  ].find((name) => typeof name === "string" && name !== "");
-  const request = { ...Object(parameters), messages: langChainMessages(prompts) };
-  return llmCallOf(request, { model: model as string | undefined });
+  const { model, model_name, modelName, modelId } = objectOf(parameters);
+  const { ls_model_name } = objectOf(metadata);
+  const kwargs = objectOf(objectOf(llm)["kwargs"]);
+  const named = [model, model_name, modelName, modelId, ls_model_name, kwargs["model"]].find(
+    (name) => typeof name === "string" && name !== "",
+  );
+  const request = { ...objectOf(parameters), messages: langChainMessages(prompts) };
+  return llmCallOf(request, { model: named as string | undefined });
 }
 
 /** What LangChain tells of the start of a run, besides the model and the prompts. */

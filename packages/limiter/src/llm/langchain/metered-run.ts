@@ -1,6 +1,6 @@
 import { endOfError, headersOf, statusOf } from "../failures.ts";
 import type { MeteredCall } from "../metered-call.ts";
-import { RunAnswer } from "./run-answer.ts";
+import { RunAnswer, type Piece } from "./run-answer.ts";
 
 /**
  * A run of LangChain that was granted. Its pieces go through a watched stream, as if they came from
@@ -10,31 +10,36 @@ export class MeteredRun {
   readonly #call: MeteredCall;
   readonly #signal: AbortSignal | undefined;
   readonly #answer = new RunAnswer();
-  readonly #pieces: ReadableStreamDefaultReader<number>;
-  #source!: ReadableStreamDefaultController<number>;
+  readonly #pieces: ReadableStreamDefaultReader<Piece>;
+  #source!: ReadableStreamDefaultController<Piece>;
   #isOver = false;
 
-  /** `onOver` is called when the run is settled without having ended. */
-  constructor(call: MeteredCall, signal: AbortSignal | undefined, onOver: () => void) {
+  /** `onStop` is called with the reason when the run is settled before LangChain has ended it. */
+  constructor(
+    call: MeteredCall,
+    signal: AbortSignal | undefined,
+    onStop: (reason: unknown) => void,
+  ) {
     this.#call = call;
     this.#signal = signal;
-    const source = new ReadableStream<number>(
+    const source = new ReadableStream<Piece>(
       {
         start: (controller) => void (this.#source = controller),
-        cancel: () => {
+        cancel: (reason) => {
+          if (!this.#isOver) onStop(reason);
           this.#isOver = true;
-          onOver();
         },
       },
       { highWaterMark: 0 },
     );
-    this.#pieces = call.watch(source, this.#answer, signal).getReader();
+    // LangChain tells of a word after its caller has it, and of an abort after that.
+    this.#pieces = call.watch(source, this.#answer).getReader();
   }
 
-  /** A piece of the answer went by. Rejects with the refusal if the answer may not go on. */
-  async passed(bytes: number): Promise<void> {
+  /** A piece of the answer went by. */
+  async passed(piece: Piece): Promise<void> {
     if (this.#isOver) return;
-    this.#source.enqueue(bytes);
+    this.#source.enqueue(piece);
     await this.#pieces.read();
   }
 
@@ -48,12 +53,14 @@ export class MeteredRun {
 
   /** The answer was in a cache of the application: no provider was called. */
   async wasCached(): Promise<void> {
+    this.#isOver = true;
     await this.#call.failed();
     await this.#pieces.cancel();
   }
 
   /** The run has failed, after all attempts. */
   async failed(error: unknown): Promise<void> {
+    this.#isOver = true;
     const { end } = endOfError(error, this.#signal);
     if (this.#answer.outputBytes === undefined) await this.#call.end({ end });
     // What was delivered before is counted.

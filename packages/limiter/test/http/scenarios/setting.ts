@@ -1,7 +1,7 @@
 import { onTestFinished } from "vitest";
 import { Limit, RateLimiter, type RateLimiterOptions } from "zae-limiter";
 import { MemoryRepository } from "zae-limiter/memory";
-import { faultyRepository, ManualClock, type Fault } from "zae-limiter/testing";
+import { faultyRepository, type Fault } from "zae-limiter/testing";
 import type { Sent } from "../client.ts";
 import type {
   CallOptions,
@@ -9,6 +9,7 @@ import type {
   RunningServer,
   ServerAdapter,
 } from "../servers/server-adapter.ts";
+import { WatchedClock } from "../../support/watched-clock.ts";
 
 /** Limits of 3 requests and 100 tokens a minute for every key, and what a test does with them. */
 export class Setting {
@@ -70,20 +71,6 @@ export class Setting {
   /** What is left of a limit. */
   async left(limit = "rpm", key = "key-1", resource = "chat"): Promise<number | undefined> {
     return (await this.limiter.available(key, resource))[limit];
-  }
-}
-
-/** A clock that says how many sleep. */
-class WatchedClock extends ManualClock {
-  sleeping = 0;
-
-  override async sleep(ms: number, signal?: AbortSignal): Promise<void> {
-    this.sleeping += 1;
-    try {
-      await super.sleep(ms, signal);
-    } finally {
-      this.sleeping -= 1;
-    }
   }
 }
 

@@ -14,7 +14,7 @@ declare const limiter: RateLimiter;
 
 const metered = { limiter, entity: "key-1", metering: METERING.openai };
 
-export const models = [
+export const models: readonly unknown[] = [
   ai5.wrapLanguageModel({
     model: openai2("gpt-5"),
     middleware: limitLanguageModel({ ...metered, specificationVersion: "v2" }),

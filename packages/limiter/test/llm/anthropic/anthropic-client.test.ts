@@ -1,5 +1,5 @@
 /* Anthropic's own clients with `limitMiddleware` and `limitFetch`, against a local provider. */
-import Anthropic from "@anthropic-ai/sdk";
+import Anthropic, { type Middleware } from "@anthropic-ai/sdk";
 import Anthropic0 from "anthropic-sdk-0";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { RateLimitExceeded } from "zae-limiter";
@@ -173,4 +173,24 @@ it("the middleware sees what an outer one has changed, and inner ones may read t
   expect(parsed).toEqual([message]);
   expect(told).toEqual(["/v1/messages", "red", "claude-other"]);
   expect(records).toMatchObject([{ model: "claude-other", end: "complete", source: "reported" }]);
+});
+
+it("the middleware sees Anthropic's own request, wherever the client sends it", async () => {
+  const { options, records } = await meteredCalls({ metering: METERING.anthropic });
+  /** A client of another backend: it sends what it is asked to another address. */
+  class Elsewhere extends Anthropic {
+    protected override backendMiddleware(): readonly Middleware[] {
+      return [
+        (request, next) => next({ ...request, url: `${provider.url}/v1/messages?region=eu` }),
+      ];
+    }
+  }
+  const client = new Elsewhere({
+    baseURL: "http://backend.invalid",
+    apiKey: "local",
+    middleware: [limitMiddleware(options)],
+  });
+  await client.messages.stream(REQUEST).finalMessage();
+  expect(provider.requests.at(-1)!.path).toBe("/v1/messages?region=eu");
+  expect(records).toMatchObject([{ model: MODEL, end: "complete", source: "reported" }]);
 });

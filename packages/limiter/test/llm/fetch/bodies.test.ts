@@ -160,6 +160,13 @@ it("refuses options and arguments that cannot be right", async () => {
   );
 });
 
+it("takes null for options, as fetch does", async () => {
+  const { options, taken } = await meteredCalls();
+  const request = new Request(url, { method: "POST", body: TEXT });
+  await (await limitFetch(options)(request, null as never)).text();
+  expect(await taken("unknown")).toEqual({ rpm: 1, tpm: 12 });
+});
+
 it("leaves it to fetch to refuse a URL that is none", async () => {
   const { options, records } = await meteredCalls();
   await expect(limitFetch(options)("/v1/messages", { method: "POST" })).rejects.toThrow(TypeError);

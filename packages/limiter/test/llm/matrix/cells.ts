@@ -48,8 +48,38 @@ export function isStream(kind: Kind): boolean {
   return kind.endsWith("stream");
 }
 
-/** Whether calls of a kind can end in a way at all, with whichever client. */
-export function isPossible(kind: Kind, end: End): boolean {
+const NO_RESPONSES = {
+  responses: "as with OpenAI's client, which is beneath",
+  "responses stream": "as with OpenAI's client, which is beneath",
+};
+const NO_OPENAI = {
+  responses: "Anthropic has none",
+  "responses stream": "Anthropic has none",
+  embedding: "Anthropic has none",
+};
+
+/** What a client does not have, and why. */
+export const LEFT_OUT: Readonly<Record<string, Readonly<Record<string, string>>>> = {
+  "ai 5": {
+    embedding: "its embedding models cannot be wrapped",
+    "responses, no usage": "throws a TypeError of its own for an answer without a usage",
+  },
+  "anthropic 0 by fetch": NO_OPENAI,
+  "anthropic 1 by fetch": NO_OPENAI,
+  "anthropic 1 by middleware": NO_OPENAI,
+  "langchain by fetch": {
+    ...NO_RESPONSES,
+    "embedding, aborted at once": "embeddings take no signal",
+    "embedding, aborted before": "embeddings take no signal",
+    "embedding, aborted during": "embeddings take no signal",
+  },
+  "langchain by callbacks": { ...NO_RESPONSES, embedding: "embeddings have no callbacks" },
+};
+
+/** Whether a client has a cell. */
+export function isPlayed(client: string, { kind, end }: Cell): boolean {
+  const reasons = LEFT_OUT[client] ?? {};
+  if (reasons[kind] !== undefined || reasons[`${kind}, ${end}`] !== undefined) return false;
   if (OF_STREAMS.has(end)) return isStream(kind);
   return end !== "tool loop" || kind !== "embedding";
 }
@@ -70,8 +100,8 @@ export interface Seen {
   readonly leases: number;
   readonly openLeases: number;
   readonly openStreams: number;
-  /** Whether the caller was told of an error. */
-  readonly threw: boolean;
+  /** What the caller was told of: nothing bad, an error, or nothing at all in a long time. */
+  readonly caller: "content" | "told of an error" | "left waiting";
   /** Whether the call stayed open until nobody had read it for a while. */
   readonly idled: boolean;
   /** UTF-8 bytes of text that came to the meter; undefined where nobody counted. */

@@ -8,27 +8,19 @@ import { langChainClient, type LangChain } from "./clients/langchain.ts";
 import { openaiClient } from "./clients/openai.ts";
 import { playAll, type Provider } from "./play.ts";
 
-/** The clients that need Node 22. */
-export const NEWER = {
-  "ai 7": async (): Promise<Client> => {
-    const ai = (await import("ai-7")) as unknown as AiSdk["ai"];
-    const { createOpenAI } = (await import("ai-sdk-openai-4")) as unknown as AiSdk;
-    return aiSdkClient("ai 7", { ai, createOpenAI, specificationVersion: "v4" });
-  },
-  "openai 7": async () => openaiClient("openai 7", (await import("openai-7")).default as never),
-  "langchain by fetch": async () =>
-    langChainClient(
-      "langchain by fetch",
-      (await import("@langchain/openai")) as LangChain,
-      "fetch",
-    ),
-  "langchain by callbacks": async () =>
-    langChainClient(
-      "langchain by callbacks",
-      (await import("@langchain/openai")) as LangChain,
-      "callbacks",
-    ),
-};
+const loadLangChain = (): Promise<LangChain> => import("@langchain/openai");
+
+/** The clients that need Node 22. They are loaded when they are called first. */
+export const NEWER: readonly Client[] = [
+  aiSdkClient("ai 7", "v4", async () => {
+    const ai = await import("ai-7");
+    const { createOpenAI } = await import("ai-sdk-openai-4");
+    return { ai, createOpenAI } as unknown as AiSdk;
+  }),
+  openaiClient(7, async () => (await import("openai-7")).default as never),
+  langChainClient("langchain by fetch", loadLangChain, "fetch"),
+  langChainClient("langchain by callbacks", loadLangChain, "callbacks"),
+];
 
 if (process.argv[1]?.endsWith("child.js")) await main();
 
@@ -38,8 +30,8 @@ async function main(): Promise<void> {
     startProvider(): Promise<Provider & { stop(): Promise<void> }>;
   };
   const provider = await startProvider();
-  const client = await NEWER[name as keyof typeof NEWER]();
-  const seen = await playAll(client, provider);
+  const client = NEWER.find((newer) => newer.name === name);
+  const seen = await playAll(client!, provider);
   await provider.stop();
   process.stdout.write(JSON.stringify(seen));
   process.exit(0);

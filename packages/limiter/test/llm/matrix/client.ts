@@ -1,5 +1,5 @@
 import type { MeteredOptions } from "zae-limiter/llm";
-import type { Cell, End, Kind } from "./cells.ts";
+import type { End, Kind } from "./cells.ts";
 
 /** What a client is asked to do. */
 export interface Call {
@@ -20,19 +20,21 @@ export interface Call {
 /** A real client behind a meter. */
 export interface Client {
   readonly name: string;
-  readonly kinds: readonly Kind[];
-  /** Ends that the client does not have, and why. */
-  readonly without?: Partial<Record<End, string>>;
-  /** Whether a call stays open until nobody has read it for a while. */
-  staysOpen?(cell: Cell): boolean;
+  /** Ends after which a stream stays open, until nobody has read it for a while. */
+  readonly openEnds?: readonly End[];
+  /** Whether the client reads a stream to its end on its own, also if its caller does not. */
+  readonly readsOn?: true;
   /** Whether streams tell the input before the answer, as Anthropic's do. */
   readonly saysInputFirst?: true;
   /** Whether the client reads more of a stream than it is asked for. */
   readonly readsAhead?: true;
-  /** Whether one lease is taken for all attempts. */
-  readonly takesOncePerRun?: true;
-  /** Bad ends of streams that the client does not notice. */
-  readonly silentEnds?: readonly End[];
+  /**
+   * Whether the meter is told of runs and of words, not of requests: one lease is for all attempts,
+   * and an answer has not begun before its first word.
+   */
+  readonly seesRunsOnly?: true;
+  /** Bad ends of streams that the client does not notice; "kind, end" for one kind only. */
+  readonly silentEnds?: readonly string[];
   /** A call that is answered in one piece. */
   ask(call: Call): Promise<unknown>;
   /** A call that is streamed: the text, as it comes. */

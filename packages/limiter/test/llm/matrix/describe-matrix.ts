@@ -12,13 +12,12 @@ export function describeMatrix(client: Client, played: () => Promise<readonly Se
       seen = await played();
     }, 60_000);
 
-    it.each(cellsOf(client).map((cell, index) => [cell.kind, cell.end, cell.store, index] as const))(
-      "%s, %s, %s",
-      (kind, end, store, index) => {
-        const { tapped, provided, ...found } = seen[index]!;
-        const expected = expectedOf(client, { kind, end, store }, seen[index]!);
-        expect({ ...found, tapped, provided }).toEqual({ ...expected, tapped, provided });
-      },
-    );
+    it.each(
+      cellsOf(client).map((cell, index) => [cell.kind, cell.end, cell.store, index] as const),
+    )("%s, %s, %s", (kind, end, store, index) => {
+      const { tapped, provided, ...found } = seen[index]!;
+      const expected = expectedOf(client, { kind, end, store }, seen[index]!);
+      expect({ ...found, tapped, provided }).toEqual({ ...expected, tapped, provided });
+    });
   });
 }

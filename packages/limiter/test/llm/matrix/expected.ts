@@ -39,9 +39,13 @@ export function expectedOf(client: Client, cell: Cell, seen: Seen): Expected {
     leases: leasesOf(client, cell),
     openLeases: 0,
     openStreams: 0,
-    threw: !GOOD_ENDS.has(cell.end) && client.silentEnds?.includes(cell.end) !== true,
-    idled: client.staysOpen?.(cell) === true,
+    caller: GOOD_ENDS.has(cell.end) || isSilent(client, cell) ? "content" : "told of an error",
+    idled: client.openEnds?.includes(cell.end) === true,
   };
+}
+
+function isSilent({ silentEnds = [] }: Client, { kind, end }: Cell): boolean {
+  return silentEnds.includes(end) || silentEnds.includes(`${kind}, ${end}`);
 }
 
 function chargeOf(client: Client, { kind, end }: Cell, { tapped, provided }: Seen): Charge {
@@ -75,17 +79,20 @@ function chargeOf(client: Client, { kind, end }: Cell, { tapped, provided }: See
     case "aborted during":
       return partly(SLOW.length);
     case "left by break":
+      if (client.readsOn === true) return { rpm: 1, itpm: 8, otpm: answered };
       return partly(client.readsAhead === true ? tapped! : SLOW.length);
     case "never read":
-      // Nothing has gone by, so that not even Anthropic's input is known.
+      if (client.readsOn === true) return { rpm: 1, itpm: 8, otpm: answered };
+      if (client.seesRunsOnly === true) return reserved;
+      // Where nothing has gone by, not even Anthropic's input is known.
       return client.readsAhead === true ? partly(tapped!) : { rpm: 1, itpm: 40, otpm: 0 };
     case "tool loop":
       return { rpm: 3, itpm: provided.input, otpm: provided.output };
   }
 }
 
-function leasesOf({ takesOncePerRun }: Client, { end }: Cell): number {
+function leasesOf({ seesRunsOnly }: Client, { end }: Cell): number {
   if (end === "aborted at once") return 0;
-  if (end === "retried") return takesOncePerRun === true ? 1 : 2;
+  if (end === "retried") return seesRunsOnly === true ? 1 : 2;
   return end === "tool loop" ? 3 : 1;
 }

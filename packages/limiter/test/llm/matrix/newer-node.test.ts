@@ -13,9 +13,8 @@ const pathOf = (path: string): string => fileURLToPath(new URL(path, import.meta
 const PROVIDER = pathOf("../../../../../examples/local-provider/dist/provider.js");
 const newerNode = availableOrSkipped("Node 24", node24);
 
-describe.skipIf(newerNode === undefined)("under Node 24", async () => {
-  for (const [name, clientOf] of Object.entries(NEWER))
-    describeMatrix(await clientOf(), () => played(name));
+describe.skipIf(newerNode === undefined)("under Node 24", () => {
+  for (const client of NEWER) describeMatrix(client, () => played(client.name));
 });
 
 async function played(name: string): Promise<readonly Seen[]> {

@@ -8,7 +8,7 @@ import Anthropic0 from "anthropic-sdk-0";
 import OpenAI from "openai";
 import { afterAll, beforeAll } from "vitest";
 import { startProvider, type Provider } from "../../../../../examples/local-provider/provider.ts";
-import { aiSdkClient, type AiSdk } from "./clients/ai-sdk.ts";
+import { aiSdkClient } from "./clients/ai-sdk.ts";
 import { anthropicClient } from "./clients/anthropic.ts";
 import { openaiClient } from "./clients/openai.ts";
 import { describeMatrix } from "./describe-matrix.ts";
@@ -20,14 +20,12 @@ beforeAll(async () => {
 });
 afterAll(() => provider.stop());
 
-const five = { ai: ai5, createOpenAI: createOpenAi2, specificationVersion: "v2" };
-
 for (const client of [
-  aiSdkClient("ai 5", five as unknown as AiSdk),
-  aiSdkClient("ai 6", { ai, createOpenAI, specificationVersion: "v3" }),
-  openaiClient("openai 6", OpenAI),
-  anthropicClient("anthropic 0 by fetch", Anthropic0 as unknown as typeof Anthropic, "fetch"),
-  anthropicClient("anthropic 1 by fetch", Anthropic, "fetch"),
-  anthropicClient("anthropic 1 by middleware", Anthropic, "middleware"),
+  aiSdkClient("ai 5", "v2", async () => ({ ai: ai5, createOpenAI: createOpenAi2 }) as never),
+  aiSdkClient("ai 6", "v3", async () => ({ ai, createOpenAI })),
+  openaiClient(6, async () => OpenAI),
+  anthropicClient("anthropic 0 by fetch", async () => Anthropic0 as never, "fetch"),
+  anthropicClient("anthropic 1 by fetch", async () => Anthropic, "fetch"),
+  anthropicClient("anthropic 1 by middleware", async () => Anthropic, "middleware"),
 ])
   describeMatrix(client, () => playAll(client, provider));

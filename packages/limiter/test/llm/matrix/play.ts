@@ -12,7 +12,7 @@ import { METERING, type Estimator } from "zae-limiter/llm";
 import { MemoryRepository } from "zae-limiter/memory";
 import { SqliteRepository } from "zae-limiter/sqlite";
 import { ManualClock } from "zae-limiter/testing";
-import { isPossible, isStream, KINDS, ENDS, STORES } from "./cells.ts";
+import { ENDS, isPlayed, isStream, KINDS, STORES } from "./cells.ts";
 import type { Cell, Charge, End, Seen } from "./cells.ts";
 import type { Call, Client } from "./client.ts";
 
@@ -40,6 +40,10 @@ const IDLE_MS = 1;
 const TOGETHER = 16;
 /** After this long, a call that has not ended does not end by itself. */
 const PATIENCE_MS = 1500;
+/** No caller waits this long, not even on a busy machine. */
+const LONG_MS = 10_000;
+/** A client that has read nothing for so long reads nothing more on its own. */
+const QUIET_MS = 50;
 /** The text of three words, which is all that a slow stream has. */
 const SLOW_TEXT = "A bucket holds ";
 
@@ -56,21 +60,26 @@ const WISHES: Partial<Record<End, Readonly<Record<string, string>>>> = {
   "error event": { "x-local-fault": "error-event" },
   "aborted before": { "x-local-fault": "hang" },
   "aborted during": { "x-local-fault": "slow" },
-  "left by break": { "x-local-fault": "slow" },
-  "never read": { "x-local-answer": "2000" },
   retried: { "x-local-fault": "429 1" },
   "tool loop": { "x-local-tool-calls": "2" },
 };
+
+/**
+ * What a stream brings that is left: all of it where the client reads on. Three words, so that it
+ * is known what went by; but who reads ahead would wait for the fourth, so there it is too long.
+ */
+function wishesOfLeft(client: Client, { end }: Cell): Readonly<Record<string, string>> {
+  if (client.readsOn === true) return {};
+  const isLong = end === "never read" || client.readsAhead === true;
+  return isLong ? { "x-local-answer": "2000" } : { "x-local-fault": "slow" };
+}
 
 /** All cells of a client. */
 export function cellsOf(client: Client): readonly Cell[] {
   const cells = KINDS.flatMap((kind) =>
     ENDS.flatMap((end) => STORES.map((store) => ({ kind, end, store }))),
   );
-  return cells.filter(
-    ({ kind, end }) =>
-      client.kinds.includes(kind) && isPossible(kind, end) && client.without?.[end] === undefined,
-  );
+  return cells.filter((cell) => isPlayed(client.name, cell));
 }
 
 /** Plays all cells of a client, several at a time; what each has left behind, in their order. */
@@ -93,6 +102,8 @@ async function play(client: Client, cell: Cell, provider: Provider, index: numbe
     ["rpm", "itpm", "otpm"].map((name) => Limit.perDay(name, CAPACITY)),
   );
   using watch = new Watch(model);
+  const isLeft = cell.end === "left by break" || cell.end === "never read";
+  const staysOpen = client.openEnds?.includes(cell.end) === true;
   const controller = new AbortController();
   let tapped: number | undefined;
   const call: Call = {
@@ -102,8 +113,7 @@ async function play(client: Client, cell: Cell, provider: Provider, index: numbe
     headers: {
       "x-local-call": model,
       "x-local-headers": '{"retry-after-ms":"1","retry-after":"0"}',
-      ...WISHES[cell.end],
-      ...(client.staysOpen?.(cell) === true && { "x-local-fault": "", "x-local-answer": "2000" }),
+      ...(isLeft ? wishesOfLeft(client, cell) : WISHES[cell.end]),
     },
     signal: controller.signal,
     maxRetries: cell.end === "retried" ? 1 : 0,
@@ -120,17 +130,17 @@ async function play(client: Client, cell: Cell, provider: Provider, index: numbe
     },
   };
 
-  const threw = await act(client, cell, call, controller, () =>
+  const acted = act(client, cell, call, controller, () =>
     provider.requests.some(({ body }) => body.model === model),
   );
-  const patienceMs = client.staysOpen?.(cell) === true ? 0 : PATIENCE_MS;
-  await until(() => watch.openLeases === 0, patienceMs);
+  const waiting = setTimeout(LONG_MS, "left waiting" as const, { ref: false });
+  const caller = await Promise.race([acted, waiting]);
+  if (isLeft) await until(() => watch.leases > 0, PATIENCE_MS); // some begin later
+  if (staysOpen) await quiet(() => tapped);
+  else await until(() => watch.openLeases === 0, PATIENCE_MS);
   const idled = watch.openLeases > 0;
-  if (idled) {
-    await setTimeout(5); // whatever the client still reads on its own
-    await clock.advance(IDLE_MS);
-    await until(() => watch.openLeases === 0, PATIENCE_MS);
-  }
+  if (idled) await clock.advance(IDLE_MS);
+  await until(() => watch.openLeases === 0, PATIENCE_MS);
   controller.abort(); // connections that are still open
   return {
     charged: await charged(repository, model),
@@ -138,21 +148,21 @@ async function play(client: Client, cell: Cell, provider: Provider, index: numbe
     leases: watch.leases,
     openLeases: watch.openLeases,
     openStreams: watch.openStreams,
-    threw,
+    caller,
     idled,
     tapped,
     provided: provider.used.get(model) ?? { input: 0, output: 0 },
   };
 }
 
-/** Does what the caller does; whether it was told of an error. */
+/** Does what the caller does. */
 async function act(
   client: Client,
   { kind, end }: Cell,
   call: Call,
   controller: AbortController,
   hasArrived: () => boolean,
-): Promise<boolean> {
+): Promise<Seen["caller"]> {
   try {
     if (end === "aborted at once") controller.abort();
     const isHeld = end === "aborted before" || (end === "aborted during" && !isStream(kind));
@@ -161,9 +171,9 @@ async function act(
     else if (isStream(kind)) await readStream(await client.stream(call), end, controller);
     else await client.ask(call);
     await aborted;
-    return false;
+    return "content";
   } catch {
-    return true;
+    return "told of an error";
   }
 }
 
@@ -205,6 +215,15 @@ async function until(isTrue: () => boolean, patienceMs: number): Promise<void> {
   for (const giveUpMs = performance.now() + patienceMs; performance.now() < giveUpMs;) {
     if (isTrue()) return;
     await setTimeout(1);
+  }
+}
+
+/** Until a client reads nothing more on its own. */
+async function quiet(tapped: () => number | undefined): Promise<void> {
+  let before: number | undefined = -1;
+  while (tapped() !== before) {
+    before = tapped();
+    await setTimeout(QUIET_MS);
   }
 }
 

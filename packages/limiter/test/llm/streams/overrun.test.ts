@@ -6,6 +6,7 @@ import { describe, expect, it, onTestFinished } from "vitest";
 import { heldAnswer } from "../../support/held-answer.ts";
 import { listening } from "../../support/listening.ts";
 import { between } from "../../support/seeded/random-choice.ts";
+import { temporaryFile } from "../../support/temporary-file.ts";
 import { eachOf, seedsFromEnvironment } from "../../support/seeded/seeds.ts";
 import { BACKENDS, HeldStream, nextTurns, Setting, stateOf, tokens } from "./setting.ts";
 
@@ -87,6 +88,21 @@ describe.each(BACKENDS)("a budget of 1000 tokens on %s", (backend) => {
     expect(delivered).toBeLessThanOrEqual(used - 10 * 100 + 10 * STRIDE);
     expect(delivered).toBeGreaterThan(3000);
   });
+});
+
+it("processes that share a file share a budget, and none takes it below zero", async () => {
+  const shared = { overrun: "stop", budget: 5000, file: temporaryFile() } as const;
+  const processes = [await Setting.of("sqlite", shared), await Setting.of("sqlite", shared)];
+  const ends = await Promise.all(
+    Array.from({ length: 10 }, async (_, index) =>
+      drained(await processes[index % 2]!.watch(answerOf(10_000, 3))),
+    ),
+  );
+  const [used, left] = [(await processes[0]!.used())!, (await processes[1]!.left())!];
+  expect([used + left, left >= 0]).toEqual([5000, true]);
+  const delivered = ends.reduce((sum, end) => sum + end.delivered, 0);
+  expect(delivered).toBeLessThanOrEqual(used - 10 * 100 + 10 * STRIDE);
+  for (const { error } of ends) expect(error).toBeInstanceOf(RateLimitExceeded);
 });
 
 describe("an answer that is longer than was reserved", () => {
@@ -246,16 +262,28 @@ describe("a store that is unavailable while an answer streams", () => {
     expect([await setting.used(), await setting.left()]).toEqual([300, 700]);
   });
 
-  it("lets the answer go on if calls are let through, and the rest becomes debt", async () => {
-    const setting = await Setting.of("memory", { overrun: "stop", onUnavailable: "allow" });
-    const stream = await setting.watch(answerOf(2000, 10));
-    setting.faults.set("consume", "error-before");
-    const { delivered, error } = await drained(stream);
-    expect([delivered, error]).toEqual([2000.25, undefined]);
-    // It is asked once: an answer must not wait for every stride until the store times out.
-    expect(setting.operations).toEqual(["consume", "consume", "settle"]);
-    expect([await setting.used(), await setting.left()]).toEqual([2100, -1100]);
-  });
+  it.each(["the options", "the stored defaults"])(
+    "lets the answer go on if %s say so",
+    async (who) => {
+      const isOwn = who === "the options";
+      const setting = await Setting.of("memory", {
+        overrun: "stop",
+        ...(isOwn && { onUnavailable: "allow" }),
+      });
+      if (!isOwn) {
+        const { limits } = await setting.repository.getSystemDefaults();
+        await setting.repository.setSystemDefaults(limits, { onUnavailable: "allow" });
+      }
+      const stream = await setting.watch(answerOf(2000, 10));
+      setting.faults.set("consume", "error-before");
+      const { delivered, error } = await drained(stream);
+      expect([delivered, error]).toEqual([2000.25, undefined]);
+      // It is asked once: an answer must not wait for every stride until the store times out. The
+      // rest becomes debt.
+      expect(setting.operations).toEqual(["consume", "consume", "settle"]);
+      expect([await setting.used(), await setting.left()]).toEqual([2100, -1100]);
+    },
+  );
 
   it("takes nothing for a call that was let through without it", async () => {
     const setting = await Setting.of("memory", { overrun: "stop", onUnavailable: "allow" });

@@ -2,15 +2,16 @@ import { Limit, RateLimiter, type Repository } from "zae-limiter";
 import { simpleEstimator } from "zae-limiter/llm";
 import { MemoryRepository } from "zae-limiter/memory";
 import { SqliteRepository } from "zae-limiter/sqlite";
-import { faultyRepository, ManualClock, type Fault } from "zae-limiter/testing";
+import { faultyRepository, type Fault } from "zae-limiter/testing";
 import type { AnswerReader } from "../../../src/llm/answers/answer-reader.ts";
 import { Meter } from "../../../src/llm/meter.ts";
 import type { MeteredCall } from "../../../src/llm/metered-call.ts";
 import type { MeteredOptions } from "../../../src/llm/options.ts";
-import type { LlmCall } from "../../../src/llm/tokens/llm-call.ts";
 import type { MeteredRecord } from "../../../src/llm/tokens/metered-record.ts";
 import { pausedRepository } from "../../support/paused-repository.ts";
+import { CALL } from "../metered-setting.ts";
 import { closeLater, temporaryFile } from "../../support/temporary-file.ts";
+import { WatchedClock } from "../../support/watched-clock.ts";
 
 export type Backend = "memory" | "sqlite";
 
@@ -18,21 +19,12 @@ export const BACKENDS: readonly Backend[] = ["memory", "sqlite"];
 
 export const IDLE_MS = 1000;
 
-/** 100 tokens of input. */
-const CALL: LlmCall = {
-  model: "gpt-5",
-  textBytes: 400,
-  texts: () => [],
-  images: 0,
-  choices: 1,
-  maxOutputTokens: undefined,
-  stream: true,
-};
-
 type Options = Partial<MeteredOptions<undefined>> & {
   /** What the limit of tokens holds. It refills within a day, so hardly during a test. */
   readonly budget?: number;
   readonly limits?: readonly Limit[];
+  /** The database of SQLite, if several share one, as processes do. */
+  readonly file?: string;
 };
 
 /** A real limiter, and calls whose answers stream. */
@@ -59,7 +51,7 @@ export class Setting {
     this.limiter = new RateLimiter({
       repository: pausedRepository(faulty, (operation) => this.gates.get(operation)),
     });
-    const { budget: _, limits: __, ...metered } = options;
+    const { budget: _, limits: __, file: ___, ...metered } = options;
     this.#meter = new Meter<undefined>(
       {
         limiter: this.limiter,
@@ -76,12 +68,12 @@ export class Setting {
 
   /** Each call takes 100 tokens for its input and reserves 200 for its answer. */
   static async of(backend: Backend, options: Options = {}): Promise<Setting> {
+    const { budget = 1000, file = temporaryFile() } = options;
     const clock = new WatchedClock();
     const repository =
       backend === "memory"
         ? new MemoryRepository({ clock })
-        : closeLater(await SqliteRepository.open(temporaryFile(), { clock }));
-    const { budget = 1000 } = options;
+        : closeLater(await SqliteRepository.open(file, { clock }));
     await repository.setSystemDefaults(
       options.limits ?? [Limit.perDay("rpm", 1000), Limit.perDay("tpm", budget)],
     );
@@ -89,7 +81,7 @@ export class Setting {
   }
 
   begin(): Promise<MeteredCall> {
-    return this.#meter.begin(CALL, undefined);
+    return this.#meter.begin({ ...CALL, stream: true }, undefined);
   }
 
   /** A call whose answer is a stream: the stream, watched. */
@@ -120,20 +112,6 @@ export class Setting {
   /** The writes that ended leases. */
   get settlements(): readonly string[] {
     return this.operations.filter((name) => name === "settle" || name === "giveBack");
-  }
-}
-
-/** A clock that says how many sleep. */
-class WatchedClock extends ManualClock {
-  sleeping = 0;
-
-  override async sleep(ms: number, signal?: AbortSignal): Promise<void> {
-    this.sleeping += 1;
-    try {
-      await super.sleep(ms, signal);
-    } finally {
-      this.sleeping -= 1;
-    }
   }
 }
 

@@ -13,6 +13,16 @@ async function served(answer: (response: ServerResponse) => unknown): Promise<Li
   return server;
 }
 
+/** A server that sends ten tokens and then waits until its client closes the connection. */
+async function servedInPart() {
+  const closed = heldAnswer<void>();
+  const server = await served((response) => {
+    response.once("close", () => closed.resolve());
+    response.write(tokens(10));
+  });
+  return { server, closed: closed.promise };
+}
+
 /** The body of an answer, as it comes from a socket. */
 async function bodyFrom({ url }: Listening, signal?: AbortSignal) {
   const { body } = await fetch(url, signal === undefined ? {} : { signal });
@@ -206,13 +216,9 @@ describe("a body from a socket", () => {
     "can be left with %s, which closes the connection",
     async (_name, leave) => {
       const setting = await Setting.of("memory");
-      const closed = heldAnswer<void>();
-      const server = await served((response) => {
-        response.once("close", () => closed.resolve());
-        response.write(tokens(10));
-      });
+      const { server, closed } = await servedInPart();
       await leave(await setting.watch(await bodyFrom(server)));
-      await closed.promise;
+      await closed;
       await nextTurns();
       expect(setting.ends).toEqual([["abandoned", 10]]);
       expect(await setting.left()).toBe(890);
@@ -222,11 +228,7 @@ describe("a body from a socket", () => {
 
   it("that is aborted fails as it would without the limiter", async () => {
     const setting = await Setting.of("memory");
-    const closed = heldAnswer<void>();
-    const server = await served((response) => {
-      response.once("close", () => closed.resolve());
-      response.write(tokens(10));
-    });
+    const { server, closed } = await servedInPart();
     const abort = new AbortController();
     const reader = (
       await setting.watch(await bodyFrom(server, abort.signal), abort.signal)
@@ -236,21 +238,17 @@ describe("a body from a socket", () => {
     abort.abort();
     await expect(reading).rejects.toBe(abort.signal.reason);
     await expect(reading).rejects.toMatchObject({ name: "AbortError" });
-    await closed.promise;
+    await closed;
     expect(setting.ends).toEqual([["abandoned", 10]]);
   });
 
   it("that nobody reads any more is closed, and its call is settled", async () => {
     const setting = await Setting.of("memory");
-    const closed = heldAnswer<void>();
-    const server = await served((response) => {
-      response.once("close", () => closed.resolve());
-      response.write(tokens(10));
-    });
+    const { server, closed } = await servedInPart();
     const reader = (await setting.watch(await bodyFrom(server))).getReader();
     await reader.read();
     await setting.clock.advance(IDLE_MS);
-    await closed.promise;
+    await closed;
     expect(setting.ends).toEqual([["abandoned", 10]]);
     await expect(reader.read()).rejects.toMatchObject({ code: "ERR_LIMITER_STREAM_IDLE" });
   });

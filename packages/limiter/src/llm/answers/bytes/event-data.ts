@@ -1,26 +1,34 @@
 const LINE_END = /\r\n|\n|\r/;
 /** Fields without data, and comments. */
-const OTHER_LINE = /^(?::|(?:event|id|retry)(?::|$)|$)/;
+const OTHER_FIELD = /^(?:event|id|retry|):/;
 const UTF_8 = new TextDecoder(); // leaves out a byte order mark
 
-/** The data of an event. It may have none; undefined if this is no event at all. */
+/** The data of an event: "" if it has none, undefined if this is no event at all. */
 export function eventData(event: Uint8Array): string | undefined {
   const text = UTF_8.decode(event);
-  if (text.startsWith("data: ") && text.indexOf("\n") === text.length - 2 && !text.includes("\r"))
-    return text.slice(6, -2); // as providers write it
-  let data: string | undefined;
-  let hasOthers = false;
-  for (const line of text.includes("\r") ? text.split(LINE_END) : text.split("\n")) {
-    const value = dataIn(line);
-    if (value !== undefined) data = data === undefined ? value : `${data}\n${value}`;
-    else hasOthers ||= !OTHER_LINE.test(line);
-  }
-  return data ?? (hasOthers ? undefined : "");
+  return usualData(text) ?? dataOfLines(text.split(LINE_END));
+}
+
+/** The data of an event as providers write it: a line of data, perhaps after one with its name. */
+function usualData(text: string): string | undefined {
+  const lineStart = text.startsWith("event: ") ? text.indexOf("\n") + 1 : 0;
+  if (!text.startsWith("data: ", lineStart)) return undefined;
+  const lineEnd = text.indexOf("\n", lineStart);
+  if (lineEnd !== text.length - 2 || text.includes("\r")) return undefined;
+  return text.slice(lineStart + 6, lineEnd);
+}
+
+function dataOfLines(lines: readonly string[]): string | undefined {
+  const data = lines.map(dataIn).filter((value) => value !== undefined);
+  const isEvent =
+    data.length > 0 ||
+    lines.some((line) => OTHER_FIELD.test(line)) ||
+    lines.every((line) => line === "");
+  return isEvent ? data.join("\n") : undefined;
 }
 
 function dataIn(line: string): string | undefined {
-  if (!line.startsWith("data")) return undefined;
-  if (line.length === 4) return "";
-  if (line[4] !== ":") return undefined;
+  if (line === "data") return "";
+  if (!line.startsWith("data:")) return undefined;
   return line.slice(line[5] === " " ? 6 : 5);
 }

@@ -1,7 +1,7 @@
 /*
  * Leaves events out of a stream of bytes, and passes everything else on, unchanged. Until the model
- * has finished, bytes pass at once. After that an event is held until it has ended, for only then it
- * is known whether it is one to leave out.
+ * has finished, bytes pass at once. After that an event is held until it has ended, for only then
+ * it is known whether it is one to leave out.
  */
 import { GrowingBytes } from "./growing-bytes.ts";
 
@@ -41,11 +41,11 @@ export class Withholding {
     this.#eventStart = end;
   }
 
-  /** What to pass on of the chunk, and of what was held. */
-  passed(hasFinished: boolean): Uint8Array | undefined {
+  /** What to pass on of the chunk, and of what was held. Near the end, an event may be held. */
+  passed(isNearEnd: boolean): Uint8Array | undefined {
     const chunk = this.#chunk;
     const tail = chunk.subarray(this.#eventStart);
-    const isHeld = hasFinished && !this.#hasPassed && this.#held.add(tail);
+    const isHeld = isNearEnd && !this.#hasPassed && this.#held.add(tail);
     if (!isHeld) this.#release();
     this.#hasPassed ||= !isHeld && tail.length > 0;
     const end = isHeld ? this.#eventStart : chunk.length;

@@ -8,45 +8,46 @@ import { MAX_TOKENS, PARAMETERS, QUESTION, type Call, type Client } from "../cli
 export interface AiSdk {
   readonly ai: typeof Ai;
   readonly createOpenAI: typeof createOpenAI;
-  readonly specificationVersion: "v2" | "v3" | "v4";
+  /** Versions differ in their types only: the middleware is for one of them, and so is the model. */
+  readonly specificationVersion: "v3";
 }
 
 /** The AI SDK, of whichever version. */
-export function aiSdkClient(name: string, sdk: AiSdk): Client {
-  const { ai } = sdk;
+export function aiSdkClient(
+  name: string,
+  specificationVersion: "v2" | "v3" | "v4",
+  load: () => Promise<Omit<AiSdk, "specificationVersion">>,
+): Client {
+  const sdkOf = async (): Promise<AiSdk> => ({
+    ...(await load()),
+    specificationVersion: specificationVersion as "v3",
+  });
   return {
     name,
-    kinds: [
-      "plain",
-      "stream",
-      "responses",
-      "responses stream",
-      // `ai` 5 cannot wrap embedding models.
-      ...(sdk.specificationVersion === "v2" ? [] : (["embedding"] as const)),
+    // `ai` 7 holds a stream that nobody reads; those before read it to its end.
+    ...(specificationVersion === "v4"
+      ? { readsAhead: true, openEnds: ["left by break", "never read"] }
+      : { readsOn: true }),
+    silentEnds: [
+      "ended early",
+      ...(specificationVersion === "v2" ? ["responses stream, error event"] : []),
     ],
-    readsAhead: true,
-    staysOpen: ({ end }) => end === "left by break" || end === "never read",
-    ask: (call) =>
-      call.kind === "embedding"
-        ? ai.embed({
-            model: embeddingModelOf(sdk, call),
-            value: QUESTION,
-            headers: { ...call.headers },
-            abortSignal: call.signal,
-            maxRetries: call.maxRetries,
-          })
-        : ai.generateText(requestOf(sdk, call)),
-    stream: async (call) => textOf(sdk, call),
+    ask: async (call) => {
+      const sdk = await sdkOf();
+      if (call.kind !== "embedding") return sdk.ai.generateText(requestOf(sdk, call));
+      const model = embeddingModelOf(sdk, call);
+      return sdk.ai.embed({ model, value: QUESTION, ...settingsOf(call) });
+    },
+    stream: async (call) => streamOf(await sdkOf(), call),
     loop: async (call) => {
+      const sdk = await sdkOf();
+      const { ai } = sdk;
+      const execute = async (): Promise<string> => "rain";
+      const weather = ai.tool({ inputSchema: ai.jsonSchema(PARAMETERS as never), execute });
       const request = {
         ...requestOf(sdk, call),
         stopWhen: ai.stepCountIs(3),
-        tools: {
-          weather: ai.tool({
-            inputSchema: ai.jsonSchema<{ city?: string }>(PARAMETERS as never),
-            execute: async () => "rain",
-          }),
-        },
+        tools: { weather },
       };
       if (isStream(call.kind)) await ai.streamText(request).consumeStream();
       else await ai.generateText(request);
@@ -55,7 +56,7 @@ export function aiSdkClient(name: string, sdk: AiSdk): Client {
 }
 
 /** Streams tell of errors by a callback, and end as if nothing had happened. */
-async function* textOf(sdk: AiSdk, call: Call): AsyncGenerator<string> {
+function streamOf(sdk: AiSdk, call: Call): AsyncIterable<string> {
   let failure: unknown;
   const { textStream } = sdk.ai.streamText({
     ...requestOf(sdk, call),
@@ -63,28 +64,27 @@ async function* textOf(sdk: AiSdk, call: Call): AsyncGenerator<string> {
       failure = error;
     },
   });
-  yield* textStream;
-  call.signal.throwIfAborted();
-  if (failure !== undefined) throw failure;
+  return (async function* () {
+    yield* textStream;
+    call.signal.throwIfAborted();
+    if (failure !== undefined) throw failure;
+  })();
 }
 
 function requestOf(sdk: AiSdk, call: Call) {
-  return {
-    model: modelOf(sdk, call),
-    prompt: QUESTION,
-    maxOutputTokens: MAX_TOKENS,
-    headers: { ...call.headers },
-    abortSignal: call.signal,
-    maxRetries: call.maxRetries,
-  };
+  const model = modelOf(sdk, call);
+  return { model, prompt: QUESTION, maxOutputTokens: MAX_TOKENS, ...settingsOf(call) };
+}
+
+function settingsOf({ headers, signal, maxRetries }: Call) {
+  return { headers: { ...headers }, abortSignal: signal, maxRetries };
 }
 
 function modelOf(sdk: AiSdk, call: Call): Ai.LanguageModel {
   const { kind, model, metered } = call;
   const provider = providerOf(sdk, call);
   const isResponses = kind === "responses" || kind === "responses stream";
-  // Versions differ in their types only: the middleware is for one of them, and so is the model.
-  const specificationVersion = sdk.specificationVersion as "v3";
+  const { specificationVersion } = sdk;
   return sdk.ai.wrapLanguageModel({
     model: isResponses ? provider.responses(model) : provider.chat(model),
     middleware: [
@@ -95,7 +95,7 @@ function modelOf(sdk: AiSdk, call: Call): Ai.LanguageModel {
 }
 
 function embeddingModelOf(sdk: AiSdk, call: Call): Ai.EmbeddingModel {
-  const specificationVersion = sdk.specificationVersion as "v3";
+  const { specificationVersion } = sdk;
   return sdk.ai.wrapEmbeddingModel({
     model: providerOf(sdk, call).embedding(call.model),
     middleware: limitEmbeddingModel({ ...call.metered, specificationVersion }),

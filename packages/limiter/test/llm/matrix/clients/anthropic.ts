@@ -13,11 +13,11 @@ import {
 /** Anthropic's client, of whichever version, with one of the two holds. */
 export function anthropicClient(
   name: string,
-  Sdk: typeof Anthropic,
+  load: () => Promise<typeof Anthropic>,
   hold: "fetch" | "middleware",
 ): Client {
-  const clientOf = (call: Call): Anthropic =>
-    new Sdk({
+  const clientOf = async (call: Call): Promise<Anthropic> =>
+    new (await load())({
       apiKey: "local",
       baseURL: call.url,
       defaultHeaders: call.headers,
@@ -28,17 +28,18 @@ export function anthropicClient(
     });
   return {
     name,
-    kinds: ["plain", "stream"],
+    openEnds: ["never read"],
     saysInputFirst: true,
-    silentEnds: ["ended early"],
-    ask: async (call) => clientOf(call).messages.create(messageOf(call), { signal: call.signal }),
-    stream: async (call) =>
-      textOf(
-        await clientOf(call).messages.create(
-          { ...messageOf(call), stream: true },
-          { signal: call.signal },
-        ),
-      ),
+    silentEnds: ["ended early", "stream, aborted during"],
+    ask: async (call) => {
+      const { messages } = await clientOf(call);
+      return messages.create(messageOf(call), { signal: call.signal });
+    },
+    stream: async (call) => {
+      const { messages } = await clientOf(call);
+      const request = { ...messageOf(call), stream: true } as const;
+      return textOf(await messages.create(request, { signal: call.signal }));
+    },
   };
 }
 

@@ -14,7 +14,7 @@ import {
 /** LangChain's models of OpenAI, with one of the two holds. */
 export function langChainClient(
   name: string,
-  { ChatOpenAI: Chat, OpenAIEmbeddings: Embeddings }: LangChain,
+  load: () => Promise<LangChain>,
   hold: "fetch" | "callbacks",
 ): Client {
   const fieldsOf = (call: Call) => ({
@@ -33,7 +33,8 @@ export function langChainClient(
       ],
     }),
   });
-  const modelOf = (call: Call) => {
+  const modelOf = async (call: Call) => {
+    const { ChatOpenAI: Chat } = await load();
     const model = new Chat({ ...fieldsOf(call), maxTokens: MAX_TOKENS });
     const tool = { name: "weather", parameters: PARAMETERS };
     return call.toolResults === undefined
@@ -42,15 +43,22 @@ export function langChainClient(
   };
   return {
     name,
-    // Embeddings have no callbacks.
-    kinds: hold === "fetch" ? ["plain", "stream", "embedding"] : ["plain", "stream"],
+    readsAhead: true,
+    // Nobody calls back for a stream that was left.
+    ...(hold === "callbacks"
+      ? { seesRunsOnly: true, openEnds: ["left by break", "never read"] }
+      : { openEnds: ["never read"] }),
     silentEnds: ["ended early"],
-    ask: async (call) =>
-      call.kind === "embedding"
-        ? new Embeddings(fieldsOf(call)).embedQuery(QUESTION)
-        : modelOf(call).invoke(messagesOf(call), { signal: call.signal }),
-    stream: async (call) =>
-      textOf(await modelOf(call).stream(messagesOf(call), { signal: call.signal })),
+    ask: async (call) => {
+      if (call.kind !== "embedding")
+        return (await modelOf(call)).invoke(messagesOf(call), { signal: call.signal });
+      const { OpenAIEmbeddings: Embeddings } = await load();
+      return new Embeddings(fieldsOf(call)).embedQuery(QUESTION);
+    },
+    stream: async (call) => {
+      const model = await modelOf(call);
+      return textOf(await model.stream(messagesOf(call), { signal: call.signal }));
+    },
   };
 }
 

@@ -11,22 +11,27 @@ import {
 } from "../client.ts";
 
 /** OpenAI's client, of whichever version. */
-export function openaiClient(name: string, Sdk: typeof OpenAI): Client {
-  const clientOf = ({ url, headers, maxRetries, metered, ...call }: Call): OpenAI =>
-    new Sdk({
+export function openaiClient(version: 6 | 7, load: () => Promise<typeof OpenAI>): Client {
+  const clientOf = async (call: Call): Promise<OpenAI> =>
+    new (await load())({
       apiKey: "local",
-      baseURL: `${url}/v1`,
-      defaultHeaders: headers,
-      maxRetries,
-      fetch: limitFetch(metered, tapped({ url, headers, maxRetries, metered, ...call })),
+      baseURL: `${call.url}/v1`,
+      defaultHeaders: call.headers,
+      maxRetries: call.maxRetries,
+      fetch: limitFetch(call.metered, tapped(call)),
     });
   return {
-    name,
-    kinds: ["plain", "stream", "responses", "responses stream", "embedding"],
-    silentEnds: ["ended early"],
+    name: `openai ${version}`,
+    openEnds: ["never read"],
+    silentEnds: [
+      "ended early",
+      "stream, aborted during",
+      "responses stream, aborted during",
+      ...(version === 6 ? ["responses stream, error event"] : []),
+    ],
     ask: async (call) => {
       const { model, signal } = call;
-      const client = clientOf(call);
+      const client = await clientOf(call);
       if (call.kind === "embedding")
         return client.embeddings.create({ model, input: QUESTION }, { signal });
       if (call.kind === "responses") return client.responses.create(responseOf(call), { signal });
@@ -34,7 +39,7 @@ export function openaiClient(name: string, Sdk: typeof OpenAI): Client {
     },
     stream: async (call) => {
       const { signal } = call;
-      const client = clientOf(call);
+      const client = await clientOf(call);
       if (call.kind === "responses stream")
         return textOfResponse(
           await client.responses.create({ ...responseOf(call), stream: true }, { signal }),

@@ -20,7 +20,7 @@ const PATHS = {
 /** `fetch` itself, used as people do who have no client. */
 export const plainFetch: Client = {
   name: "fetch",
-  kinds: ["plain", "stream", "responses", "responses stream", "embedding"],
+  openEnds: ["never read"],
   silentEnds: ["ended early", "error event"],
   ask: async (call) => (await send(call)).json(),
   stream: async (call) => textOf(await send(call)),

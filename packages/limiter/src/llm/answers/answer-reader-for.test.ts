@@ -1,0 +1,21 @@
+import { describe, expect, it } from "vitest";
+import { answerReaderFor } from "./answer-reader-for.ts";
+import { BodyReader } from "./body-reader.ts";
+import { EventStreamReader } from "./event-stream-reader.ts";
+
+describe("the reader of an answer", () => {
+  it.each([
+    ["text/event-stream", EventStreamReader, EventStreamReader],
+    ["Text/Event-Stream; charset=utf-8", EventStreamReader, EventStreamReader],
+    ["application/json", BodyReader, BodyReader],
+    ["application/vnd.x+json; charset=utf-8", BodyReader, BodyReader],
+    ["text/plain; profile=json", BodyReader, EventStreamReader],
+    ["", BodyReader, EventStreamReader],
+    [null, BodyReader, EventStreamReader],
+  ])("%s", (contentType, plain, stream) => {
+    const readerOf = (isStream: boolean): unknown =>
+      answerReaderFor({ protocol: "chat", contentType, isStream, withholdsUsage: false });
+    expect(readerOf(false)).toBeInstanceOf(plain);
+    expect(readerOf(true)).toBeInstanceOf(stream);
+  });
+});

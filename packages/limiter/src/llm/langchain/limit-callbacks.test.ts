@@ -1,0 +1,207 @@
+/* The callbacks, called by LangChain itself for models that answer in this process. */
+import { setImmediate } from "node:timers/promises";
+import type { CallbackManagerForLLMRun } from "@langchain/core/callbacks/manager";
+import { LLM } from "@langchain/core/language_models/llms";
+import { SimpleChatModel } from "@langchain/core/language_models/chat_models";
+import { AIMessageChunk, HumanMessage, type BaseMessage } from "@langchain/core/messages";
+import { ChatGenerationChunk } from "@langchain/core/outputs";
+import { afterEach, beforeEach, expect, it, vi, type MockInstance } from "vitest";
+import { Limit, RateLimiter, RateLimitExceeded, ValidationError } from "zae-limiter";
+import { MemoryRepository } from "zae-limiter/memory";
+import { ManualClock } from "zae-limiter/testing";
+import { simpleEstimator } from "../estimating/simple-estimator.ts";
+import type { MeteredOptions } from "../options.ts";
+import type { MeteredRecord } from "../tokens/metered-record.ts";
+import { METERING } from "../tokens/metering.ts";
+import { limitCallbacks, type LangChainCall } from "./limit-callbacks.ts";
+
+const IDLE_MS = 1;
+
+let clock: ManualClock;
+let records: MeteredRecord[];
+let options: MeteredOptions<LangChainCall>;
+/** LangChain prints what callbacks throw. */
+let printed: MockInstance<typeof console.error>;
+
+beforeEach(async () => {
+  printed = vi.spyOn(console, "error").mockImplementation(() => {});
+  clock = new ManualClock();
+  records = [];
+  const repository = new MemoryRepository({ clock });
+  await repository.setLimits("key-1", [Limit.perDay("rpm", 10), Limit.perDay("tpm", 1000)]);
+  options = {
+    limiter: new RateLimiter({ repository }),
+    entity: "key-1",
+    metering: METERING.openai,
+    estimator: simpleEstimator({ output: 100 }),
+    idleMs: IDLE_MS,
+    onSettled: (record) => void records.push(record),
+  };
+});
+
+afterEach(() => printed.mockRestore());
+
+/** A chat model that answers with words, and may say what they used. */
+class WordModel extends SimpleChatModel {
+  readonly words: readonly string[];
+  readonly usage: object | undefined;
+  /** Whether it was closed by whoever left it. */
+  isLeft = false;
+
+  constructor(words: readonly string[], usage?: object) {
+    super({ callbacks: [limitCallbacks(options)] });
+    this.words = words;
+    this.usage = usage;
+  }
+
+  _llmType(): string {
+    return "words";
+  }
+
+  override invocationParams(): object {
+    return { model: "word-1", max_tokens: 50 };
+  }
+
+  async _call(): Promise<string> {
+    return this.words.join("");
+  }
+
+  override async *_streamResponseChunks(
+    _messages: BaseMessage[],
+    _options: this["ParsedCallOptions"],
+    run?: CallbackManagerForLLMRun,
+  ): AsyncGenerator<ChatGenerationChunk> {
+    try {
+      for (const text of this.words) {
+        await setImmediate(); // as words come over a network
+        const message = new AIMessageChunk({ content: text });
+        yield new ChatGenerationChunk({ text, message });
+        await run?.handleLLMNewToken(text);
+      }
+      if (this.usage === undefined) return;
+      const message = new AIMessageChunk({ content: "", usage_metadata: this.usage as never });
+      yield new ChatGenerationChunk({ text: "", message });
+    } finally {
+      this.isLeft = true;
+    }
+  }
+}
+
+class CompletingModel extends LLM {
+  _llmType(): string {
+    return "completing";
+  }
+
+  override invocationParams(): object {
+    return { model: "complete-1" };
+  }
+
+  async _call(prompt: string): Promise<string> {
+    if (prompt === "fail") throw new Error("as asked");
+    return "12345678";
+  }
+}
+
+/** How calls ended: their end, where the usage is from, and tokens of input and output. */
+function ends(): readonly string[] {
+  return records.map(({ end, source, usage }) => `${end} ${source} ${usage.input}+${usage.output}`);
+}
+
+async function left(model: string): Promise<Record<string, number>> {
+  return options.limiter.available("key-1", model);
+}
+
+it("`entity` is told the model, the run and the metadata of the caller", async () => {
+  const told: LangChainCall[] = [];
+  options = { ...options, entity: (call) => (told.push(call), "key-1") };
+  const model = new WordModel(["Hello."]);
+  await model.invoke("Hello?", { metadata: { user: "user-7" } });
+  expect(told).toEqual([
+    {
+      model: "word-1",
+      runId: expect.any(String),
+      metadata: expect.objectContaining({ user: "user-7" }),
+    },
+  ]);
+  expect(records).toMatchObject([{ model: "word-1", estimate: { input: 2, output: 50 } }]);
+  expect(ends()).toEqual(["complete counted 2+2"]);
+});
+
+it("reads the caches and the reasoning that a message reports", async () => {
+  const usage = {
+    input_tokens: 10,
+    output_tokens: 5,
+    total_tokens: 15,
+    input_token_details: { cache_read: 4, cache_creation: 1 },
+    output_token_details: { reasoning: 2 },
+  };
+  for await (const _ of await new WordModel(["Hello."], usage).stream("Hello?"));
+  expect(records).toMatchObject([
+    {
+      source: "reported",
+      usage: { input: 5, cachedInput: 4, cacheWriteInput: 1, output: 5, reasoning: 2 },
+    },
+  ]);
+});
+
+it("limits models that complete a text", async () => {
+  const model = new CompletingModel({ callbacks: [limitCallbacks(options)] });
+  await model.invoke("Hello?");
+  await expect(model.invoke("fail")).rejects.toThrow("as asked");
+  expect(ends()).toEqual(["complete counted 2+2", "failed estimated 0+0"]);
+  expect(await left("complete-1")).toEqual({ rpm: 9, tpm: 996 });
+});
+
+it("settles a run that nobody ends, and refuses to go on with it", async () => {
+  const model = new WordModel(["1234", "5678", "90", "12"]);
+  const stream = await model.stream("Hello?");
+  await stream.next();
+  await stream.next(); // LangChain asks for one more than was read
+  await clock.advance(IDLE_MS);
+  expect(ends()).toEqual(["abandoned counted 2+2"]);
+  const reading = async (): Promise<void> => {
+    for await (const _ of stream);
+  };
+  await expect(reading()).rejects.toMatchObject({ code: "ERR_LIMITER_STREAM_IDLE" });
+  expect(ends()).toHaveLength(1);
+  expect(model.isLeft).toBe(true);
+});
+
+it("settles a run that was left by break", async () => {
+  const model = new WordModel(["1234", "5678"]);
+  for await (const _ of await model.stream("Hello?")) break;
+  expect(ends()).toEqual([]);
+  await clock.advance(IDLE_MS);
+  expect(ends()).toEqual(["abandoned estimated 2+50"]);
+});
+
+it("stops a run when nothing is left to take", async () => {
+  options = { ...options, overrun: "stop" };
+  const words = Array.from({ length: 2000 }, () => "1234");
+  const model = new WordModel(words);
+  let tokens = 0;
+  const reading = async (): Promise<void> => {
+    for await (const _ of await model.stream("Hello?")) tokens += 1;
+  };
+  await expect(reading()).rejects.toThrow(RateLimitExceeded);
+  expect(tokens).toBeLessThan(1000 + 256);
+  expect(model.isLeft).toBe(true);
+  expect(ends()).toMatchObject([expect.stringMatching(/^stopped counted/)]);
+  expect((await left("word-1"))["tpm"]).toBeGreaterThanOrEqual(0);
+});
+
+it("a refusal of one prompt among several ends all, and what was taken is kept", async () => {
+  await options.limiter.charge({ entityId: "key-1", resource: "word-1", amounts: { rpm: 9 } });
+  const prompts = [[new HumanMessage("1")], [new HumanMessage("2")]];
+  await expect(new WordModel(["Hello."]).generate(prompts)).rejects.toThrow(RateLimitExceeded);
+  expect(printed).toHaveBeenCalledWith(
+    expect.stringMatching(/^Error in handler LimitCallbacks, handleLLMStart: RateLimitExceeded/),
+  );
+  await clock.advance(IDLE_MS); // LangChain does not say that the other one was not made
+  expect(ends()).toEqual(["abandoned estimated 1+50"]);
+});
+
+it("unknown options are refused", () => {
+  const wrong = { ...options, refusal: "throw" } as typeof options;
+  expect(() => limitCallbacks(wrong)).toThrow(ValidationError);
+});

@@ -1,0 +1,102 @@
+import { describe, expect, it } from "vitest";
+import { seededRandom } from "../../../src/testing/index.ts";
+import { between } from "../../support/seeded/random-choice.ts";
+import { eachOf, seedsFromEnvironment } from "../../support/seeded/seeds.ts";
+import { cutAt, readAll, readerOf, soFar } from "./reading.ts";
+import { BODIES, STREAMS, textOf, textWithoutUsage } from "./samples.ts";
+
+const LINE_ENDS = { LF: "\n", "CR LF": "\r\n", CR: "\r" };
+const SEEDS = seedsFromEnvironment({ usual: 20, thorough: 500 });
+
+describe.each(Object.entries(LINE_ENDS))("streams with lines that end in %s", (_, lineEnd) => {
+  const encoded = (text: string): Buffer => Buffer.from(text.replaceAll("\n", lineEnd));
+
+  describe.each(STREAMS)("$file", (sample) => {
+    const stream = encoded(textOf(sample));
+    const rest = encoded(textWithoutUsage(sample)).toString("latin1");
+    const withheld = (places: readonly number[]): ReturnType<typeof readAll> =>
+      readAll(readerOf(sample.protocol, { withholdsUsage: true }), cutAt(stream, places));
+
+    it("is read in one piece", () => {
+      const reader = readerOf(sample.protocol);
+      expect(reader.read(stream)).toBe(stream);
+      expect(reader.end()).toBeUndefined();
+      expect(soFar(reader)).toEqual(sample.read);
+      expect(withheld([])).toEqual({ read: sample.read, passed: rest });
+    });
+
+    it("is read alike when it is cut at any byte", () => {
+      const whole = JSON.stringify(withheld([])); // thousands of `toEqual` would take seconds
+      const step = lineEnd === "\r" ? 7 : 1; // nobody writes CR alone
+      for (let place = 0; place <= stream.length; place += step)
+        if (JSON.stringify(withheld([place])) !== whole) expect.fail(`cut at ${place}`);
+    });
+
+    it("is read alike byte by byte", () => {
+      const places = Array.from({ length: stream.length - 1 }, (__, index) => index + 1);
+      expect(withheld(places)).toEqual({ read: sample.read, passed: rest });
+    });
+
+    it("is read alike when it is cut at random", () => {
+      for (const seed of eachOf(SEEDS)) {
+        const random = seededRandom(seed);
+        const places = Array.from({ length: between(random, 2, 30) }, () =>
+          between(random, 0, stream.length),
+        ).sort((one, other) => one - other);
+        expect(withheld(places), `SEED=${seed}`).toEqual({ read: sample.read, passed: rest });
+      }
+    });
+
+    it("passes each chunk on as it is if nothing is withheld", () => {
+      const reader = readerOf(sample.protocol);
+      for (const chunk of cutAt(stream, everyThird(stream))) expect(reader.read(chunk)).toBe(chunk);
+      expect(reader.end()).toBeUndefined();
+      expect(soFar(reader)).toEqual(sample.read);
+    });
+
+    it("is not held until the model has finished, and then for no longer than an event", () => {
+      const reader = readerOf(sample.protocol, { withholdsUsage: true });
+      const blankLine = lineEnd + lineEnd;
+      let passed = "";
+      let hasFinished = false;
+      for (const event of stream.toString("latin1").split(blankLine).slice(0, -1)) {
+        const before = passed.length;
+        for (const [index, byte] of Buffer.from(event + blankLine, "latin1").entries()) {
+          passed += Buffer.from(reader.read(Uint8Array.of(byte)) ?? []).toString("latin1");
+          if (!hasFinished && passed.length - before !== index + 1)
+            expect.fail(`byte ${index} of ${event} was held`);
+        }
+        const isLeftOut = passed.length === before;
+        expect(isLeftOut).toBe(event.startsWith(`data: ${sample.usageEvent}`));
+        hasFinished ||= /"finish_reason":"/.test(event);
+      }
+      expect(passed).toBe(rest);
+    });
+  });
+});
+
+describe.each(BODIES)("$file", (sample) => {
+  const body = Buffer.from(textOf(sample));
+
+  it("is read alike wherever it is cut", () => {
+    const whole = readAll(readerOf(sample.protocol, { isStream: false }), [body]);
+    expect(whole).toEqual({ read: sample.read, passed: body.toString("latin1") });
+    for (let place = 0; place <= body.length; place += 1) {
+      const reader = readerOf(sample.protocol, { isStream: false });
+      const cut = readAll(reader, cutAt(body, [place]));
+      if (JSON.stringify(cut) !== JSON.stringify(whole)) expect.fail(`cut at ${place}`);
+    }
+  });
+
+  it("passes each chunk on as it is, and is known when all of it has gone by", () => {
+    const reader = readerOf(sample.protocol, { isStream: false });
+    for (const chunk of cutAt(body, everyThird(body))) expect(reader.read(chunk)).toBe(chunk);
+    expect(reader).toMatchObject({ isComplete: false, outputBytes: undefined });
+    expect(reader.end()).toBeUndefined();
+    expect(soFar(reader)).toEqual(sample.read);
+  });
+});
+
+function everyThird(bytes: Uint8Array): number[] {
+  return Array.from({ length: Math.floor((bytes.length - 1) / 3) }, (_, index) => 3 * index + 3);
+}

@@ -1,0 +1,102 @@
+import { readFileSync } from "node:fs";
+import { afterAll, describe, expect, it } from "vitest";
+import { learningEstimator } from "../../../src/llm/estimating/learning-estimator.ts";
+import { simpleEstimator } from "../../../src/llm/estimating/simple-estimator.ts";
+import type { Estimator } from "../../../src/llm/tokens/llm-call.ts";
+import { eachOf, seedsFromEnvironment } from "../../support/seeded/seeds.ts";
+import { ENGLISH, simulate, type Workload } from "./simulated-calls.ts";
+
+const CALLS = 20_000;
+const GUIDE = new URL("../../../../../docs/guide/llm-estimates.md", import.meta.url);
+/** About three tokens in four characters. */
+const CHINESE = { bytesPerToken: 4, bytesPerCharacter: 3 };
+const tables: string[] = [];
+afterAll(() => console.log(tables.join("\n\n")));
+
+describe("the share of answers above the reservation settles at what was asked for", () => {
+  const seeds = eachOf(seedsFromEnvironment({ usual: 2, thorough: 20 }));
+  const cases = seeds.flatMap((seed) =>
+    [0.5, 0.8, 0.95].flatMap((quantile) =>
+      [0.5, 1, 1.5, 2].map((sigma) => [quantile, sigma, seed] as const),
+    ),
+  );
+  it.each(cases)("quantile %s, sigma %s, seed %s", (quantile, sigma, seed) => {
+    for (const median of [100, 1000]) {
+      const workload = { median, sigma, maxOutputTokens: undefined, ...ENGLISH };
+      const estimator = learningEstimator({ quantile });
+      const { answersAbove } = simulate(estimator, workload, { seed, calls: CALLS });
+      expect(Math.abs(answersAbove - (1 - quantile))).toBeLessThan(0.02);
+    }
+  });
+
+  it("also within the first hundred calls, whether answers are tiny or huge", () => {
+    for (const median of [20, 400, 8000]) {
+      const workload = { median, sigma: 1, maxOutputTokens: undefined, ...ENGLISH };
+      const shares = eachOf({ first: 1, count: 50 }).map(
+        (seed) => simulate(learningEstimator(), workload, { seed, calls: 100 }).answersAbove,
+      );
+      const mean = shares.reduce((sum, share) => sum + share) / shares.length;
+      expect(Math.abs(mean - 0.2)).toBeLessThan(0.03);
+    }
+  });
+});
+
+it("the guide says what is reserved by whom", () => {
+  const workloads = {
+    "short answers": { median: 50, sigma: 0.5, maxOutputTokens: 4096, ...ENGLISH },
+    chat: { median: 400, sigma: 1, maxOutputTokens: 4096, ...ENGLISH },
+    "long answers": { median: 1500, sigma: 0.7, maxOutputTokens: 16_384, ...ENGLISH },
+    "short answers, Chinese": { median: 50, sigma: 0.5, maxOutputTokens: 256, ...CHINESE },
+  } satisfies Record<string, Workload>;
+  const estimators: Readonly<Record<string, (workload: Partial<typeof CHINESE>) => Estimator>> = {
+    "`learningEstimator()`": () => learningEstimator(),
+    "`learningEstimator({ quantile: 0.95 })`": () => learningEstimator({ quantile: 0.95 }),
+    "`simpleEstimator()`": () => simpleEstimator(),
+    '`simpleEstimator({ output: "max" })`': () => simpleEstimator({ output: "max" }),
+    "5000 for every call": () => ({ estimate: () => ({ input: 0, output: 5000 }) }),
+    "characters ÷ 4 + `max_tokens`": ({ bytesPerCharacter = 1 }) => ({
+      estimate: ({ textBytes, maxOutputTokens }) => ({
+        input: Math.ceil(textBytes / bytesPerCharacter / 4),
+        output: maxOutputTokens!,
+      }),
+    }),
+  };
+  const rows = Object.entries(estimators).map(([name, make]) => {
+    const cells = Object.values(workloads).map((workload) => {
+      const { reservedByUsed, callsAbove } = simulate(make(workload), workload, {
+        seed: 1,
+        calls: CALLS,
+      });
+      return `${reservedByUsed.toFixed(1)} (${(callsAbove * 100).toFixed(0)} %)`;
+    });
+    return `| ${[name, ...cells].join(" | ")} |`;
+  });
+  expectInGuide([
+    `| reserved | ${Object.keys(workloads).join(" | ")} |`,
+    "|---|---|---|---|---|",
+    ...rows,
+  ]);
+});
+
+it("the guide says how well the quantile is met", () => {
+  const sigmas = [0.5, 1, 1.5, 2];
+  const rows = [0.5, 0.8, 0.95].map((quantile) => {
+    const cells = sigmas.map((sigma) => {
+      const workload = { median: 400, sigma, maxOutputTokens: undefined, ...ENGLISH };
+      const { answersAbove } = simulate(learningEstimator({ quantile }), workload, {
+        seed: 1,
+        calls: CALLS,
+      });
+      return `${(answersAbove * 100).toFixed(1)} %`;
+    });
+    return `| ${[quantile, `${((1 - quantile) * 100).toFixed(0)} %`, ...cells].join(" | ")} |`;
+  });
+  const head = sigmas.map((sigma) => `σ = ${sigma}`).join(" | ");
+  expectInGuide([`| quantile | should be | ${head} |`, "|---|---|---|---|---|---|", ...rows]);
+});
+
+function expectInGuide(lines: readonly string[]): void {
+  const table = lines.join("\n");
+  tables.push(table);
+  expect(readFileSync(GUIDE, "utf8")).toContain(table);
+}

@@ -1,0 +1,76 @@
+/*
+ * Calls with prompts and answers of log-normal lengths, from a seed. What the real provider would
+ * count is drawn; what the estimators see is a call like any other.
+ */
+import { seededRandom } from "zae-limiter/testing";
+import type { Estimator, LlmCall } from "../../../src/llm/tokens/llm-call.ts";
+import { NO_TOKENS } from "../../../src/llm/tokens/token-usage.ts";
+
+/** What calls are like. */
+export interface Workload {
+  /** Tokens of the answer in the middle. */
+  readonly median: number;
+  /** How far answers are apart: the standard deviation of the logarithm. */
+  readonly sigma: number;
+  /** What every call names as the most tokens of its answer, which cuts longer ones off. */
+  readonly maxOutputTokens: number | undefined;
+  /** UTF-8 bytes in a token of the prompts. */
+  readonly bytesPerToken: number;
+}
+
+/** What became of the calls of a workload. */
+export interface Outcome {
+  /** Answers that were longer than what was reserved for them, from 0 to 1. */
+  readonly answersAbove: number;
+  /** Calls whose prompt and answer together were longer than what was reserved, from 0 to 1. */
+  readonly callsAbove: number;
+  /** All tokens that were reserved ÷ all that were used. */
+  readonly reservedByUsed: number;
+}
+
+/** 10 kB of English had 1981 tokens of o200k. */
+export const ENGLISH = { bytesPerToken: 5 };
+const PROMPT_BYTES = { median: 2000, sigma: 1 };
+
+/** What an estimator reserves for the calls of a workload, and what they use. */
+export function simulate(
+  estimator: Estimator,
+  { median, sigma, maxOutputTokens, bytesPerToken }: Workload,
+  { seed, calls }: { readonly seed: number; readonly calls: number },
+): Outcome {
+  const random = seededRandom(seed);
+  let answersAbove = 0;
+  let callsAbove = 0;
+  let reserved = 0;
+  let used = 0;
+  for (let count = 0; count < calls; count += 1) {
+    const textBytes = Math.ceil(
+      PROMPT_BYTES.median * Math.exp(PROMPT_BYTES.sigma * normal(random)),
+    );
+    const wanted = Math.ceil(median * Math.exp(sigma * normal(random)));
+    const output = Math.min(wanted, maxOutputTokens ?? Infinity);
+    const input = Math.ceil((textBytes / bytesPerToken) * (0.9 + 0.2 * random()));
+    const call = callOf(textBytes, maxOutputTokens);
+    const estimate = estimator.estimate(call);
+    estimator.learn?.(call, estimate, { ...NO_TOKENS, input, output });
+    if (output > estimate.output) answersAbove += 1;
+    if (input + output > estimate.input + estimate.output) callsAbove += 1;
+    reserved += estimate.input + estimate.output;
+    used += input + output;
+  }
+  return {
+    answersAbove: answersAbove / calls,
+    callsAbove: callsAbove / calls,
+    reservedByUsed: reserved / used,
+  };
+}
+
+function callOf(textBytes: number, maxOutputTokens: number | undefined): LlmCall {
+  const rest = { texts: () => [], images: 0, choices: 1, stream: false };
+  return { model: "gpt-5", textBytes, maxOutputTokens, ...rest };
+}
+
+/** By Box and Muller. */
+function normal(random: () => number): number {
+  return Math.sqrt(-2 * Math.log(1 - random())) * Math.cos(2 * Math.PI * random());
+}
