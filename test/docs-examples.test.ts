@@ -6,8 +6,8 @@
  * page with every other line blanked, so a line of an error is a line of the page. All pages are
  * compiled in one go against the built package, as a user's strict project would be, and run one
  * after another in one process. Servers that a program leaves open are asked once, and closed: what
- * a page shows of `curl -i localhost:3000` is what they answered. Clients of LLMs talk to a provider
- * on this machine.
+ * a page shows of `curl -i localhost:3000` is what they answered. Clients of LLMs talk to a
+ * provider on this machine.
  */
 import { execFile } from "node:child_process";
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";

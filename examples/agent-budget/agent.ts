@@ -13,7 +13,7 @@ const PRICES: Metering = {
   usd_micros: { input: 0.25, cachedInput: 0.025, cacheWriteInput: 0.25, output: 2 },
 };
 
-/** Stores the budget of a session. It holds what it holds: in ten years, one millionth comes back. */
+/** Stores the budget of a session. Hardly any of it comes back: one millionth in ten years. */
 export async function storeBudget(
   repository: Repository,
   session: string,

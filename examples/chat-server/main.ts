@@ -1,4 +1,4 @@
-// `npm run chat-server`: starts the server, and visits it. With `--serve`, it stays for your visits.
+// `npm run chat-server`: starts the server, and visits it; with `--serve`, you visit it.
 import type { AddressInfo } from "node:net";
 import { startProvider } from "#local-provider";
 import { MemoryRepository } from "zae-limiter/memory";

@@ -17,7 +17,10 @@ export interface MeteredOptions<C> {
   readonly limiter: RateLimiter;
   /** Who makes the call. */
   readonly entity: string | ((call: C) => MaybePromise<string>);
-  /** The resource of a model. @default modelResource */
+  /**
+   * The resource of a model. @default modelResource
+   * @example limitFetch({ ...metered, resource: () => "models" }); // one bucket for all of them
+   */
   readonly resource?: (model: string) => string;
   /** What each limit counts, such as `METERING.openai`. */
   readonly metering: Metering;

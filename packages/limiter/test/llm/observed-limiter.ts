@@ -1,3 +1,4 @@
+import { setImmediate } from "node:timers/promises";
 import { Limit, RateLimiter } from "zae-limiter";
 import {
   METERING,
@@ -9,10 +10,10 @@ import { MemoryRepository } from "zae-limiter/memory";
 import { ManualClock } from "zae-limiter/testing";
 
 /** What was reserved for an answer, unless the call says less. */
-export const RESERVED_OUTPUT = 100;
+const RESERVED_OUTPUT = 100;
 
 /** So short that nothing refills meanwhile. */
-export const IDLE_MS = 1;
+const IDLE_MS = 1;
 
 /** What a limiter saw of some calls. */
 export interface Charged {
@@ -67,6 +68,14 @@ export class ObservedLimiter {
       await new Promise<void>((resolve) => {
         this.#waiting.push(resolve);
       });
+  }
+
+  /** Lets time go by until a call is settled, because it has ended or because nobody reads it. */
+  async untilSettled(): Promise<void> {
+    while (this.records.length === 0) {
+      await setImmediate();
+      await this.clock.advance(IDLE_MS);
+    }
   }
 
   /** Somebody else makes so many requests. */

@@ -1,6 +1,6 @@
 /*
- * Where the text of a request is: the bodies of OpenAI's and Anthropic's APIs, the prompts of the AI
- * SDK and the messages of LangChain differ in names, not in kind. Everything is text that is not
+ * Where the text of a request is: the bodies of OpenAI's and Anthropic's APIs, the prompts of the
+ * AI SDK and the messages of LangChain differ in names, not in kind. Everything is text that is not
  * known to be a label or a file. So a part that is new counts too much rather than not at all.
  *
  * Nothing is turned into JSON: that would count labels and base64, and cost a copy of the request.

@@ -2,114 +2,28 @@
  * What the AI SDK is asked to do, for each of its versions. Each scenario has a limiter of its own
  * and returns what can be seen of it afterwards, as plain data: version 7 runs in another process.
  */
-import { randomUUID } from "node:crypto";
-import { setImmediate } from "node:timers/promises";
 import { isDeepStrictEqual } from "node:util";
-import type { createOpenAI } from "@ai-sdk/openai";
 import { RateLimitExceeded } from "zae-limiter";
-import { limitEmbeddingModel, limitLanguageModel } from "zae-limiter/ai-sdk";
 import { limitFetch } from "zae-limiter/openai";
 import type { Provider } from "../../../../../examples/local-provider/provider.ts";
-import { IDLE_MS, ObservedLimiter, type Charged } from "../observed-limiter.ts";
-
-/** A version of the AI SDK and its provider. All versions have what is used here of version 6. */
-export interface Sdk {
-  readonly specificationVersion: "v2" | "v3" | "v4";
-  readonly ai: typeof import("ai");
-  readonly createOpenAI: typeof createOpenAI;
-}
-
-export const [MODEL, PROMPT] = ["gpt-4.1-mini", "What is a token bucket?"];
+import { ObservedLimiter, type Charged } from "../observed-limiter.ts";
+import {
+  EMBEDDING_MODEL,
+  MODEL,
+  PROMPT,
+  Scenario,
+  type LanguageModel,
+  type Sdk,
+} from "./scenario.ts";
 
 /** Words of an answer that is more than the buffers of a connection and of the SDK hold. */
 const LONG = "100000";
 
-const EMBEDDING_MODEL = "text-embedding-3-small";
-
 /** Waits that the SDK makes between attempts are as short as the provider says. */
 const AT_ONCE = JSON.stringify({ "retry-after-ms": "1" });
 
-type LanguageModel = ReturnType<ReturnType<typeof createOpenAI>["chat" | "responses"]>;
-
-type LimitOptions = ObservedLimiter["options"];
-
 /** What a scenario saw, besides what was charged. */
 type Seen = Readonly<Record<string, unknown>>;
-
-export class Scenario {
-  readonly sdk: Sdk;
-  readonly provider: Provider;
-  readonly observed: ObservedLimiter;
-  readonly #before: number;
-
-  constructor(sdk: Sdk, provider: Provider, observed: ObservedLimiter) {
-    this.sdk = sdk;
-    this.provider = provider;
-    this.observed = observed;
-    this.#before = provider.requests.length;
-  }
-
-  get openai(): ReturnType<typeof createOpenAI> {
-    return this.sdk.createOpenAI({ baseURL: `${this.provider.url}/v1`, apiKey: "local" });
-  }
-
-  /** How many requests reached the provider since the scenario began. */
-  get requests(): number {
-    return this.provider.requests.length - this.#before;
-  }
-
-  /** Resolves when a request has reached the provider. */
-  async requested(): Promise<void> {
-    while (this.requests === 0) await setImmediate();
-  }
-
-  /** A model whose calls are limited. */
-  limited(
-    model: LanguageModel,
-    options: Partial<LimitOptions> = {},
-  ): ReturnType<Sdk["ai"]["wrapLanguageModel"]> {
-    const { ai, specificationVersion } = this.sdk;
-    const limit = { ...this.observed.options, ...options, specificationVersion };
-    return ai.wrapLanguageModel({
-      model,
-      middleware: limitLanguageModel(limit as typeof limit & { specificationVersion: "v3" }),
-    });
-  }
-
-  embeddingModel(): ReturnType<Sdk["ai"]["wrapEmbeddingModel"]> {
-    const { ai, specificationVersion } = this.sdk;
-    const limit = { ...this.observed.options, specificationVersion };
-    return ai.wrapEmbeddingModel({
-      model: this.openai.embedding(EMBEDDING_MODEL),
-      middleware: limitEmbeddingModel(limit as typeof limit & { specificationVersion: "v3" }),
-    });
-  }
-
-  /** A question whose answer the provider is told by headers. */
-  asked(wishes: Readonly<Record<string, string>> = {}, options: Partial<LimitOptions> = {}) {
-    const model = this.limited(this.openai.chat(MODEL), options);
-    const headers = { "x-local-call": randomUUID(), ...wishes };
-    return { model, prompt: PROMPT, headers, onError: () => {} };
-  }
-
-  /** A tool that is run by the SDK. */
-  tools(execute: () => Promise<string>) {
-    const { jsonSchema, tool } = this.sdk.ai;
-    const inputSchema = jsonSchema<{ city: string }>({
-      type: "object",
-      properties: { city: { type: "string" } },
-    });
-    return { weather: tool({ description: "The weather.", inputSchema, execute }) };
-  }
-
-  /** Lets time go by until a call is settled, because it has ended or because nobody reads it. */
-  async untilSettled(): Promise<void> {
-    while (this.observed.records.length === 0) {
-      await setImmediate();
-      await this.observed.clock.advance(IDLE_MS);
-    }
-  }
-}
 
 /** The scenarios by name. */
 export const SCENARIOS: Readonly<Record<string, (scenario: Scenario) => Promise<Seen>>> = {
@@ -232,13 +146,13 @@ export const SCENARIOS: Readonly<Record<string, (scenario: Scenario) => Promise<
   async "left by break"(scenario) {
     const asked = scenario.asked({ "x-local-answer": "2000" });
     for await (const _ of scenario.sdk.ai.streamText(asked).textStream) break;
-    await scenario.untilSettled();
+    await scenario.observed.untilSettled();
     return {};
   },
 
   async "never read"(scenario) {
     scenario.sdk.ai.streamText(scenario.asked({ "x-local-answer": "2000" }));
-    await scenario.untilSettled();
+    await scenario.observed.untilSettled();
     return {};
   },
 

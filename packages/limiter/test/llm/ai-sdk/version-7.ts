@@ -5,7 +5,8 @@
 import { createOpenAI } from "ai-sdk-openai-4";
 import * as ai from "ai-7";
 import { startProvider } from "../../../../../examples/local-provider/provider.ts";
-import { EMBEDDING_SCENARIOS, runScenario, SCENARIOS, type Sdk } from "./scenarios.ts";
+import { EMBEDDING_SCENARIOS, runScenario, SCENARIOS } from "./scenarios.ts";
+import type { Sdk } from "./scenario.ts";
 
 const sdk = { specificationVersion: "v4", ai, createOpenAI } as unknown as Sdk;
 const provider = await startProvider();

@@ -12,7 +12,8 @@ import { forgetWarnings } from "../../../src/http/identity/warn-once.ts";
 import { ANSWER } from "../../../../../examples/local-provider/wishes.ts";
 import { outcomesOf, TIMEOUT_MS } from "../newer-node.ts";
 import { charged } from "../observed-limiter.ts";
-import { EMBEDDING_SCENARIOS, runScenario, SCENARIOS, type Sdk } from "./scenarios.ts";
+import { EMBEDDING_SCENARIOS, runScenario, SCENARIOS } from "./scenarios.ts";
+import type { Sdk } from "./scenario.ts";
 
 /** The question has 8 tokens by the provider, and 6 by our estimate; the answer has 8. */
 const ANSWERED = { ...charged(1, 16, "complete reported 8+8") };

@@ -1,5 +1,4 @@
 /* What reaches the caller: the bytes, headers and properties of the provider's own response. */
-import type { ServerResponse } from "node:http";
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from "vitest";
 import { RateLimiter, ValidationError } from "zae-limiter";
 import { limitMiddleware } from "zae-limiter/anthropic";
@@ -8,6 +7,16 @@ import { forgetWarnings } from "../../../src/http/identity/warn-once.ts";
 import { pausedRepository } from "../../support/paused-repository.ts";
 import { startScriptedServer, type ScriptedServer } from "../../support/scripted-server.ts";
 import { meteredCalls } from "./metered-calls.ts";
+import {
+  answerJson,
+  BODIES,
+  event,
+  FINISHED,
+  STREAMS,
+  USAGE_CHUNK,
+  posted,
+  type Posted,
+} from "./provider-answers.ts";
 
 let server: ScriptedServer;
 beforeAll(async () => {
@@ -19,77 +28,13 @@ afterEach(() => {
   vi.restoreAllMocks();
 });
 
-const event = (data: object | string, name?: string): string =>
-  `${name === undefined ? "" : `event: ${name}\n`}data: ${typeof data === "string" ? data : JSON.stringify(data)}\n\n`;
-
-const TEXT_OF_EVENTS = ": a comment\r\n\r\n";
-const FINISHED = event({ choices: [{ index: 0, delta: {}, finish_reason: "stop" }] });
-const USAGE_CHUNK = event({ choices: [], usage: { prompt_tokens: 3, completion_tokens: 2 } });
-
-/** Answers of each protocol, in the pieces in which they are sent. */
-const STREAMS: Readonly<Record<string, readonly string[]>> = {
-  "chat/completions": [
-    TEXT_OF_EVENTS,
-    event({ choices: [{ index: 0, delta: { content: "Grüße 🪣" } }] }),
-    FINISHED,
-    event("[DONE]"),
-  ],
-  completions: [
-    event({ choices: [{ index: 0, text: "Hi", finish_reason: "stop" }] }),
-    event("[DONE]"),
-  ],
-  responses: [
-    event({ type: "response.output_text.delta", delta: "Hi" }, "response.output_text.delta"),
-    event(
-      {
-        type: "response.completed",
-        response: { usage: { input_tokens: 3, output_tokens: 2 } },
-      },
-      "response.completed",
-    ),
-  ],
-  messages: [
-    event(
-      { type: "message_start", message: { usage: { input_tokens: 3, output_tokens: 1 } } },
-      "message_start",
-    ),
-    event(
-      { type: "content_block_delta", index: 0, delta: { type: "text_delta", text: "Hi" } },
-      "content_block_delta",
-    ),
-    event(
-      { type: "message_delta", delta: { stop_reason: "end_turn" }, usage: { output_tokens: 2 } },
-      "message_delta",
-    ),
-    event({ type: "message_stop" }, "message_stop"),
-  ],
-};
-
-const BODIES: Readonly<Record<string, object>> = {
-  "chat/completions": {
-    choices: [{ message: { content: "Hi" } }],
-    usage: { prompt_tokens: 3, completion_tokens: 2 },
-  },
-  completions: { choices: [{ text: "Hi" }], usage: { prompt_tokens: 3, completion_tokens: 2 } },
-  responses: { status: "completed", output: [], usage: { input_tokens: 3, output_tokens: 2 } },
-  embeddings: { data: [{ embedding: [0.1] }], usage: { prompt_tokens: 3, total_tokens: 3 } },
-  messages: {
-    content: [{ type: "text", text: "Hi" }],
-    stop_reason: "end_turn",
-    usage: { input_tokens: 3, output_tokens: 2 },
-  },
-};
-
 const HEADERS = {
   "x-request-id": "req_1",
   "x-ratelimit-remaining-tokens": "7",
   "openai-processing-ms": "12",
 };
 
-const post = (path: string, stream = false): [string, RequestInit & { body: string }] => [
-  `${server.endpointUrl}/v1/${path}`,
-  { method: "POST", body: JSON.stringify({ model: "gpt-5", ...(stream && { stream }) }) },
-];
+const post = (path: string, stream = false): Posted => posted(server.endpointUrl, path, stream);
 
 /** Sends each piece when the one before has arrived. */
 function stepByStep(pieces: readonly string[]) {
@@ -149,24 +94,6 @@ it("the usage that the caller did not ask for is left out, and nothing else", as
     event("[DONE]"),
   ]);
   expect(records).toMatchObject([{ source: "reported", usage: { input: 3, output: 2 } }]);
-});
-
-it("a stream from which something is left out does not say how long it was", async () => {
-  const { options } = await meteredCalls();
-  const text = [FINISHED, USAGE_CHUNK, event("[DONE]")].join("");
-  const length = String(text.length);
-  server.answer = (outgoing) => {
-    const headers = { "content-type": "text/event-stream", "content-length": length };
-    outgoing.writeHead(200, headers).end(text);
-  };
-  for (const [usage, expected] of [
-    ["ask", null],
-    ["leave", length],
-  ] as const) {
-    const response = await limitFetch({ ...options, usage })(...post("chat/completions", true));
-    expect(response.headers.get("content-length")).toBe(expected);
-    expect(await response.text()).toBe(usage === "ask" ? text.replace(USAGE_CHUNK, "") : text);
-  }
 });
 
 it.each(Object.entries(BODIES))("an answer of %s arrives as it is sent", async (path, body) => {
@@ -323,78 +250,3 @@ it("a limit within a limit steps aside, and tells it once", async () => {
   expect([outer.records.length, inner.records.length]).toEqual([4, 0]);
   expect(warned.mock.calls).toMatchObject([[{}, { code: "WARN_LIMITER_METERED_TWICE" }]]);
 });
-
-describe("a server that does not know stream_options", () => {
-  const asked = (): boolean[] =>
-    server.seen.map(({ body }) => body.includes("include_usage")).slice(-seen());
-  let before = 0;
-  const seen = (): number => server.seen.length - before;
-
-  /** Refuses what names the option, with this status and these words. */
-  function refusing(status: number, words: string): void {
-    before = server.seen.length;
-    server.answer = (outgoing, { body }) => {
-      if (body.includes("include_usage"))
-        answerJson(outgoing, { error: { message: words } }, status);
-      else
-        outgoing
-          .writeHead(200, { "content-type": "text/event-stream" })
-          .end(STREAMS["chat/completions"]!.join(""));
-    };
-  }
-
-  it.each([400, 422])("gets the request again as it was, and is left alone: %i", async (status) => {
-    const { options, records, taken } = await meteredCalls();
-    refusing(status, "stream_options: extra inputs are not permitted");
-    const limited = limitFetch(options);
-    const [url, init] = post("chat/completions", true);
-    const sent = { ...init, headers: { "content-length": String(init.body.length) } };
-    for (let calls = 0; calls < 2; calls += 1)
-      expect(await (await limited(url, sent)).text()).toBe(STREAMS["chat/completions"]!.join(""));
-    expect(asked()).toEqual([true, false, false]);
-    expect(server.seen.at(-2)!.body).toBe(init.body);
-    expect(records).toMatchObject([{ source: "counted" }, { source: "counted" }]);
-    expect((await taken("gpt-5"))["rpm"]).toBe(2);
-  });
-
-  it("is asked again if it refuses the request in any case", async () => {
-    const { options, taken } = await meteredCalls();
-    const limited = limitFetch(options);
-    before = server.seen.length;
-    const error = { error: { message: "No messages in {stream_options: …}" } };
-    server.answer = (outgoing) => answerJson(outgoing, error, 400);
-    for (let calls = 0; calls < 2; calls += 1)
-      expect(await (await limited(...post("chat/completions", true))).json()).toEqual(error);
-    expect(asked()).toEqual([true, false, true, false]);
-    expect(await taken("gpt-5")).toEqual({});
-  });
-
-  it("is not asked twice for other mistakes", async () => {
-    const { options } = await meteredCalls();
-    refusing(400, "There are no messages.");
-    const response = await limitFetch(options)(...post("chat/completions", true));
-    expect(await response.json()).toEqual({ error: { message: "There are no messages." } });
-    expect(asked()).toEqual([true]);
-  });
-
-  it("other paths and callers who decide themselves are not changed", async () => {
-    const { options } = await meteredCalls();
-    before = server.seen.length;
-    server.answer = (outgoing) => answerJson(outgoing, {});
-    const limited = limitFetch(options);
-    const [url] = post("chat/completions");
-    const own = '{"model":"gpt-5","stream":true,"stream_options":{"include_usage":false}}';
-    await limited(url, { method: "POST", body: own });
-    await limited(...post("responses", true));
-    await limited(...post("completions", true));
-    expect(server.seen.slice(before).map(({ body }) => body)).toEqual([
-      own,
-      post("responses", true)[1].body,
-      post("completions", true)[1].body,
-    ]);
-  });
-});
-
-function answerJson(outgoing: ServerResponse, body: object, status = 200): void {
-  outgoing.writeHead(status, { "content-type": "application/json" }).end(JSON.stringify(body));
-}

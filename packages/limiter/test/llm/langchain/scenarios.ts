@@ -10,7 +10,7 @@ import { ChatOpenAI, type ChatOpenAIFields } from "@langchain/openai";
 import { RateLimitExceeded } from "zae-limiter";
 import { limitCallbacks } from "zae-limiter/langchain";
 import { startProvider, type Provider } from "../../../../../examples/local-provider/provider.ts";
-import { IDLE_MS, ObservedLimiter } from "../observed-limiter.ts";
+import { ObservedLimiter } from "../observed-limiter.ts";
 
 const [MODEL, PROMPT] = ["gpt-4.1-mini", "What is a token bucket?"];
 
@@ -60,14 +60,6 @@ class Scenario {
       callbacks: [limitCallbacks(options)],
       ...fields,
     });
-  }
-
-  /** Lets time go by until a run is settled that nobody ends. */
-  async untilSettled(): Promise<void> {
-    while (this.observed.records.length === 0) {
-      await setImmediate();
-      await this.observed.clock.advance(IDLE_MS);
-    }
   }
 }
 
@@ -145,13 +137,13 @@ const SCENARIOS: Readonly<Record<string, (scenario: Scenario) => Promise<Seen>>>
     let words = 0;
     for await (const { text } of await scenario.model({ "x-local-answer": "2000" }).stream(PROMPT))
       if (text !== "" && (words += 1) === 5) break;
-    await scenario.untilSettled();
+    await scenario.observed.untilSettled();
     return {};
   },
 
   async "never read"(scenario) {
     await scenario.model({ "x-local-answer": "2000" }).stream(PROMPT);
-    await scenario.untilSettled();
+    await scenario.observed.untilSettled();
     return {};
   },
 

@@ -1,0 +1,90 @@
+import { randomUUID } from "node:crypto";
+import { setImmediate } from "node:timers/promises";
+import type { createOpenAI } from "@ai-sdk/openai";
+import { limitEmbeddingModel, limitLanguageModel } from "zae-limiter/ai-sdk";
+import type { Provider } from "../../../../../examples/local-provider/provider.ts";
+import type { ObservedLimiter } from "../observed-limiter.ts";
+
+/** A version of the AI SDK and its provider. All versions have what is used here of version 6. */
+export interface Sdk {
+  readonly specificationVersion: "v2" | "v3" | "v4";
+  readonly ai: typeof import("ai");
+  readonly createOpenAI: typeof createOpenAI;
+}
+
+export const MODEL = "gpt-4.1-mini";
+export const PROMPT = "What is a token bucket?";
+
+export const EMBEDDING_MODEL = "text-embedding-3-small";
+
+export type LanguageModel = ReturnType<ReturnType<typeof createOpenAI>["chat" | "responses"]>;
+
+type LimitOptions = ObservedLimiter["options"];
+
+/** What the AI SDK is asked to do once, with a limiter of its own. */
+export class Scenario {
+  readonly sdk: Sdk;
+  readonly provider: Provider;
+  readonly observed: ObservedLimiter;
+  readonly #before: number;
+
+  constructor(sdk: Sdk, provider: Provider, observed: ObservedLimiter) {
+    this.sdk = sdk;
+    this.provider = provider;
+    this.observed = observed;
+    this.#before = provider.requests.length;
+  }
+
+  get openai(): ReturnType<typeof createOpenAI> {
+    return this.sdk.createOpenAI({ baseURL: `${this.provider.url}/v1`, apiKey: "local" });
+  }
+
+  /** How many requests reached the provider since the scenario began. */
+  get requests(): number {
+    return this.provider.requests.length - this.#before;
+  }
+
+  /** Resolves when a request has reached the provider. */
+  async requested(): Promise<void> {
+    while (this.requests === 0) await setImmediate();
+  }
+
+  /** A model whose calls are limited. */
+  limited(
+    model: LanguageModel,
+    options: Partial<LimitOptions> = {},
+  ): ReturnType<Sdk["ai"]["wrapLanguageModel"]> {
+    const { ai, specificationVersion } = this.sdk;
+    const limit = { ...this.observed.options, ...options, specificationVersion };
+    return ai.wrapLanguageModel({
+      model,
+      middleware: limitLanguageModel(limit as typeof limit & { specificationVersion: "v3" }),
+    });
+  }
+
+  embeddingModel(): ReturnType<Sdk["ai"]["wrapEmbeddingModel"]> {
+    const { ai, specificationVersion } = this.sdk;
+    const limit = { ...this.observed.options, specificationVersion };
+    return ai.wrapEmbeddingModel({
+      model: this.openai.embedding(EMBEDDING_MODEL),
+      middleware: limitEmbeddingModel(limit as typeof limit & { specificationVersion: "v3" }),
+    });
+  }
+
+  /** A question whose answer the provider is told by headers. */
+  asked(wishes: Readonly<Record<string, string>> = {}, options: Partial<LimitOptions> = {}) {
+    const model = this.limited(this.openai.chat(MODEL), options);
+    const headers = { "x-local-call": randomUUID(), ...wishes };
+    return { model, prompt: PROMPT, headers, onError: () => {} };
+  }
+
+  /** A tool that is run by the SDK. */
+  tools(execute: () => Promise<string>) {
+    const { jsonSchema, tool } = this.sdk.ai;
+    const inputSchema = jsonSchema<{ city: string }>({
+      type: "object",
+      properties: { city: { type: "string" } },
+    });
+    return { weather: tool({ description: "The weather.", inputSchema, execute }) };
+  }
+}
