@@ -74,7 +74,10 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   ],
   "llm/fetch": [
     ...SHARED,
-    ...["limiter", "http", "http/identity", "llm"],
+    "limiter",
+    "http",
+    "http/identity",
+    "llm",
     ...["tokens", "estimating", "answers"].map((room) => `llm/${room}`),
   ],
   ...Object.fromEntries(
@@ -82,7 +85,8 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
       `llm/${client}`,
       [
         ...SHARED,
-        ...["limiter", "llm"],
+        "limiter",
+        "llm",
         ...["tokens", "estimating", "answers", "fetch"].map((room) => `llm/${room}`),
       ],
     ]),
