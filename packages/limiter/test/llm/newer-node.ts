@@ -1,13 +1,24 @@
 import { execFile } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
+import { availableOrSkipped } from "../../../../test/package/available.ts";
 import { node24 } from "../../../../tools/fetched.mjs";
 
-/** Starting a process takes a while on a busy machine. */
-export const TIMEOUT_MS = 60_000;
+const NODE_24 = availableOrSkipped("Node 24", node24);
 
-/** Runs a script under Node 24, for clients that need it. Resolves with the JSON that it prints. */
-export async function outcomesOf(script: URL): Promise<Readonly<Record<string, unknown>>> {
-  const { stdout } = await promisify(execFile)(node24(), ["--no-warnings", fileURLToPath(script)]);
-  return JSON.parse(stdout) as Readonly<Record<string, unknown>>;
+/** Whether what needs Node 24 is skipped. */
+export const isSkipped = NODE_24 === undefined;
+
+/** All that a program does, on a machine that is busy with other things. */
+export const TIMEOUT_MS = 120_000;
+
+/**
+ * Runs a program under Node 24, for clients that need Node 22. It gets the package as it was built.
+ * Resolves with what it prints: JSON, and what Node warns of.
+ */
+export async function runNewer<T>(
+  program: URL,
+): Promise<{ readonly printed: T; readonly stderr: string }> {
+  const { stdout, stderr } = await promisify(execFile)(NODE_24!, [fileURLToPath(program)]);
+  return { printed: JSON.parse(stdout) as T, stderr };
 }

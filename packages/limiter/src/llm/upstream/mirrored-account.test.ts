@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, it, vi } from "vitest";
 import { Limit, RateLimiter } from "zae-limiter";
-import { LIMITS, MirroredAccount, openai } from "../../../test/support/mirrored-account.ts";
+import { LIMITS, MirroredAccount, openai } from "../../../test/llm/mirror/mirrored-account.ts";
 import { Mirror, type UpstreamMirror } from "./upstream-mirror.ts";
 
 let account: MirroredAccount;

@@ -1,9 +1,8 @@
 import { randomUUID } from "node:crypto";
-import { setImmediate } from "node:timers/promises";
 import type { createOpenAI } from "@ai-sdk/openai";
 import { limitEmbeddingModel, limitLanguageModel } from "zae-limiter/ai-sdk";
 import type { Provider } from "../../../../../examples/local-provider/provider.ts";
-import type { ObservedLimiter } from "../observed-limiter.ts";
+import type { MeteredCalls } from "../metered-calls.ts";
 
 /** A version of the AI SDK and its provider. All versions have what is used here of version 6. */
 export interface Sdk {
@@ -19,19 +18,19 @@ export const EMBEDDING_MODEL = "text-embedding-3-small";
 
 export type LanguageModel = ReturnType<ReturnType<typeof createOpenAI>["chat" | "responses"]>;
 
-type LimitOptions = ObservedLimiter["options"];
+type LimitOptions = MeteredCalls["options"];
 
 /** What the AI SDK is asked to do once, with a limiter of its own. */
 export class Scenario {
   readonly sdk: Sdk;
   readonly provider: Provider;
-  readonly observed: ObservedLimiter;
+  readonly calls: MeteredCalls;
   readonly #before: number;
 
-  constructor(sdk: Sdk, provider: Provider, observed: ObservedLimiter) {
+  constructor(sdk: Sdk, provider: Provider, calls: MeteredCalls) {
     this.sdk = sdk;
     this.provider = provider;
-    this.observed = observed;
+    this.calls = calls;
     this.#before = provider.requests.length;
   }
 
@@ -44,18 +43,13 @@ export class Scenario {
     return this.provider.requests.length - this.#before;
   }
 
-  /** Resolves when a request has reached the provider. */
-  async requested(): Promise<void> {
-    while (this.requests === 0) await setImmediate();
-  }
-
   /** A model whose calls are limited. */
   limited(
     model: LanguageModel,
     options: Partial<LimitOptions> = {},
   ): ReturnType<Sdk["ai"]["wrapLanguageModel"]> {
     const { ai, specificationVersion } = this.sdk;
-    const limit = { ...this.observed.options, ...options, specificationVersion };
+    const limit = { ...this.calls.options, ...options, specificationVersion };
     return ai.wrapLanguageModel({
       model,
       middleware: limitLanguageModel(limit as typeof limit & { specificationVersion: "v3" }),
@@ -64,7 +58,7 @@ export class Scenario {
 
   embeddingModel(): ReturnType<Sdk["ai"]["wrapEmbeddingModel"]> {
     const { ai, specificationVersion } = this.sdk;
-    const limit = { ...this.observed.options, specificationVersion };
+    const limit = { ...this.calls.options, specificationVersion };
     return ai.wrapEmbeddingModel({
       model: this.openai.embedding(EMBEDDING_MODEL),
       middleware: limitEmbeddingModel(limit as typeof limit & { specificationVersion: "v3" }),

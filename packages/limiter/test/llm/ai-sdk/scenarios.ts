@@ -1,12 +1,13 @@
 /*
- * What the AI SDK is asked to do, for each of its versions. Each scenario has a limiter of its own
- * and returns what can be seen of it afterwards, as plain data: version 7 runs in another process.
+ * What the AI SDK is asked to do, for each of its versions, besides what every client is asked to do
+ * in the matrix. Each scenario has a limiter of its own and returns what can be seen of it
+ * afterwards, as plain data: version 7 runs in another process.
  */
 import { isDeepStrictEqual } from "node:util";
 import { RateLimitExceeded } from "zae-limiter";
 import { limitFetch } from "zae-limiter/openai";
 import type { Provider } from "../../../../../examples/local-provider/provider.ts";
-import { ObservedLimiter, type Charged } from "../observed-limiter.ts";
+import { meteredCalls, told } from "../metered-calls.ts";
 import {
   EMBEDDING_MODEL,
   MODEL,
@@ -27,37 +28,10 @@ type Seen = Readonly<Record<string, unknown>>;
 
 /** The scenarios by name. */
 export const SCENARIOS: Readonly<Record<string, (scenario: Scenario) => Promise<Seen>>> = {
-  async generateText(scenario) {
-    const { text } = await scenario.sdk.ai.generateText(scenario.asked());
-    return { text };
-  },
-
-  async "generateText without usage"(scenario) {
-    const asked = scenario.asked({ "x-local-fault": "no-usage" });
-    return { text: (await scenario.sdk.ai.generateText(asked)).text };
-  },
-
   async "generateText with an unreadable usage"(scenario) {
     const usage = { prompt_tokens: -3, completion_tokens: 2, total_tokens: -1 };
     const asked = scenario.asked({ "x-local-usage": JSON.stringify(usage) });
     return { text: (await scenario.sdk.ai.generateText(asked)).text };
-  },
-
-  async streamText(scenario) {
-    const { textStream } = scenario.sdk.ai.streamText(scenario.asked());
-    return { text: await joined(textStream) };
-  },
-
-  async "streamText cut off"(scenario) {
-    return partsSeen(scenario, scenario.asked({ "x-local-fault": "cut" }));
-  },
-
-  async "streamText that ends early"(scenario) {
-    return partsSeen(scenario, scenario.asked({ "x-local-fault": "end-early" }));
-  },
-
-  async "streamText with an error event"(scenario) {
-    return partsSeen(scenario, scenario.asked({ "x-local-fault": "error-event" }));
   },
 
   "parts of completions": (scenario) => equalParts(scenario, scenario.openai.chat(MODEL)),
@@ -76,14 +50,6 @@ export const SCENARIOS: Readonly<Record<string, (scenario: Scenario) => Promise<
     return { object, streamed: await streamed.object };
   },
 
-  async "tool loop of three steps"(scenario) {
-    const { ai } = scenario.sdk;
-    const tools = scenario.tools(async () => "rain");
-    const asked = { ...scenario.asked({ "x-local-tool-calls": "2" }), tools };
-    const { steps } = await ai.generateText({ ...asked, stopWhen: ai.stepCountIs(5) });
-    return { steps: steps.length };
-  },
-
   async "streamed loop whose tool calls a model"(scenario) {
     const { ai } = scenario.sdk;
     const inner = scenario.asked({ "x-local-answer": "rain" });
@@ -93,97 +59,20 @@ export const SCENARIOS: Readonly<Record<string, (scenario: Scenario) => Promise<
     return { text: await joined(textStream) };
   },
 
-  async "aborted before"(scenario) {
-    const abortSignal = AbortSignal.abort();
-    const asked = { ...scenario.asked(), abortSignal };
-    return errorOf(scenario.sdk.ai.generateText(asked));
-  },
-
   async "aborted while it waits for tokens"(scenario) {
-    await scenario.observed.use(MODEL, 100);
+    await scenario.calls.use(MODEL, { rpm: 100 });
     const controller = new AbortController();
-    const asked = scenario.asked({}, { waitUpToMs: 86_400_000 });
+    const asked = scenario.asked({}, { waitUpToMs: 60_000 });
     const answer = errorOf(
       scenario.sdk.ai.generateText({ ...asked, abortSignal: controller.signal }),
     );
-    await scenario.observed.clock.advance(0);
+    await scenario.calls.clock.advance(0);
     controller.abort();
     return { ...(await answer), requests: scenario.requests };
   },
 
-  async "aborted without an answer"(scenario) {
-    const controller = new AbortController();
-    const asked = {
-      ...scenario.asked({ "x-local-fault": "hang" }),
-      abortSignal: controller.signal,
-    };
-    const answer = errorOf(scenario.sdk.ai.generateText(asked));
-    await scenario.requested();
-    controller.abort();
-    return answer;
-  },
-
-  async "aborted while it streams"(scenario) {
-    const controller = new AbortController();
-    const asked = {
-      ...scenario.asked({ "x-local-fault": "slow" }),
-      abortSignal: controller.signal,
-    };
-    const hungUp = scenario.provider.nextHangUp();
-    let words = 0;
-    try {
-      for await (const _ of scenario.sdk.ai.streamText(asked).textStream) {
-        words += 1;
-        if (words === 3) controller.abort();
-      }
-    } catch {
-      // Some versions throw here, and others end the stream.
-    }
-    await hungUp;
-    return { words };
-  },
-
-  async "left by break"(scenario) {
-    const asked = scenario.asked({ "x-local-answer": "2000" });
-    for await (const _ of scenario.sdk.ai.streamText(asked).textStream) break;
-    await scenario.observed.untilSettled();
-    return {};
-  },
-
-  async "never read"(scenario) {
-    scenario.sdk.ai.streamText(scenario.asked({ "x-local-answer": "2000" }));
-    await scenario.observed.untilSettled();
-    return {};
-  },
-
-  async "429, then answered"(scenario) {
-    const asked = scenario.asked({ "x-local-fault": "429 1", "x-local-headers": AT_ONCE });
-    return { text: (await scenario.sdk.ai.generateText(asked)).text };
-  },
-
-  async "500 twice, then answered with a stream"(scenario) {
-    const asked = scenario.asked({ "x-local-fault": "500 2", "x-local-headers": AT_ONCE });
-    return { text: await joined(scenario.sdk.ai.streamText(asked).textStream) };
-  },
-
-  async "400"(scenario) {
-    return errorOf(scenario.sdk.ai.generateText(scenario.asked({ "x-local-fault": "400" })));
-  },
-
-  async "connection refused"(scenario) {
-    const { refusedUrl } = scenario.provider;
-    const openai = scenario.sdk.createOpenAI({ baseURL: refusedUrl, apiKey: "local" });
-    const asked = { ...scenario.asked(), model: scenario.limited(openai.chat(MODEL)) };
-    return errorOf(scenario.sdk.ai.generateText({ ...asked, maxRetries: 0 }));
-  },
-
-  async "no answer on a connection"(scenario) {
-    const asked = scenario.asked({ "x-local-fault": "no-answer" });
-    return errorOf(scenario.sdk.ai.generateText({ ...asked, maxRetries: 0 }));
-  },
-
   async refused(scenario) {
-    await scenario.observed.use(MODEL, 100);
+    await scenario.calls.use(MODEL, { rpm: 100 });
     const asked = scenario.asked();
     const generated = await errorOf(scenario.sdk.ai.generateText(asked));
     let streamed: unknown;
@@ -193,12 +82,12 @@ export const SCENARIOS: Readonly<Record<string, (scenario: Scenario) => Promise<
   },
 
   async "refused after an attempt"(scenario) {
-    await scenario.observed.use(MODEL, 99);
+    await scenario.calls.use(MODEL, { rpm: 99 });
     const headers = { "x-local-fault": "429 1", "x-local-headers": AT_ONCE };
     const asked = scenario.asked(headers, {
       onSettled: (record) => {
-        scenario.observed.records.push(record);
-        void scenario.observed.use(MODEL, 1);
+        scenario.calls.records.push(record);
+        void scenario.calls.use(MODEL, { rpm: 1 });
       },
     });
     return errorOf(scenario.sdk.ai.generateText(asked));
@@ -208,7 +97,7 @@ export const SCENARIOS: Readonly<Record<string, (scenario: Scenario) => Promise<
     const openai = scenario.sdk.createOpenAI({
       baseURL: `${scenario.provider.url}/v1`,
       apiKey: "local",
-      fetch: limitFetch(scenario.observed.options),
+      fetch: limitFetch(scenario.calls.options),
     });
     const model = scenario.limited(openai.chat(MODEL));
     const { textStream } = scenario.sdk.ai.streamText({ ...scenario.asked(), model });
@@ -216,6 +105,7 @@ export const SCENARIOS: Readonly<Record<string, (scenario: Scenario) => Promise<
   },
 
   async "stopped when nothing is left"(scenario) {
+    await scenario.calls.use(MODEL, { tpm: 9000 });
     const asked = scenario.asked({ "x-local-answer": LONG }, { overrun: "stop" });
     const hungUp = scenario.provider.nextHangUp();
     const seen = await partsSeen(scenario, asked);
@@ -226,37 +116,21 @@ export const SCENARIOS: Readonly<Record<string, (scenario: Scenario) => Promise<
 
 /** Scenarios with embedding models, which `ai` 5 has no middleware for. */
 export const EMBEDDING_SCENARIOS: typeof SCENARIOS = {
-  async embed(scenario) {
-    const model = scenario.embeddingModel();
-    const { usage } = await scenario.sdk.ai.embed({ model, value: PROMPT });
-    return { usage };
-  },
-
   async embedMany(scenario) {
     const values = [PROMPT, PROMPT, PROMPT];
     const model = scenario.embeddingModel();
     const { embeddings } = await scenario.sdk.ai.embedMany({ model, values });
     return { embeddings: embeddings.length };
   },
-
-  async "embed, 500 once"(scenario) {
-    const headers = { "x-local-fault": "500 1", "x-local-headers": AT_ONCE };
-    const model = scenario.embeddingModel();
-    await scenario.sdk.ai.embed({ model, value: PROMPT, headers });
-    return {};
-  },
 };
 
-/** What was charged for a scenario, and what it saw. */
-export type Outcome = Charged & Seen;
-
-/** Runs a scenario with a limiter of its own. */
-export async function runScenario(sdk: Sdk, provider: Provider, name: string): Promise<Outcome> {
-  const scenario = new Scenario(sdk, provider, await ObservedLimiter.open());
+/** What was charged for a scenario, how its calls ended, and what it saw. */
+export async function runScenario(sdk: Sdk, provider: Provider, name: string): Promise<Seen> {
+  const calls = await meteredCalls();
   const run = SCENARIOS[name] ?? EMBEDDING_SCENARIOS[name];
-  const seen = await run!(scenario);
-  const resource = name in SCENARIOS ? MODEL : EMBEDDING_MODEL;
-  return { ...seen, ...(await scenario.observed.charged(resource)) };
+  const seen = await run!(new Scenario(sdk, provider, calls));
+  const taken = await calls.taken(name in SCENARIOS ? MODEL : EMBEDDING_MODEL);
+  return { ...seen, ...taken, calls: calls.records.map(told) };
 }
 
 async function joined(stream: AsyncIterable<string>): Promise<string> {

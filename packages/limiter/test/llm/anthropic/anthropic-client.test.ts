@@ -1,4 +1,4 @@
-/* Anthropic's own clients with `limitMiddleware` and `limitFetch`, against a local provider. */
+/* Anthropic's own clients, besides what every client does in the matrix. */
 import Anthropic, { type Middleware } from "@anthropic-ai/sdk";
 import Anthropic0 from "anthropic-sdk-0";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -6,7 +6,7 @@ import { RateLimitExceeded } from "zae-limiter";
 import { limitFetch, limitMiddleware } from "zae-limiter/anthropic";
 import { METERING } from "zae-limiter/llm";
 import { startProvider, type Provider } from "../../../../../examples/local-provider/provider.ts";
-import { meteredCalls } from "../fetch/metered-calls.ts";
+import { meteredCalls } from "../metered-calls.ts";
 
 const MODEL = "claude-haiku-4-5";
 const messages = [{ role: "user" as const, content: "What is a token bucket?" }];
@@ -28,9 +28,9 @@ afterAll(() => provider.stop());
 
 const HOLDS = ["limitMiddleware", "limitFetch", "limitFetch of version 0"] as const;
 
-async function limitedClient(hold: (typeof HOLDS)[number], maxRetries = 0) {
+async function limitedClient(hold: (typeof HOLDS)[number]) {
   const calls = await meteredCalls({ metering: METERING.anthropic });
-  const settings = { baseURL: provider.url, apiKey: "local", maxRetries };
+  const settings = { baseURL: provider.url, apiKey: "local", maxRetries: 0 };
   const { options } = calls;
   const client =
     hold === "limitMiddleware"
@@ -79,41 +79,6 @@ describe.each(HOLDS)("%s", (hold) => {
     ])
       expect(content).toMatchObject([{ type: "tool_use", input: { city: "city" } }]);
     expect(records.map(({ source }) => source)).toEqual(["reported", "reported"]);
-  });
-
-  it("counts what was delivered of a stream that is left", async () => {
-    const { client, records } = await limitedClient(hold);
-    const options = { headers: { "x-local-fault": "slow" } };
-    const hangUp = provider.nextHangUp();
-    const stream = await client.messages.create({ ...REQUEST, stream: true }, options);
-    let text = "";
-    for await (const event of stream) {
-      if (event.type === "content_block_delta" && event.delta.type === "text_delta")
-        text += event.delta.text;
-      if (text === "A bucket holds ") break;
-    }
-    await hangUp;
-    while (records.length === 0) await new Promise(setImmediate);
-    expect(records).toMatchObject([
-      { end: "abandoned", source: "counted", usage: { input: INPUT, output: 4 } },
-    ]);
-  });
-
-  it("takes for each attempt of the client, and gives back those that fail", async () => {
-    const { client, records, taken } = await limitedClient(hold, 1);
-    const fault = { "x-local-fault": "529 1", "x-local-call": hold };
-    const headers = { ...fault, "x-local-headers": '{"retry-after-ms":"1"}' };
-    await client.messages.create(REQUEST, { headers });
-    expect(records.map(({ end }) => end)).toEqual(["failed", "complete"]);
-    expect(await taken(MODEL)).toEqual(USED);
-  });
-
-  it("gives back what could not connect", async () => {
-    const { client, records, taken } = await limitedClient(hold);
-    const lost = client.withOptions({ baseURL: provider.refusedUrl });
-    await expect(lost.messages.create(REQUEST)).rejects.toThrow("Connection error.");
-    expect(records).toMatchObject([{ end: "failed" }]);
-    expect(await taken(MODEL)).toEqual({});
   });
 
   it("does not limit what asks no model", async () => {

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { limitFetch } from "zae-limiter/openai";
 import { startScriptedServer, type ScriptedServer } from "../../support/scripted-server.ts";
-import { meteredCalls } from "./metered-calls.ts";
+import { meteredCalls } from "../metered-calls.ts";
 import {
   answerJson,
   event,

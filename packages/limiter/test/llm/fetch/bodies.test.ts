@@ -4,7 +4,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, expect, it, vi } from "vite
 import { limitFetch } from "zae-limiter/openai";
 import { forgetWarnings } from "../../../src/http/identity/warn-once.ts";
 import { startScriptedServer, type ScriptedServer } from "../../support/scripted-server.ts";
-import { meteredCalls, RESERVED_OUTPUT } from "./metered-calls.ts";
+import { meteredCalls, RESERVED_OUTPUT } from "../metered-calls.ts";
 
 type Fetch = typeof globalThis.fetch;
 

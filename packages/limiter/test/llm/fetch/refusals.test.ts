@@ -1,18 +1,13 @@
 /* Our refusals as the providers' own clients see them. */
-import { execFile } from "node:child_process";
-import { fileURLToPath } from "node:url";
-import { promisify } from "node:util";
 import Anthropic from "@anthropic-ai/sdk";
 import Anthropic0 from "anthropic-sdk-0";
 import OpenAI from "openai";
 import { beforeAll, describe, expect, it } from "vitest";
-import { availableOrSkipped } from "../../../../../test/package/available.ts";
-import { node24 } from "../../../../../tools/fetched.mjs";
+import { isSkipped, runNewer, TIMEOUT_MS } from "../newer-node.ts";
 import { playRefusals, type CallOnce, type Played } from "./refused-client.ts";
 
 const model = "some-model";
 const messages = [{ role: "user" as const, content: "What is a token bucket?" }];
-const newerNode = availableOrSkipped("Node 24", node24);
 
 const openai: CallOnce = ({ url, ...options }) =>
   new OpenAI({ ...options, baseURL: `${url}/v1`, apiKey: "local" }).chat.completions.create({
@@ -32,25 +27,23 @@ const anthropic0: CallOnce = ({ url, ...options }) =>
     max_tokens: 50,
   });
 
-/** OpenAI's version 7 needs Node 22. It runs there, with the package as it was built. */
-async function playedByNewerNode(): Promise<Readonly<Record<string, Played>>> {
-  const program = fileURLToPath(new URL("refused-client.ts", import.meta.url));
-  const { stdout } = await promisify(execFile)(newerNode!, [program]);
-  return JSON.parse(stdout) as Readonly<Record<string, Played>>;
-}
-
-type Play = () => Promise<Readonly<Record<string, Played>>>;
+type Seen = Readonly<Record<string, Played>>;
+type Play = () => Promise<Seen>;
 describe.each<[string, Play, boolean]>([
   ["openai 6", () => playRefusals(openai), false],
-  ["openai 7", playedByNewerNode, newerNode === undefined],
+  [
+    "openai 7",
+    async () => (await runNewer<Seen>(new URL("refused-client.ts", import.meta.url))).printed,
+    isSkipped,
+  ],
   ["@anthropic-ai/sdk 1", () => playRefusals(anthropic), false],
   ["@anthropic-ai/sdk 0", () => playRefusals(anthropic0), false],
-])("%s", (_name, play, isSkipped) => {
-  let seen: Readonly<Record<string, Played>>;
-  describe.skipIf(isSkipped)("refused", () => {
+])("%s", (_name, play, isLeftOut) => {
+  let seen: Seen;
+  describe.skipIf(isLeftOut)("refused", () => {
     beforeAll(async () => {
       seen = await play();
-    }, 30_000);
+    }, TIMEOUT_MS);
 
     it("waits exactly as long as the limiter says, and is then granted", () => {
       expect(seen["waits"]).toEqual({ attempts: 2, waits: [30_000] });

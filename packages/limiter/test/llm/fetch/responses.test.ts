@@ -6,7 +6,7 @@ import { limitFetch } from "zae-limiter/openai";
 import { forgetWarnings } from "../../../src/http/identity/warn-once.ts";
 import { pausedRepository } from "../../support/paused-repository.ts";
 import { startScriptedServer, type ScriptedServer } from "../../support/scripted-server.ts";
-import { meteredCalls } from "./metered-calls.ts";
+import { meteredCalls } from "../metered-calls.ts";
 import {
   answerJson,
   BODIES,

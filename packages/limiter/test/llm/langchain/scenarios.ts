@@ -1,16 +1,15 @@
 /*
  * Runs a chat model of LangChain with callbacks that limit it, against a provider on this machine,
- * and prints what became of each run: `node scenarios.ts`. LangChain's client of OpenAI needs a
+ * and prints what became of each run, besides those of the matrix: `node scenarios.ts`. LangChain's client of OpenAI needs a
  * newer Node than the tests.
  */
 import { randomUUID } from "node:crypto";
-import { setImmediate } from "node:timers/promises";
 import { InMemoryCache } from "@langchain/core/caches";
 import { ChatOpenAI, type ChatOpenAIFields } from "@langchain/openai";
 import { RateLimitExceeded } from "zae-limiter";
 import { limitCallbacks } from "zae-limiter/langchain";
 import { startProvider, type Provider } from "../../../../../examples/local-provider/provider.ts";
-import { ObservedLimiter } from "../observed-limiter.ts";
+import { meteredCalls, told, type MeteredCalls } from "../metered-calls.ts";
 
 const [MODEL, PROMPT] = ["gpt-4.1-mini", "What is a token bucket?"];
 
@@ -29,12 +28,12 @@ type Seen = Readonly<Record<string, unknown>>;
 
 class Scenario {
   readonly provider: Provider;
-  readonly observed: ObservedLimiter;
+  readonly calls: MeteredCalls;
   readonly #before: number;
 
-  constructor(provider: Provider, observed: ObservedLimiter) {
+  constructor(provider: Provider, calls: MeteredCalls) {
     this.provider = provider;
-    this.observed = observed;
+    this.calls = calls;
     this.#before = provider.requests.length;
   }
 
@@ -48,7 +47,7 @@ class Scenario {
     wishes: Readonly<Record<string, string>> = {},
     { overrun, ...fields }: ChatOpenAIFields & { readonly overrun?: "stop" } = {},
   ): ChatOpenAI {
-    const options = { ...this.observed.options, ...(overrun && { overrun }) };
+    const options = { ...this.calls.options, ...(overrun && { overrun }) };
     return new ChatOpenAI({
       model: MODEL,
       apiKey: "local",
@@ -64,14 +63,6 @@ class Scenario {
 }
 
 const SCENARIOS: Readonly<Record<string, (scenario: Scenario) => Promise<Seen>>> = {
-  invoke: (scenario) => invoked(scenario.model()),
-
-  "invoke without usage": (scenario) => invoked(scenario.model({ "x-local-fault": "no-usage" })),
-
-  stream: (scenario) => streamed(scenario.model()),
-
-  "stream without usage": (scenario) => streamed(scenario.model({ "x-local-fault": "no-usage" })),
-
   "stream of responses": (scenario) => streamed(scenario.model({}, { useResponsesApi: true })),
 
   async "calls of tools without usage"(scenario) {
@@ -87,74 +78,15 @@ const SCENARIOS: Readonly<Record<string, (scenario: Scenario) => Promise<Seen>>>
     return { answers: answers.length };
   },
 
-  async "500, then answered"(scenario) {
-    const wishes = { "x-local-fault": "500 1" };
-    const seen = await invoked(scenario.model(wishes, { maxRetries: 1 }));
-    return { ...seen, requests: scenario.requests };
-  },
-
-  "429": (scenario) => invoked(scenario.model({ "x-local-fault": "429" })),
-
-  "connection refused"(scenario) {
-    const configuration = { baseURL: scenario.provider.refusedUrl };
-    return invoked(scenario.model({}, { configuration }));
-  },
-
-  "no answer on a connection": (scenario) =>
-    invoked(scenario.model({ "x-local-fault": "no-answer" })),
-
-  "stream cut off": (scenario) => streamed(scenario.model({ "x-local-fault": "cut" })),
-
-  "stream with an error event": (scenario) =>
-    streamed(scenario.model({ "x-local-fault": "error-event" })),
-
-  "aborted before": (scenario) => invoked(scenario.model(), AbortSignal.abort()),
-
-  async "aborted without an answer"(scenario) {
-    const controller = new AbortController();
-    const seen = invoked(scenario.model({ "x-local-fault": "hang" }), controller.signal);
-    while (scenario.requests === 0) await setImmediate();
-    controller.abort();
-    await scenario.observed.settled(1);
-    return seen;
-  },
-
-  async "aborted while it streams"(scenario) {
-    const controller = new AbortController();
-    const options = { signal: controller.signal };
-    const model = scenario.model({ "x-local-fault": "slow" });
-    const reading = async (): Promise<void> => {
-      let words = 0;
-      for await (const { text } of await model.stream(PROMPT, options))
-        if (text !== "" && (words += 1) === 3) controller.abort();
-    };
-    const error = await errorOf(reading());
-    await scenario.observed.settled(1);
-    return { error };
-  },
-
-  async "left by break"(scenario) {
-    let words = 0;
-    for await (const { text } of await scenario.model({ "x-local-answer": "2000" }).stream(PROMPT))
-      if (text !== "" && (words += 1) === 5) break;
-    await scenario.observed.untilSettled();
-    return {};
-  },
-
-  async "never read"(scenario) {
-    await scenario.model({ "x-local-answer": "2000" }).stream(PROMPT);
-    await scenario.observed.untilSettled();
-    return {};
-  },
-
   async refused(scenario) {
-    await scenario.observed.use(MODEL, 100);
+    await scenario.calls.use(MODEL, { rpm: 100 });
     const { error } = await invoked(scenario.model({}, { maxRetries: 2 }));
     const { error: ofStream } = await streamed(scenario.model());
     return { error, ofStream, requests: scenario.requests };
   },
 
   async "stopped when nothing is left"(scenario) {
+    await scenario.calls.use(MODEL, { tpm: 9000 });
     const hungUp = scenario.provider.nextHangUp();
     const model = scenario.model({ "x-local-answer": "100000" }, { overrun: "stop" });
     const seen = await streamed(model);
@@ -169,15 +101,15 @@ const SCENARIOS: Readonly<Record<string, (scenario: Scenario) => Promise<Seen>>>
   },
 
   async "one handler, given twice"(scenario) {
-    const callbacks = [limitCallbacks(scenario.observed.options)];
+    const callbacks = [limitCallbacks(scenario.calls.options)];
     const { text } = await scenario.model({}, { callbacks }).invoke(PROMPT, { callbacks });
     return { text };
   },
 };
 
-async function invoked(model: ChatOpenAI, signal?: AbortSignal): Promise<Seen> {
+async function invoked(model: ChatOpenAI): Promise<Seen> {
   try {
-    const { text } = await model.invoke(PROMPT, signal && { signal });
+    const { text } = await model.invoke(PROMPT);
     return { text };
   } catch (error) {
     return { error: nameOf(error) };
@@ -212,10 +144,11 @@ console.error = () => {}; // LangChain prints what callbacks throw
 const provider = await startProvider();
 const outcomes: Record<string, unknown> = {};
 for (const [name, run] of Object.entries(SCENARIOS)) {
-  const scenario = new Scenario(provider, await ObservedLimiter.open());
+  const calls = await meteredCalls();
   try {
-    const seen = await run(scenario);
-    outcomes[name] = { ...seen, ...(await scenario.observed.charged(MODEL)) };
+    const seen = await run(new Scenario(provider, calls));
+    const taken = await calls.taken(MODEL);
+    outcomes[name] = { ...seen, ...taken, calls: calls.records.map(told) };
   } catch (error) {
     outcomes[name] = String(error);
   }

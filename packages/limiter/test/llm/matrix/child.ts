@@ -1,13 +1,13 @@
 /*
- * Plays the clients that need a newer Node, and prints what was seen as JSON.
- * Usage: node child.js PROVIDER.js
+ * Plays the clients that need a newer Node, and prints what was seen as JSON: `node child.ts`.
  */
+import { startProvider } from "../../../../../examples/local-provider/provider.ts";
 import type { Seen } from "./cells.ts";
 import type { Client } from "./client.ts";
 import { aiSdkClient, type AiSdk } from "./clients/ai-sdk.ts";
 import { langChainClient, type LangChain } from "./clients/langchain.ts";
 import { openaiClient } from "./clients/openai.ts";
-import { playAll, type Provider } from "./play.ts";
+import { playAll } from "./play.ts";
 
 const loadLangChain = (): Promise<LangChain> => import("@langchain/openai");
 
@@ -23,12 +23,7 @@ export const NEWER: readonly Client[] = [
   langChainClient("langchain by callbacks", loadLangChain, "callbacks"),
 ];
 
-if (process.argv[1]?.endsWith("child.js")) await main();
-
-async function main(): Promise<void> {
-  const { startProvider } = (await import(process.argv[2]!)) as {
-    readonly startProvider: () => Promise<Provider & { stop(): Promise<void> }>;
-  };
+if (process.argv[1]?.endsWith("child.ts") === true) {
   const provider = await startProvider();
   const seen: Record<string, readonly Seen[]> = {};
   for (const client of NEWER) seen[client.name] = await playAll(client, provider);

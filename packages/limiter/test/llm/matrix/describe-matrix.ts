@@ -6,7 +6,7 @@ import { expectedOf } from "./expected.ts";
 import { cellsOf } from "./play.ts";
 
 /** All cells of a client, on a machine that is busy with other things. */
-export const TIMEOUT_MS = 120_000;
+const TIMEOUT_MS = 120_000;
 
 export function describeMatrix(client: Client, played: () => Promise<readonly Seen[]>): void {
   describe(client.name, () => {

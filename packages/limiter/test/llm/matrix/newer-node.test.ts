@@ -1,25 +1,16 @@
 // The clients that need Node 22: in a process of their own, with the package as it was built.
-import { execFile } from "node:child_process";
-import { fileURLToPath } from "node:url";
-import { promisify } from "node:util";
 import { beforeAll, describe, expect } from "vitest";
-import { node24 } from "../../../../../tools/fetched.mjs";
-import { availableOrSkipped } from "../../../../../test/package/available.ts";
+import { isSkipped, runNewer, TIMEOUT_MS } from "../newer-node.ts";
 import type { Seen } from "./cells.ts";
 import { NEWER } from "./child.ts";
-import { describeMatrix, TIMEOUT_MS } from "./describe-matrix.ts";
+import { describeMatrix } from "./describe-matrix.ts";
 
-const pathOf = (path: string): string => fileURLToPath(new URL(path, import.meta.url));
-const PROVIDER = pathOf("../../../../../examples/local-provider/dist/provider.js");
-const newerNode = availableOrSkipped("Node 24", node24);
-
-describe.skipIf(newerNode === undefined)("under Node 24", () => {
+describe.skipIf(isSkipped)("under Node 24", () => {
   let seen: Readonly<Record<string, readonly Seen[]>>;
   beforeAll(async () => {
-    const args = [pathOf("dist/child.js"), PROVIDER];
-    const { stdout, stderr } = await promisify(execFile)(newerNode!, args);
+    const { printed, stderr } = await runNewer<typeof seen>(new URL("child.ts", import.meta.url));
     expect(stderr).not.toContain("WARN_LIMITER");
-    seen = JSON.parse(stdout) as typeof seen;
+    seen = printed;
   }, TIMEOUT_MS);
   for (const client of NEWER) describeMatrix(client, async () => seen[client.name]!);
 });

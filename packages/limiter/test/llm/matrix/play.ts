@@ -5,18 +5,11 @@ import { METERING, type Estimator } from "zae-limiter/llm";
 import { MemoryRepository } from "zae-limiter/memory";
 import { SqliteRepository } from "zae-limiter/sqlite";
 import { ManualClock } from "zae-limiter/testing";
+import type { Provider } from "../../../../../examples/local-provider/provider.ts";
 import { ENDS, isLeft, isPlayed, isStream, KINDS, STORES } from "./cells.ts";
 import type { Cell, Charge, End, Seen } from "./cells.ts";
 import type { Call, Client } from "./client.ts";
 import { Watch } from "./watch.ts";
-
-/** What is used of `examples/local-provider`. */
-export interface Provider {
-  readonly url: string;
-  readonly refusedUrl: string;
-  readonly requests: readonly { readonly body: { readonly model: string } }[];
-  readonly used: ReadonlyMap<string, Seen["provided"]>;
-}
 
 /** What is reserved for every call; nothing of it resembles what the provider reports. */
 export const RESERVED = { input: 40, output: 100 };

@@ -1,9 +1,9 @@
-/* OpenAI's own client with `limitFetch`, against a provider on this machine. */
-import OpenAI, { APIUserAbortError, InternalServerError } from "openai";
+/* OpenAI's own client with `limitFetch`, besides what every client does in the matrix. */
+import OpenAI, { APIUserAbortError } from "openai";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { limitFetch, type FetchOptions } from "zae-limiter/openai";
 import { startProvider, type Provider } from "../../../../../examples/local-provider/provider.ts";
-import { meteredCalls, RESERVED_OUTPUT } from "../fetch/metered-calls.ts";
+import { meteredCalls } from "../metered-calls.ts";
 
 const MODEL = "gpt-4.1-mini";
 const messages = [{ role: "user" as const, content: "What is a token bucket?" }];
@@ -114,48 +114,6 @@ it("counts what went by where the usage is not asked for", async () => {
   for await (const chunk of stream) expect(chunk.usage).toBeUndefined();
   expect(provider.requests[asked]?.body.stream_options).toBeUndefined();
   expect(records).toMatchObject([{ end: "complete", source: "counted" }]);
-});
-
-it("gives back what fails", async () => {
-  const { client, records, taken } = await limitedClient();
-  const options = { headers: { "x-local-fault": "500" } };
-  await expect(client.chat.completions.create({ model: MODEL, messages }, options)).rejects.toThrow(
-    InternalServerError,
-  );
-  expect(records).toMatchObject([{ end: "failed" }]);
-  expect(await taken(MODEL)).toEqual({});
-});
-
-it("takes for each attempt of the client, and gives back those that fail", async () => {
-  const { client, records, taken } = await limitedClient();
-  const patient = client.withOptions({
-    maxRetries: 2,
-    defaultHeaders: {
-      "x-local-fault": "500 2",
-      "x-local-call": "attempts",
-      "x-local-headers": '{"retry-after-ms":"1"}',
-    },
-  });
-  await patient.chat.completions.create({ model: MODEL, messages });
-  expect(records.map(({ end }) => end)).toEqual(["failed", "failed", "complete"]);
-  expect(await taken(MODEL)).toEqual(USED);
-});
-
-it("keeps what was reserved when the caller aborts before an answer", async () => {
-  const { client, records, taken } = await limitedClient();
-  const controller = new AbortController();
-  const hangUp = provider.nextHangUp();
-  const call = client.chat.completions.create(
-    { model: MODEL, messages },
-    { headers: { "x-local-fault": "hang" }, signal: controller.signal },
-  );
-  const asked = provider.requests.length;
-  while (provider.requests.length === asked) await new Promise(setImmediate);
-  controller.abort();
-  await expect(call).rejects.toThrow(APIUserAbortError);
-  await hangUp;
-  expect(records).toMatchObject([{ end: "abandoned", source: "estimated" }]);
-  expect(await taken(MODEL)).toEqual({ rpm: 1, tpm: records[0]!.estimate.input + RESERVED_OUTPUT });
 });
 
 it("charges nothing when the caller aborts while the call waits for tokens", async () => {

@@ -1,7 +1,7 @@
 import { Limit, RateLimiter, type Repository } from "zae-limiter";
 import { MemoryRepository } from "zae-limiter/memory";
 import { faultyRepository, ManualClock, type Fault } from "zae-limiter/testing";
-import { Mirror, type UpstreamMirror } from "../../src/llm/upstream/upstream-mirror.ts";
+import { Mirror, type UpstreamMirror } from "../../../src/llm/upstream/upstream-mirror.ts";
 
 /** A tenth of a minute's worth flows back in six seconds: 1000 tokens, 10 requests. */
 export const LIMITS = [Limit.perMinute("rpm", 100), Limit.perMinute("tpm", 10_000)];

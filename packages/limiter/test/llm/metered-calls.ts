@@ -6,7 +6,6 @@ import {
   type MeteredRecord,
 } from "zae-limiter/llm";
 import { MemoryRepository } from "zae-limiter/memory";
-import type { LlmRequest } from "zae-limiter/openai";
 import { ManualClock } from "zae-limiter/testing";
 
 /** What each limit holds: a call takes whole tokens, and none flow back while the clock stands. */
@@ -16,7 +15,7 @@ export const FULL = { rpm: 100, tpm: 10_000, itpm: 10_000, otpm: 10_000 };
 export const RESERVED_OUTPUT = 100;
 
 /** A limiter on a clock that stands, options for it, and what became of the calls. */
-export async function meteredCalls(changes: Partial<MeteredOptions<LlmRequest>> = {}) {
+export async function meteredCalls<C = unknown>(changes: Partial<MeteredOptions<C>> = {}) {
   const clock = new ManualClock();
   const repository = new MemoryRepository({ clock });
   await repository.setSystemDefaults(
@@ -24,7 +23,7 @@ export async function meteredCalls(changes: Partial<MeteredOptions<LlmRequest>> 
   );
   const limiter = new RateLimiter({ repository });
   const records: MeteredRecord[] = [];
-  const options: MeteredOptions<LlmRequest> = {
+  const options: MeteredOptions<C> = {
     limiter,
     entity: "key-1",
     metering: METERING.openai,
@@ -38,5 +37,15 @@ export async function meteredCalls(changes: Partial<MeteredOptions<LlmRequest>> 
     const used = Object.entries(FULL).map(([name, full]) => [name, full - (left[name] ?? full)]);
     return Object.fromEntries(used.filter(([, amount]) => amount !== 0));
   };
-  return { clock, repository, limiter, options, records, taken };
+  /** Somebody else takes so much. */
+  const use = (resource: string, amounts: Record<string, number>): Promise<void> =>
+    limiter.charge({ entityId: "key-1", resource, amounts });
+  return { clock, repository, limiter, options, records, taken, use };
+}
+
+export type MeteredCalls = Awaited<ReturnType<typeof meteredCalls>>;
+
+/** How a call ended, in a few words: its end, where the usage is from, and its tokens. */
+export function told({ end, source, usage }: MeteredRecord): string {
+  return `${end} ${source} ${usage.input}+${usage.output}`;
 }
