@@ -1,32 +1,27 @@
-/** What a response says of itself. */
-type Said = Pick<Response, "status" | "statusText" | "headers">;
-
-/** What only `fetch` can say of a response. */
-type Origin = Pick<Response, "url" | "redirected" | "type">;
-
 /**
- * A provider's response with another body. It says what the original says, also where
- * `new Response` does not: that has no URL, and neither has its clone.
+ * A provider's response with another body, and perhaps other headers. It says what the original
+ * says, also where `new Response` does not.
  */
 export function watchedResponse(
   body: ReadableStream<Uint8Array>,
-  { status, statusText, headers }: Said,
-  original: Origin,
+  original: Response,
+  headers: Headers,
 ): Response {
-  return withOrigin(new Response(body, { status, statusText, headers }), original);
+  return sayingAs(original, new Response(body, { status: original.status, headers }));
 }
 
 /**
- * The clone is the one that the platform made, and no other response with its body: Node cancels
- * the body of a clone that nobody refers to any more.
+ * What was made by `new Response` has no URL, and takes no status text that is not in Latin. A clone
+ * has no URL either; it stays the one that the platform made, because Node cancels the body of one
+ * that nobody refers to any more.
  */
-function withOrigin(response: Response, { url, redirected, type }: Origin): Response {
-  const clone = (): Response =>
-    withOrigin(Response.prototype.clone.call(response), { url, redirected, type });
+function sayingAs(original: Response, response: Response): Response {
+  const { statusText, url, redirected, type } = original;
   return Object.defineProperties(response, {
+    statusText: { value: statusText },
     url: { value: url },
     redirected: { value: redirected },
     type: { value: type },
-    clone: { value: clone },
+    clone: { value: () => sayingAs(original, Response.prototype.clone.call(response)) },
   });
 }

@@ -143,6 +143,19 @@ it("a clone keeps its body, whatever the garbage collector takes meanwhile", asy
     await expect(each.json()).resolves.toEqual(BODIES["responses"]);
 });
 
+it("a status text of any characters is passed on", async () => {
+  const { options, records } = await meteredCalls();
+  const text = JSON.stringify(BODIES["responses"]);
+  server.answer = ({ socket }) =>
+    socket!.end(
+      `HTTP/1.1 200 はい\r\ncontent-type: application/json\r\ncontent-length: ${text.length}\r\n\r\n${text}`,
+    );
+  const response = await limitFetch(options)(...post("responses"));
+  expect([response.statusText, response.clone().statusText]).toEqual(["はい", "はい"]);
+  expect(await response.text()).toBe(text);
+  expect(records).toMatchObject([{ end: "complete", source: "reported" }]);
+});
+
 it("follows redirects as fetch does, and says so", async () => {
   const { options, records } = await meteredCalls();
   server.answer = (outgoing, { path }) => {
