@@ -238,6 +238,18 @@ it("a call that waits ends with its signal, and nothing is charged", async () =>
   expect(await setting.charged()).toEqual({ rpm: 1, tpm: 9_900 });
 });
 
+it("a call that is aborted while the store takes for it never begins, and nothing is charged", async () => {
+  const abort = new AbortController();
+  const aborting = faultyRepository(setting.repository, () => {
+    abort.abort("left");
+    return undefined;
+  });
+  setting.through(aborting);
+  await expect(setting.meter().begin(CALL, "x", abort.signal)).rejects.toBe("left");
+  expect(await setting.charged()).toEqual(NOTHING);
+  expect(setting.records).toMatchObject([{ end: "failed" }]);
+});
+
 it("a signal of another kind ends no wait, and is no mistake", async () => {
   const foreign = { aborted: false, addEventListener: () => {} } as unknown as AbortSignal;
   await setting.meter().begin(CALL, "x", foreign);

@@ -47,7 +47,7 @@ export class Meter<C> {
 
   /**
    * Estimates a call and takes for it. Rejects with `RateLimitExceeded` if it does not fit, and
-   * with the signal's reason if that aborts while the call waits: then nothing is charged.
+   * with the signal's reason if that aborts before it is granted: then nothing is charged.
    */
   async begin(call: LlmCall, context: C, signal?: AbortSignal | null): Promise<MeteredCall> {
     const { resource = modelResource } = this.#options;
@@ -58,7 +58,10 @@ export class Meter<C> {
       ...(signal instanceof AbortSignal && { signal }),
     };
     const estimate = this.#parts.estimator.estimate(call);
-    return new MeteredCall(this.#parts, call, await this.#reserve(taker, call, estimate));
+    const metered = new MeteredCall(this.#parts, call, await this.#reserve(taker, call, estimate));
+    if (signal?.aborted !== true) return metered;
+    await metered.failed(); // the caller aborted before anything was sent
+    throw signal.reason;
   }
 
   async #entityOf(context: C): Promise<string> {
