@@ -5,7 +5,7 @@ import type { Estimate, Estimator, LlmCall } from "./tokens/llm-call.ts";
 import type { TokenUsage } from "./tokens/token-usage.ts";
 
 /** UTF-8 bytes in a token, where the estimator does not say. */
-const BYTES_PER_TOKEN = 4;
+export const BYTES_PER_TOKEN = 4;
 
 const TOKENS = `from 0 to ${MAX_AMOUNT} tokens`;
 

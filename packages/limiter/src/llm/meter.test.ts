@@ -175,10 +175,27 @@ describe("a guess that no limit can hold", () => {
     await meter.begin({ ...named, maxOutputTokens: 10_001 }, "x");
   });
 
-  it("does not help an input that is too long, and is not tried twice", async () => {
+  it("is cut in the input too, if the text alone would fit", async () => {
+    const meter = setting.meter({ estimator: fixedEstimate(80_000, 50) });
+    const call = await meter.begin({ ...CALL, textBytes: 40_000 }, "x");
+    expect(await setting.charged()).toEqual({ rpm: 1, tpm: 10_000 });
+    await call.failed();
+    expect(setting.records[0]!.estimate).toEqual({ input: 10_000, output: 0 });
+  });
+
+  it("leaves room for the maximum that the caller has named", async () => {
+    const meter = setting.meter({ estimator: fixedEstimate(80_000, 50) });
+    await (await meter.begin({ ...CALL, maxOutputTokens: 50 }, "x")).failed();
+    expect(setting.records[0]!.estimate).toEqual({ input: 9_950, output: 50 });
+    const long = { ...CALL, textBytes: 39_804, maxOutputTokens: 50 };
+    await expect(meter.begin(long, "x")).rejects.toMatchObject({ retryAfterSeconds: Infinity });
+  });
+
+  it("does not help a text that is too long, and is not tried twice", async () => {
     const consume = vi.spyOn(setting.repository, "consume");
     const meter = setting.meter({ estimator: fixedEstimate(10_001, 50) });
-    await expect(meter.begin(CALL, "x")).rejects.toMatchObject({ retryAfterSeconds: Infinity });
+    const long = { ...CALL, textBytes: 40_001 };
+    await expect(meter.begin(long, "x")).rejects.toMatchObject({ retryAfterSeconds: Infinity });
     expect(consume).toHaveBeenCalledOnce();
   });
 
@@ -191,7 +208,9 @@ describe("a guess that no limit can hold", () => {
     const consume = vi.spyOn(setting.repository, "consume");
     const metering = METERING.anthropic;
     const meter = setting.meter({ metering, estimator: fixedEstimate(101, 50) });
-    await expect(meter.begin(CALL, "x")).rejects.toMatchObject({ retryAfterSeconds: Infinity });
+    await expect(meter.begin({ ...CALL, textBytes: 401 }, "x")).rejects.toMatchObject({
+      retryAfterSeconds: Infinity,
+    });
     expect(consume).toHaveBeenCalledOnce();
   });
 
@@ -218,7 +237,7 @@ describe("a guess that no limit can hold", () => {
           const limiter = new RateLimiter({ repository });
           const begun = setting
             .meter({ limiter, metering, estimator: fixedEstimate(tokens, 10_000_000) })
-            .begin(CALL, "x");
+            .begin({ ...CALL, textBytes: tokens * 4 }, "x");
           const fits = Math.ceil((1e6 + Math.round(input * 1e6) * tokens) / 1e6) <= capacity;
           expect(await begun.then(() => true).catch(() => false)).toBe(fits);
         },
@@ -236,6 +255,18 @@ it("a call that waits ends with its signal, and nothing is charged", async () =>
   await expect(waiting).rejects.toBe("left");
   await expect(meter.begin(CALL, "x", AbortSignal.abort("gone"))).rejects.toBe("gone");
   expect(await setting.charged()).toEqual({ rpm: 1, tpm: 9_900 });
+});
+
+it("a call that is aborted while the store takes for it never begins, and nothing is charged", async () => {
+  const abort = new AbortController();
+  const aborting = faultyRepository(setting.repository, () => {
+    abort.abort("left");
+    return undefined;
+  });
+  setting.through(aborting);
+  await expect(setting.meter().begin(CALL, "x", abort.signal)).rejects.toBe("left");
+  expect(await setting.charged()).toEqual(NOTHING);
+  expect(setting.records).toMatchObject([{ end: "failed" }]);
 });
 
 it("a signal of another kind ends no wait, and is no mistake", async () => {

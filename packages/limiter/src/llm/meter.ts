@@ -15,13 +15,13 @@ import { ValidationError } from "../core/errors.ts";
 import { entityId as checkEntityId } from "../core/identifiers.ts";
 import { warnOfSecret } from "../http/identity/warn-of-secret.ts";
 import type { AcquireRequest } from "../limiter/call.ts";
-import { CheckedEstimator } from "./checked-estimator.ts";
+import { BYTES_PER_TOKEN, CheckedEstimator } from "./checked-estimator.ts";
 import { learningEstimator } from "./estimating/learning-estimator.ts";
 import { MeteredCall, type MeterParts, type Reserved } from "./metered-call.ts";
 import { modelResource } from "./model-resource.ts";
 import { checkMeteredOptions, type MeteredOptions } from "./options.ts";
 import type { Estimate, LlmCall } from "./tokens/llm-call.ts";
-import { costOf } from "./tokens/metering.ts";
+import { costOf, mostTokens } from "./tokens/metering.ts";
 import { NO_TOKENS } from "./tokens/token-usage.ts";
 import { Mirror } from "./upstream/upstream-mirror.ts";
 
@@ -47,7 +47,7 @@ export class Meter<C> {
 
   /**
    * Estimates a call and takes for it. Rejects with `RateLimitExceeded` if it does not fit, and
-   * with the signal's reason if that aborts while the call waits: then nothing is charged.
+   * with the signal's reason if that aborts before it is granted: then nothing is charged.
    */
   async begin(call: LlmCall, context: C, signal?: AbortSignal | null): Promise<MeteredCall> {
     const { resource = modelResource } = this.#options;
@@ -58,7 +58,10 @@ export class Meter<C> {
       ...(signal instanceof AbortSignal && { signal }),
     };
     const estimate = this.#parts.estimator.estimate(call);
-    return new MeteredCall(this.#parts, call, await this.#reserve(taker, call, estimate));
+    const metered = new MeteredCall(this.#parts, call, await this.#reserve(taker, call, estimate));
+    if (signal?.aborted !== true) return metered;
+    await metered.failed(); // the caller aborted before anything was sent
+    throw signal.reason;
   }
 
   async #entityOf(context: C): Promise<string> {
@@ -71,20 +74,15 @@ export class Meter<C> {
     return id;
   }
 
-  /**
-   * A guess never makes a call impossible: if it is above what a limit can hold, as much is
-   * reserved as fits. What the caller named as the maximum is no guess.
-   */
   async #reserve(taker: Taker, call: LlmCall, estimate: Estimate): Promise<Reserved> {
     try {
       return await this.#take(taker, estimate);
     } catch (error) {
       if (!(error instanceof RateLimitExceeded) || error.retryAfterSeconds !== Infinity)
         throw error;
-      const isNamed = estimate.output >= (call.maxOutputTokens ?? Infinity) * call.choices;
-      const output = this.#mostOutput(error, estimate);
-      if (isNamed || output < 0 || output === estimate.output) throw error;
-      return this.#take(taker, { ...estimate, output });
+      const fitting = this.#fitting(error, call, estimate);
+      if (fitting === undefined) throw error;
+      return this.#take(taker, fitting);
     }
   }
 
@@ -105,18 +103,35 @@ export class Meter<C> {
   }
 
   /**
-   * The most output tokens that every limit of a call can hold besides its input; negative if the
-   * input alone is too much.
+   * A guess never makes a call impossible: if it is above what a limit can hold, as much is
+   * reserved as fits. What the caller named as the maximum is no guess, and neither is a text that
+   * is too long by its bytes alone: then this is undefined, as it is if less does not help.
    */
-  #mostOutput({ statuses }: RateLimitExceeded, { input, output }: Estimate): number {
+  #fitting(refusal: RateLimitExceeded, call: LlmCall, estimate: Estimate): Estimate | undefined {
+    const isNamed = estimate.output >= (call.maxOutputTokens ?? Infinity) * call.choices;
+    const named = isNamed ? estimate.output : 0;
+    const input = this.#most(refusal, "input", estimate, { input: 0, output: named });
+    if (input < Math.min(estimate.input, Math.ceil(call.textBytes / BYTES_PER_TOKEN)))
+      return undefined;
+    const output = isNamed ? named : this.#most(refusal, "output", estimate, { input, output: 0 });
+    const isLess = input < estimate.input || output < estimate.output;
+    return isLess ? { input, output } : undefined;
+  }
+
+  /** The most tokens of a kind that every limit can hold besides others; negative if not those. */
+  #most(
+    { statuses }: RateLimitExceeded,
+    kind: keyof Estimate,
+    wanted: Estimate,
+    others: Estimate,
+  ): number {
     const { metering } = this.#options;
-    const without = costOf(metering, { ...NO_TOKENS, input });
-    let most = output;
+    const without = costOf(metering, { ...NO_TOKENS, ...others });
+    let most = wanted[kind];
     for (const { limitName, limit } of statuses) {
       const room = limit.capacity - amountOf(without, limitName);
-      const weight = metering[limitName]?.output ?? 0;
       if (room < 0) return room;
-      if (weight > 0) most = Math.min(most, Math.floor(room / weight));
+      most = Math.min(most, mostTokens(metering, limitName, kind, room));
     }
     return most;
   }

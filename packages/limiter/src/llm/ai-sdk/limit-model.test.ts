@@ -92,6 +92,28 @@ it("the answer of a stream keeps all that it has besides the stream", async () =
   expect(records).toMatchObject([{ end: "abandoned", usage: { input: 1, output: 0 } }]);
 });
 
+const noAnswers: readonly (readonly [string, () => unknown])[] = [
+  ["nothing", () => undefined],
+  ["no stream", () => ({})],
+  ["a stream that somebody reads", () => ({ stream: lockedStream() })],
+];
+it.each(noAnswers)("a model that answers with %s keeps no lease open", async (_, answer) => {
+  const streamed = limitLanguageModel(options).wrapStream({
+    doStream: async () => answer() as { stream: ReadableStream },
+    params: PARAMS,
+    model: MODEL,
+  });
+  await expect(streamed).rejects.toThrow(TypeError);
+  expect(records).toMatchObject([{ end: "failed" }]);
+  expect(await left("key-1")).toEqual({ rpm: 10, tpm: 1000 });
+});
+
+function lockedStream(): ReadableStream {
+  const stream = new ReadableStream();
+  stream.getReader();
+  return stream;
+}
+
 it("`entity` is told the call", async () => {
   await repository.setLimits("user-7", [Limit.perDay("rpm", 10), Limit.perDay("tpm", 1000)]);
   const told: AiSdkCall[] = [];

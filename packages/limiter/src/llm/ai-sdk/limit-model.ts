@@ -192,16 +192,16 @@ async function limited<R extends Pick<Answer, "response">>(
 ): Promise<R> {
   if (isMeteredAlready()) return run();
   const metered = await meter.begin(call, params, params.abortSignal);
-  let answer: R;
   try {
-    answer = await runMetered(run);
+    const answer = await runMetered(run);
+    void metered.saw(answer.response?.headers ?? {}, 200);
+    return await settle(metered, answer);
   } catch (error) {
+    // The model threw, or has answered with something that is no answer.
     await metered.threw(error, params.abortSignal);
     const status = statusOf(error) ?? 0;
     const seen = metered.saw(headersOf(error) ?? {}, status);
     if (status === 429) await seen;
     throw error;
   }
-  void metered.saw(answer.response?.headers ?? {}, 200);
-  return settle(metered, answer);
 }

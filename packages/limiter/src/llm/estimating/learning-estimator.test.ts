@@ -66,11 +66,15 @@ describe("the input", () => {
     expect(asked).toBe(1);
   });
 
-  it("of a call without text teaches nothing", () => {
-    const estimator = learningEstimator();
-    const call = { ...CALL, textBytes: 0 };
-    estimator.learn?.(call, estimator.estimate(call), usageOf({ input: 500 }));
+  it.each([0, 2, 196])("of a prompt of %s bytes teaches nothing", (textBytes) => {
+    const estimator = learned([{ input: 500 }], { ...CALL, textBytes });
     expect(estimator.estimate(CALL).input).toBe(100);
+    expect(estimator.tokensOf?.(CALL, 400)).toBe(100);
+  });
+
+  it("of a prompt of 200 bytes teaches", () => {
+    const estimator = learned([{ input: 60 }], { ...CALL, textBytes: 200 });
+    expect(estimator.estimate(CALL).input).toBe(120);
   });
 });
 

@@ -27,6 +27,12 @@ const OPTION_NAMES = optionNames<LearningEstimatorOptions>({
 
 const MOST_KEYS = 1_000_000;
 
+/**
+ * Shorter prompts say nothing of the text: providers add some tokens to each message, so that "hi"
+ * has eight of them. Longer prompts and answers must not be taken for eight times as long.
+ */
+const LEAST_INPUT = 50;
+
 /** UTF-8 bytes in a token, where `start` does not say. */
 const BYTES_PER_TOKEN = 4;
 
@@ -61,7 +67,7 @@ export function learningEstimator(options: LearningEstimatorOptions = {}): Estim
       if (prompt === 0) return;
       const model = models.use(call.model) ?? models.add(call.model);
       const estimate = started.get(call) ?? start.estimate(call);
-      if (estimate.input > 0) model.learnInput(prompt / estimate.input);
+      if (estimate.input >= LEAST_INPUT) model.learnInput(prompt / estimate.input);
       const most = call.maxOutputTokens ?? Infinity;
       // Embeddings have no answer, and must not make those of the model look short.
       if (most > 0) model.learnOutput(output / call.choices, most);

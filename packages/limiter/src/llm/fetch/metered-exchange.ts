@@ -36,10 +36,6 @@ export async function meteredExchange(
   signal: AbortSignal | undefined,
   send: () => Promise<Answered>,
 ): Promise<Response> {
-  if (signal?.aborted === true) {
-    await call.failed(); // the caller aborted after the grant, and nothing was sent
-    signal.throwIfAborted();
-  }
   let answered: Answered;
   try {
     answered = await runMetered(send);

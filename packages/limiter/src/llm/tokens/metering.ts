@@ -72,6 +72,17 @@ export function costOf(metering: Metering, usage: TokenUsage): Amounts {
   return cost;
 }
 
+/** The most tokens of a kind that cost a limit no more than so much. */
+export function mostTokens(
+  metering: Metering,
+  limitName: string,
+  kind: keyof TokenUsage,
+  cost: number,
+): number {
+  const parts = partsOf(metering[limitName]?.[kind]);
+  return parts === 0 ? Infinity : Math.floor((cost * PARTS) / parts);
+}
+
 function isWeight(weight: unknown): boolean {
   return (
     typeof weight === "number" &&
