@@ -50,9 +50,9 @@ export class Meter<C> {
    * with the signal's reason if that aborts before it is granted: then nothing is charged.
    */
   async begin(call: LlmCall, context: C, signal?: AbortSignal | null): Promise<MeteredCall> {
-    const { resource = modelResource } = this.#options;
+    const { entity, resource = modelResource } = this.#options;
     const taker: Taker = {
-      entityId: await this.#entityOf(context),
+      entityId: checkedEntity(typeof entity === "function" ? await entity(context) : entity),
       resource: resource(call.model),
       // A signal of another kind ends the call, if the client knows it, but no wait for tokens.
       ...(signal instanceof AbortSignal && { signal }),
@@ -62,16 +62,6 @@ export class Meter<C> {
     if (signal?.aborted !== true) return metered;
     await metered.failed(); // the caller aborted before anything was sent
     throw signal.reason;
-  }
-
-  async #entityOf(context: C): Promise<string> {
-    const { entity } = this.#options;
-    const id = checkEntityId(
-      typeof entity === "function" ? await entity(context) : entity,
-      "entity",
-    );
-    warnOfSecret(id);
-    return id;
   }
 
   async #reserve(taker: Taker, call: LlmCall, estimate: Estimate): Promise<Reserved> {
@@ -135,6 +125,12 @@ export class Meter<C> {
     }
     return most;
   }
+}
+
+function checkedEntity(entity: string): string {
+  const id = checkEntityId(entity, "entity");
+  warnOfSecret(id);
+  return id;
 }
 
 /** Who wrote the metering never sees the amounts that a call takes, and what is wrong with them. */
