@@ -21,8 +21,8 @@ export async function storeLimits(repository: Repository, keys: readonly string[
     await repository.ensureEntity(hashedId("key", key), { parentId: TEAM, cascade: true });
 }
 
-/** The server. The key of a request is charged, and the team with it. */
-export function chatServer(repository: Repository): Express {
+/** The server. The key of a request is charged, and the team with it. Secrets never become ids. */
+export function chatServer(repository: Repository, keys: readonly string[]): Express {
   const limiter = new RateLimiter({ repository });
   // Calls of the model happen deep inside the AI SDK; this tells them for whom.
   const caller = new AsyncLocalStorage<string>();
@@ -38,10 +38,15 @@ export function chatServer(repository: Repository): Express {
 
   const app = express();
   app.post("/chat", express.text(), async (request, response) => {
+    const key = bearerOf(request);
+    // Anything else would be a key of its own, with limits of its own.
+    if (!keys.includes(key)) return void response.status(401).send("No such key.\n");
     const hangUp = new AbortController();
     response.on("close", () => hangUp.abort());
     const options = { model, prompt: String(request.body), abortSignal: hangUp.signal };
-    const answer = caller.run(keyOf(request), () => streamText({ ...options, onError: () => {} }));
+    const answer = caller.run(hashedId("key", key), () =>
+      streamText({ ...options, onError: () => {} }),
+    );
     for await (const part of answer.fullStream) {
       if (part.type === "error") throw part.error; // a refusal comes before any text
       if (part.type === "text-delta") response.write(part.text);
@@ -52,7 +57,6 @@ export function chatServer(repository: Repository): Express {
   return app;
 }
 
-/** Secrets never become ids. */
-function keyOf(request: Request): string {
-  return hashedId("key", request.header("authorization")?.replace(/^Bearer /i, "") ?? "");
+function bearerOf(request: Request): string {
+  return request.header("authorization")?.replace(/^Bearer /i, "") ?? "";
 }

@@ -13,7 +13,7 @@ it("charges keys and their team, also for a reader that hangs up, and refuses wi
   const repository = new MemoryRepository({ clock: new ManualClock() });
   const keys = ["ann-secret", "bob-secret"];
   await storeLimits(repository, keys);
-  const server = chatServer(repository).listen(0);
+  const server = chatServer(repository, keys).listen(0);
   await once(server, "listening");
   try {
     const lines: string[] = [];
@@ -24,12 +24,13 @@ it("charges keys and their team, also for a reader that hangs up, and refuses wi
       "bob-secret: A bucket holds tokens, and refills over time.",
       expect.stringMatching(/^ann-secret hangs up after "A .*", and pays for what was delivered$/),
     ]);
-    expect(lines[3]).toMatch(/^3 long questions later: The request exceeds the limit .*tpm/);
+    expect(lines[3]).toMatch(/^4 long questions later: The request exceeds the limit .*tpm/);
     const [ann, bob, team] = lines
       .slice(4)
       .map((line) => /: (\d+) requests, (\d+) tokens/.exec(line)!);
-    expect([ann![1], bob![1], team![1]]).toEqual(["4", "2", "6"]);
+    expect([ann![1], bob![1], team![1]]).toEqual(["4", "3", "7"]);
     expect(Number(team![2])).toBe(Number(ann![2]) + Number(bob![2]));
+    expect((await fetch(`${url}/chat`, { method: "POST" })).status).toBe(401);
     expect(provider.open).toBe(0); // the provider was told that the reader is gone
   } finally {
     server.close().closeAllConnections();

@@ -49,6 +49,12 @@ export function limitFetch(
   const { refusal = "respond", usage = "ask", otherPaths = "pass" } = options;
   const asking = new AskingFetch(fetch, usage);
   return async (input, init) => {
+    if (typeof init === "function")
+      throw new ValidationError(
+        "middleware",
+        undefined,
+        "limitFetch makes no middleware: give it to the client as fetch, or use limitMiddleware",
+      );
     const sent = sentRequest(input, init);
     const isLimited = sent?.protocol !== undefined || otherPaths === "requests";
     if (sent === undefined || !isLimited || isMeteredAlready()) return fetch(input, init);
