@@ -2,7 +2,7 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import { createOpenAI } from "@ai-sdk/openai";
 import { streamText, wrapLanguageModel } from "ai";
-import express, { type Express, type Request } from "express";
+import express, { type Express, type Request, type Response } from "express";
 import { Limit, RateLimiter, type Repository } from "zae-limiter";
 import { limitLanguageModel } from "zae-limiter/ai-sdk";
 import { answerRefusals } from "zae-limiter/express";
@@ -21,7 +21,7 @@ export async function storeLimits(repository: Repository, keys: readonly string[
     await repository.ensureEntity(hashedId("key", key), { parentId: TEAM, cascade: true });
 }
 
-/** The server. The key of a request is charged, and the team with it. Secrets never become ids. */
+/** The server. The key of a request is charged, and the team with it. */
 export function chatServer(repository: Repository, keys: readonly string[]): Express {
   const limiter = new RateLimiter({ repository });
   // Calls of the model happen deep inside the AI SDK; this tells them for whom.
@@ -37,26 +37,25 @@ export function chatServer(repository: Repository, keys: readonly string[]): Exp
   });
 
   const app = express();
-  app.post("/chat", express.text(), async (request, response) => {
-    const key = bearerOf(request);
-    // Anything else would be a key of its own, with limits of its own.
-    if (!keys.includes(key)) return void response.status(401).send("No such key.\n");
+  app.post("/chat", express.text({ type: "*/*" }), (request, response, next) => {
+    const key = request.header("authorization")?.replace(/^Bearer /i, "") ?? "";
+    // A key that nobody has given out would have limits of its own.
+    if (!keys.includes(key)) response.status(401).send("No such key.\n");
+    // Secrets never become ids.
+    else caller.run(hashedId("key", key), () => chat(request, response)).catch(next);
+  });
+  app.use(answerRefusals); // 429 with Retry-After
+  return app;
+
+  async function chat(request: Request, response: Response): Promise<void> {
     const hangUp = new AbortController();
     response.on("close", () => hangUp.abort());
-    const options = { model, prompt: String(request.body), abortSignal: hangUp.signal };
-    const answer = caller.run(hashedId("key", key), () =>
-      streamText({ ...options, onError: () => {} }),
-    );
+    const prompt = String(request.body);
+    const answer = streamText({ model, prompt, abortSignal: hangUp.signal, onError: () => {} });
     for await (const part of answer.fullStream) {
       if (part.type === "error") throw part.error; // a refusal comes before any text
       if (part.type === "text-delta") response.write(part.text);
     }
     response.end();
-  });
-  app.use(answerRefusals); // 429 with Retry-After
-  return app;
-}
-
-function bearerOf(request: Request): string {
-  return request.header("authorization")?.replace(/^Bearer /i, "") ?? "";
+  }
 }
