@@ -28,7 +28,7 @@ console.log(
     ? "\nThe agent finished."
     : `\nThe next step could cost ${dollars(violation.requested)}, which is not left, so the agent stopped.`,
 );
-console.log(`${dollars(leftUsdMicros)} are left; the budget was never passed.`);
+console.log(`${dollars(leftUsdMicros)} are left.`);
 await provider?.stop();
 
 function dollars(micros: number): string {
