@@ -16,7 +16,7 @@ import type { UpstreamMirror } from "./upstream/upstream-mirror.ts";
 export interface MeteredOptions<C> {
   /** The limiter that decides. The caller closes it. */
   readonly limiter: RateLimiter;
-  /** Who makes the call. */
+  /** Who makes the call: an id, or a function that is told of the call and returns one. */
   readonly entity: string | ((call: C) => MaybePromise<string>);
   /**
    * The resource of a model. @default modelResource
@@ -42,7 +42,10 @@ export interface MeteredOptions<C> {
    * less than was reserved. @default "counted"
    */
   readonly abandoned?: "counted" | "kept";
-  /** After how long a stream that nobody reads counts as abandoned. @default 300000 */
+  /**
+   * After how long a stream that nobody reads is settled as abandoned, and ends with an error whose
+   * code is `ERR_LIMITER_STREAM_IDLE`. @default 300000
+   */
   readonly idleMs?: number;
   /** The provider's account, to keep in step with it. @default none */
   readonly upstream?: UpstreamMirror;

@@ -13,7 +13,8 @@ import { callOf, readerOf } from "./translation.ts";
 export interface FetchOptions {
   /**
    * "respond": a refusal is a response with status 429 in the provider's own shape, which its SDK
-   * understands. "throw": `RateLimitExceeded` is thrown. @default "respond"
+   * understands; a mistake is a 400, and a store that is unavailable a 503. "throw": the errors
+   * themselves are thrown, such as `RateLimitExceeded`. @default "respond"
    */
   readonly refusal?: "respond" | "throw";
   /**
