@@ -127,7 +127,9 @@ export class Meter<C> {
   }
 }
 
-function checkedEntity(entity: string): string {
+function checkedEntity(entity: unknown): string {
+  if (entity === undefined || entity === null)
+    throw new ValidationError("entity", entity, `must return an id for every call, not ${entity}`);
   const id = checkEntityId(entity, "entity");
   warnOfSecret(id);
   return id;
