@@ -47,10 +47,12 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   diagnostics: ["core", "core/bucket", "llm/tokens"],
   otel: ["core", "core/bucket", "repository", "diagnostics"],
   limiter: [...SHARED, "diagnostics"],
+  // Warnings that a process emits once, of HTTP and of LLM calls.
+  warnings: ["core", "repository"],
   // HTTP: headers and ids first, then the life of a request, then each framework.
   "http/headers": ["core", "core/bucket"],
-  "http/identity": ["core", "repository"],
-  http: [...SHARED, "limiter", "http/headers", "http/identity"],
+  "http/identity": ["core", "repository", "warnings"],
+  http: [...SHARED, "limiter", "warnings", "http/headers", "http/identity"],
   ...Object.fromEntries(
     ["express", "fastify", "hono"].map((framework) => [
       `http/${framework}`,
@@ -61,22 +63,22 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   stores: [...SHARED, "limiter", "http/identity"],
   // LLM calls: what is counted, estimated and read, then the life of a call, then each client.
   "llm/tokens": ["core"],
-  "llm/estimating": ["core", "http/identity", "llm/tokens"],
+  "llm/estimating": ["core", "warnings", "llm/tokens"],
   "llm/answers/bytes": [],
   "llm/answers": ["core", "llm/tokens", "llm/answers/bytes"],
-  "llm/upstream": [...SHARED, "limiter", "http/identity"],
+  "llm/upstream": [...SHARED, "limiter", "warnings"],
   llm: [
     ...SHARED,
     "diagnostics",
     "limiter",
-    "http/identity",
+    "warnings",
     ...["tokens", "estimating", "answers", "upstream"].map((room) => `llm/${room}`),
   ],
   "llm/fetch": [
     ...SHARED,
     "limiter",
     "http",
-    "http/identity",
+    "warnings",
     "llm",
     ...["tokens", "estimating", "answers"].map((room) => `llm/${room}`),
   ],

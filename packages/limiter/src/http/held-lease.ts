@@ -1,7 +1,7 @@
 import { LeaseExpiredError } from "../core/errors.ts";
 import type { Lease } from "../limiter/lease.ts";
 import type { RateLimiter } from "../limiter/rate-limiter.ts";
-import { warnOnce } from "./identity/warn-once.ts";
+import { warnOnce } from "../warnings/warn-once.ts";
 import type { HttpLimitOptions, HttpOutcome } from "./options.ts";
 
 /** Where the lease of a request is kept: on the request itself, so that both are freed together. */

@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import type { RateLimitExceeded } from "../core/bucket/refusal.ts";
 import { ValidationError } from "../core/errors.ts";
 import type { MaybePromise } from "../repository/port.ts";
-import { warnOnce } from "./identity/warn-once.ts";
+import { warnOnce } from "../warnings/warn-once.ts";
 import { letThrough } from "./node-response.ts";
 import { checkHttpOptions, type HttpLimitOptions } from "./options.ts";
 import { RequestLimit } from "./request-limit.ts";

@@ -1,4 +1,4 @@
-import { warnAt } from "./identity/warn-once.ts";
+import { warnAt } from "../warnings/warn-once.ts";
 
 /**
  * A server that makes a middleware for each request gets here with its tenth one. A test that makes

@@ -20,7 +20,7 @@ import type { MaybePromise } from "../repository/port.ts";
 import type { HeaderFields, HeaderOptions } from "./headers/options.ts";
 import { headersOf } from "./headers/rate-limit-headers.ts";
 import { HeldLease } from "./held-lease.ts";
-import { warnOfSecret } from "./identity/warn-of-secret.ts";
+import { warnOfSecret } from "../warnings/warn-of-secret.ts";
 import { warnIfMadeInHandler } from "./misuse.ts";
 import type { HttpLimitOptions } from "./options.ts";
 import { refusedReply, unavailableReply, type Reply } from "./reply.ts";

@@ -1,6 +1,6 @@
 import { isRecord, MAX_AMOUNT } from "../core/amounts.ts";
 import { ValidationError } from "../core/errors.ts";
-import { runSafely, warnOfFailure } from "./application-functions.ts";
+import { runSafely, warnOfFailure } from "../warnings/run-safely.ts";
 import type { Estimate, Estimator, LlmCall } from "./tokens/llm-call.ts";
 import type { TokenUsage } from "./tokens/token-usage.ts";
 

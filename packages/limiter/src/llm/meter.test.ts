@@ -5,7 +5,7 @@ import { MemoryRepository } from "zae-limiter/memory";
 import { faultyRepository } from "zae-limiter/testing";
 import { afterEach, beforeEach, describe, expect, it, vi, type MockInstance } from "vitest";
 import { CALL, fixedEstimate, MeteredSetting } from "../../test/llm/metered-setting.ts";
-import { forgetWarnings } from "../http/identity/warn-once.ts";
+import { forgetWarnings } from "../warnings/warn-once.ts";
 import { Meter } from "./meter.ts";
 
 let setting: MeteredSetting;

@@ -13,7 +13,7 @@ import { amountOf, MAX_AMOUNT, type Amounts } from "../core/amounts.ts";
 import { RateLimitExceeded } from "../core/bucket/refusal.ts";
 import { ValidationError } from "../core/errors.ts";
 import { entityId as checkEntityId } from "../core/identifiers.ts";
-import { warnOfSecret } from "../http/identity/warn-of-secret.ts";
+import { warnOfSecret } from "../warnings/warn-of-secret.ts";
 import type { AcquireRequest } from "../limiter/call.ts";
 import { BYTES_PER_TOKEN, CheckedEstimator } from "./checked-estimator.ts";
 import { learningEstimator } from "./estimating/learning-estimator.ts";

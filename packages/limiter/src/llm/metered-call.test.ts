@@ -11,7 +11,7 @@ import {
   type Part,
 } from "../../test/llm/metered-setting.ts";
 import { HeardMessages } from "../../test/support/heard-messages.ts";
-import { forgetWarnings } from "../http/identity/warn-once.ts";
+import { forgetWarnings } from "../warnings/warn-once.ts";
 import type { AnswerSoFar } from "./answers/answer-reader.ts";
 import type { MeteredCall } from "./metered-call.ts";
 import { NO_TOKENS } from "./tokens/token-usage.ts";

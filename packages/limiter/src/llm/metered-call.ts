@@ -1,8 +1,8 @@
 import { METERED } from "../diagnostics/channels.ts";
-import { warnOnce } from "../http/identity/warn-once.ts";
+import { warnOnce } from "../warnings/warn-once.ts";
 import type { Lease } from "../limiter/lease.ts";
 import type { Clock } from "../repository/system-clock.ts";
-import { runSafely, warnOfFailure } from "./application-functions.ts";
+import { runSafely, warnOfFailure } from "../warnings/run-safely.ts";
 import type { AnswerReader, AnswerSoFar } from "./answers/answer-reader.ts";
 import type { CheckedEstimator } from "./checked-estimator.ts";
 import { endOfError } from "./failures.ts";

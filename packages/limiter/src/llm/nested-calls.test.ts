@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, it, vi, type MockInstance } from "vitest";
-import { forgetWarnings } from "../http/identity/warn-once.ts";
+import { forgetWarnings } from "../warnings/warn-once.ts";
 import { isMeteredAlready, runMetered } from "./nested-calls.ts";
 
 let warned: MockInstance;

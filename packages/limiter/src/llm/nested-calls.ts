@@ -1,5 +1,5 @@
 import { AsyncLocalStorage } from "node:async_hooks";
-import { warnOnce } from "../http/identity/warn-once.ts";
+import { warnOnce } from "../warnings/warn-once.ts";
 
 /** A metered call, until it has answered. */
 interface RunningCall {

@@ -8,7 +8,7 @@ import type { AddressInfo } from "node:net";
 import { createOpenAI } from "@ai-sdk/openai";
 import { generateText, jsonSchema, stepCountIs, streamText, tool, wrapLanguageModel } from "ai";
 import { afterAll, beforeAll, beforeEach, expect, it, vi } from "vitest";
-import { forgetWarnings } from "../../src/http/identity/warn-once.ts";
+import { forgetWarnings } from "../../src/warnings/warn-once.ts";
 import { isMeteredAlready, runMetered } from "../../src/llm/nested-calls.ts";
 
 let server: Server;

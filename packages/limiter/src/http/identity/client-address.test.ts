@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { ValidationError } from "../../core/errors.ts";
 import { entityId } from "../../core/identifiers.ts";
 import { clientAddress, type AddressOptions } from "./client-address.ts";
-import { forgetWarnings } from "./warn-once.ts";
+import { forgetWarnings } from "../../warnings/warn-once.ts";
 
 const CLIENT = "203.0.113.7";
 

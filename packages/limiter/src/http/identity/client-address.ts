@@ -10,7 +10,7 @@ import {
   type Address,
   type Network,
 } from "./address.ts";
-import { warnOnce } from "./warn-once.ts";
+import { warnOnce } from "../../warnings/warn-once.ts";
 
 /** How the address of a client is found. */
 export interface AddressOptions {

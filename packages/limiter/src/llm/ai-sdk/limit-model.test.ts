@@ -11,7 +11,7 @@ import { afterEach, beforeEach, describe, expect, it, vi, type MockInstance } fr
 import { Limit, RateLimiter, ValidationError } from "zae-limiter";
 import { MemoryRepository } from "zae-limiter/memory";
 import { ManualClock } from "zae-limiter/testing";
-import { forgetWarnings } from "../../http/identity/warn-once.ts";
+import { forgetWarnings } from "../../warnings/warn-once.ts";
 import { simpleEstimator } from "../estimating/simple-estimator.ts";
 import type { MeteredOptions } from "../options.ts";
 import type { MeteredRecord } from "../tokens/metered-record.ts";

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { ValidationError } from "../../core/errors.ts";
-import { forgetWarnings } from "../../http/identity/warn-once.ts";
+import { forgetWarnings } from "../../warnings/warn-once.ts";
 import type { LlmCall } from "../tokens/llm-call.ts";
 import { llmCallOf } from "./llm-call-of.ts";
 import { simpleEstimator, type SimpleEstimatorOptions } from "./simple-estimator.ts";

@@ -1,6 +1,6 @@
 import { ValidationError } from "../../core/errors.ts";
 import { checkOptions, optionNames } from "../../core/options.ts";
-import { warnOnce } from "../../http/identity/warn-once.ts";
+import { warnOnce } from "../../warnings/warn-once.ts";
 import type { Estimate, Estimator, LlmCall } from "../tokens/llm-call.ts";
 import { isWholeTokens, MOST_TOKENS } from "./whole-tokens.ts";
 

@@ -1,4 +1,4 @@
-import { warnOnce } from "../../http/identity/warn-once.ts";
+import { warnOnce } from "../../warnings/warn-once.ts";
 import { answerReaderFor } from "../answers/answer-reader-for.ts";
 import type { AnswerReader } from "../answers/answer-reader.ts";
 import { llmCallOf } from "../estimating/llm-call-of.ts";

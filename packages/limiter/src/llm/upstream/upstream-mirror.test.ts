@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { Limit } from "zae-limiter";
 import { LIMITS, MirroredAccount, openai } from "../../../test/llm/mirror/mirrored-account.ts";
-import { forgetWarnings } from "../../http/identity/warn-once.ts";
+import { forgetWarnings } from "../../warnings/warn-once.ts";
 import { Mirror, type UpstreamMirror } from "./upstream-mirror.ts";
 
 let account: MirroredAccount;

@@ -24,7 +24,7 @@ import { negated, type LimitStatus } from "../../core/bucket/decision.ts";
 import { ValidationError } from "../../core/errors.ts";
 import { entityId, limitName } from "../../core/identifiers.ts";
 import { checkOptions, optionNames } from "../../core/options.ts";
-import { warnOnce } from "../../http/identity/warn-once.ts";
+import { warnOnce } from "../../warnings/warn-once.ts";
 import type { AcquireRequest } from "../../limiter/call.ts";
 import type { RateLimiter } from "../../limiter/rate-limiter.ts";
 import { laneOf, type AccountLane } from "./account-lanes.ts";

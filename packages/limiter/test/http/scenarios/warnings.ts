@@ -1,5 +1,5 @@
 import { onTestFinished, vi } from "vitest";
-import { forgetWarnings } from "../../../src/http/identity/warn-once.ts";
+import { forgetWarnings } from "../../../src/warnings/warn-once.ts";
 
 /** A warning of the process. */
 interface Warning {

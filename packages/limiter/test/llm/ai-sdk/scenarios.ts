@@ -1,7 +1,7 @@
 /*
- * What the AI SDK is asked to do, for each of its versions, besides what every client is asked to do
- * in the matrix. Each scenario has a limiter of its own and returns what can be seen of it
- * afterwards, as plain data: version 7 runs in another process.
+ * What the AI SDK is asked to do, for each of its versions, besides what every client does in the
+ * matrix. Each scenario has a limiter of its own and returns what can be seen of it afterwards, as
+ * plain data: version 7 runs in another process.
  */
 import { isDeepStrictEqual } from "node:util";
 import { RateLimitExceeded } from "zae-limiter";

@@ -1,6 +1,6 @@
 /*
- * The middlewares with all versions of the AI SDK, against a provider on this machine. What each end
- * of a call costs is in the matrix. Version 7 runs in a process with a newer Node.
+ * The middlewares with all versions of the AI SDK, against a provider on this machine. What each
+ * end of a call costs is in the matrix. Version 7 runs in a process with a newer Node.
  */
 import * as ai6 from "ai";
 import * as ai5 from "ai-5";
@@ -8,7 +8,7 @@ import { createOpenAI as createOpenAI3 } from "@ai-sdk/openai";
 import { createOpenAI as createOpenAI2 } from "ai-sdk-openai-2";
 import { afterAll, beforeAll, describe, expect, it, vi, type MockInstance } from "vitest";
 import { startProvider, type Provider } from "../../../../../examples/local-provider/provider.ts";
-import { forgetWarnings } from "../../../src/http/identity/warn-once.ts";
+import { forgetWarnings } from "../../../src/warnings/warn-once.ts";
 import { ANSWER } from "../../../../../examples/local-provider/wishes.ts";
 import { isSkipped, runNewer, TIMEOUT_MS } from "../newer-node.ts";
 import { EMBEDDING_SCENARIOS, runScenario, SCENARIOS } from "./scenarios.ts";

@@ -2,7 +2,7 @@
 import { Buffer } from "node:buffer";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it, vi } from "vitest";
 import { limitFetch } from "zae-limiter/openai";
-import { forgetWarnings } from "../../../src/http/identity/warn-once.ts";
+import { forgetWarnings } from "../../../src/warnings/warn-once.ts";
 import { startScriptedServer, type ScriptedServer } from "../../support/scripted-server.ts";
 import { meteredCalls, RESERVED_OUTPUT } from "../metered-calls.ts";
 

@@ -5,7 +5,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from "vitest
 import { RateLimiter, ValidationError } from "zae-limiter";
 import { limitMiddleware } from "zae-limiter/anthropic";
 import { limitFetch } from "zae-limiter/openai";
-import { forgetWarnings } from "../../../src/http/identity/warn-once.ts";
+import { forgetWarnings } from "../../../src/warnings/warn-once.ts";
 import { pausedRepository } from "../../support/paused-repository.ts";
 import { startScriptedServer, type ScriptedServer } from "../../support/scripted-server.ts";
 import { meteredCalls } from "../metered-calls.ts";

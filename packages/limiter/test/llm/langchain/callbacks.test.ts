@@ -1,6 +1,6 @@
 /*
- * The callbacks with LangChain's client of OpenAI, against a provider on this machine. What each end
- * of a run costs is in the matrix.
+ * The callbacks with LangChain's client of OpenAI, against a provider on this machine. What each
+ * end of a run costs is in the matrix.
  */
 import { beforeAll, describe, expect, it } from "vitest";
 import { ANSWER } from "../../../../../examples/local-provider/wishes.ts";

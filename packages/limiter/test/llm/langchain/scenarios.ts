@@ -1,7 +1,7 @@
 /*
  * Runs a chat model of LangChain with callbacks that limit it, against a provider on this machine,
- * and prints what became of each run, besides those of the matrix: `node scenarios.ts`. LangChain's client of OpenAI needs a
- * newer Node than the tests.
+ * and prints what became of each run, besides those of the matrix: `node scenarios.ts`. LangChain's
+ * client of OpenAI needs a newer Node than the tests.
  */
 import { randomUUID } from "node:crypto";
 import { InMemoryCache } from "@langchain/core/caches";

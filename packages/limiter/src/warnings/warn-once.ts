@@ -1,9 +1,8 @@
 /*
  * Warnings that are emitted once a process: of mistakes that let requests through, count them twice
- * or tell secrets, and that no error would show. They are here because `clientAddress` warns too,
- * and this folder imports nothing of the rest of http/.
+ * or tell secrets, and that no error would show.
  */
-import { emitWarning } from "../../repository/warning.ts";
+import { emitWarning } from "../repository/warning.ts";
 
 /** The codes of the warnings. */
 export type MisuseCode =

@@ -1,5 +1,5 @@
 import { afterEach, expect, it, vi } from "vitest";
-import { hashedId } from "./ids.ts";
+import { hashedId } from "../http/identity/ids.ts";
 import { forgetWarnings } from "./warn-once.ts";
 import { warnOfSecret } from "./warn-of-secret.ts";
 

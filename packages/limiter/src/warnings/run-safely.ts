@@ -1,5 +1,5 @@
 import { hasMethod } from "../core/options.ts";
-import { warnOnce } from "../http/identity/warn-once.ts";
+import { warnOnce } from "./warn-once.ts";
 
 /**
  * Runs a function of the application beside a call. What it throws or rejects with is told once: it
@@ -25,8 +25,8 @@ export function warnOfFailure(name: string, error: unknown): void {
   );
 }
 
-/** Programs throw anything, also what has no text. */
-function textOf(error: unknown): string {
+/** The text of what was thrown. Programs throw anything, also what has no text. */
+export function textOf(error: unknown): string {
   try {
     return String(error);
   } catch {
