@@ -5,12 +5,13 @@ import type { Clock } from "../repository/system-clock.ts";
 import { runSafely, warnOfFailure } from "../warnings/run-safely.ts";
 import type { AnswerReader, AnswerSoFar } from "./answers/answer-reader.ts";
 import type { CheckedEstimator } from "./checked-estimator.ts";
-import { endOfError } from "./failures.ts";
+import { endOfError, headersOf, statusOf } from "./failures.ts";
 import type { MeteredOptions } from "./options.ts";
 import { Overrun } from "./overrun.ts";
 import { settlementOf, type CallEnd, type Settlement } from "./settlement.ts";
 import type { Estimate, LlmCall } from "./tokens/llm-call.ts";
 import type { MeteredRecord } from "./tokens/metered-record.ts";
+import type { AnswerHeaders } from "./upstream/upstream-limits.ts";
 import type { Mirror } from "./upstream/upstream-mirror.ts";
 import { watchedStream } from "./watched-stream.ts";
 
@@ -55,12 +56,16 @@ export class MeteredCall {
     return this.#reserved.lease.resource;
   }
 
-  /** The call threw instead of answering. Resolves when it is settled; never rejects. */
-  threw(error: unknown, signal?: AbortSignal | null): Promise<void> {
-    return this.end(endOfError(error, signal));
+  /**
+   * The call threw instead of answering. It is settled first, and then the mirror sees what the
+   * error says of the provider's answer. Never rejects.
+   */
+  async threw(error: unknown, signal?: AbortSignal | null): Promise<void> {
+    await this.end(endOfError(error, signal));
+    await this.saw(headersOf(error) ?? {}, statusOf(error) ?? 0);
   }
 
-  /** The provider answered with an error: 400 and above. Never rejects. */
+  /** No model has answered, and none will: everything is given back. Never rejects. */
   failed(): Promise<void> {
     return this.end({ end: "failed" });
   }
@@ -89,13 +94,13 @@ export class MeteredCall {
     });
   }
 
-  /** Headers of the provider's answer, for the mirror. Never rejects. */
-  async saw(headers: Headers | Readonly<Record<string, string>>, status: number): Promise<void> {
-    try {
-      await this.#meter.mirror?.saw(headers, status, this.#call.model);
-    } catch (error) {
-      warnOfFailure("upstream", error);
-    }
+  /**
+   * Headers of the provider's answer, for the mirror. Only a 429 is waited for: a client that
+   * retries after it must find the account paused. Never rejects.
+   */
+  async saw(headers: AnswerHeaders, status: number): Promise<void> {
+    const seen = this.#meter.mirror?.saw(headers, status, this.#call.model);
+    if (status === 429) await seen;
   }
 
   /** Settles the call, unless it has ended before. Never rejects. */

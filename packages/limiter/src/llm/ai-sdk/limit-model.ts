@@ -1,7 +1,6 @@
 import { ValidationError } from "../../core/errors.ts";
 import { AiSdkParts, readAnswer, readEmbeddings } from "../answers/ai-sdk-parts.ts";
 import { llmCallOf } from "../estimating/llm-call-of.ts";
-import { headersOf, statusOf } from "../failures.ts";
 import { Meter } from "../meter.ts";
 import type { MeteredCall } from "../metered-call.ts";
 import { isMeteredAlready, runMetered } from "../nested-calls.ts";
@@ -211,9 +210,6 @@ async function limited<R extends Pick<Answer, "response">>(
   } catch (error) {
     // The model threw, or has answered with something that is no answer.
     await metered.threw(error, params.abortSignal);
-    const status = statusOf(error) ?? 0;
-    const seen = metered.saw(headersOf(error) ?? {}, status);
-    if (status === 429) await seen;
     throw error;
   }
 }

@@ -6,22 +6,25 @@ import { EventStreamReader } from "./event-stream-reader.ts";
 import { MESSAGES_PROTOCOL } from "./messages-protocol.ts";
 import { RESPONSES_PROTOCOL } from "./responses-protocol.ts";
 
-/** `chat` is for the older completions, too. */
 const PROTOCOLS = {
   chat: CHAT_PROTOCOL,
+  completions: CHAT_PROTOCOL,
   responses: RESPONSES_PROTOCOL,
   messages: MESSAGES_PROTOCOL,
   embeddings: EMBEDDINGS_PROTOCOL,
 };
 
+/** What a request to a model speaks. */
+export type ProtocolName = keyof typeof PROTOCOLS;
+
 /** What is known of an answer before its first byte. */
 export interface ExpectedAnswer {
-  readonly protocol: keyof typeof PROTOCOLS;
+  readonly protocol: ProtocolName;
   /** Whether a stream was asked for. */
   readonly isStream: boolean;
   /** The header of the answer. */
   readonly contentType: string | null;
-  /** Whether a usage that comes in a chunk of its own is left out; only in chat completions. */
+  /** Whether a usage that comes in a chunk of its own is left out, as of chat completions. */
   readonly withholdsUsage: boolean;
 }
 
@@ -29,8 +32,7 @@ export interface ExpectedAnswer {
 export function answerReaderFor(expected: ExpectedAnswer): AnswerReader<Uint8Array> {
   const protocol = PROTOCOLS[expected.protocol];
   if (!isEventStream(expected)) return new BodyReader(protocol);
-  const isWithheld = expected.withholdsUsage && expected.protocol === "chat";
-  return new EventStreamReader(protocol, isWithheld ? isUsageChunk : undefined);
+  return new EventStreamReader(protocol, expected.withholdsUsage ? isUsageChunk : undefined);
 }
 
 function isEventStream({ contentType, isStream }: ExpectedAnswer): boolean {

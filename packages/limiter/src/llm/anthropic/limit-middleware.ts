@@ -62,7 +62,7 @@ export function limitMiddleware(options: MeteredOptions<LlmRequest>): AnthropicM
     const call = await meter.begin(callOf(sent), toldOf(sent), signal);
     return meteredExchange(call, signal, async () => {
       const response = await next(request);
-      return { response, reader: readerOf(sent, response, false), isCut: false };
+      return { response, reader: readerOf(sent, response, false), isShortened: false };
     });
   };
 }

@@ -1,5 +1,6 @@
 import { ValidationError } from "../../core/errors.ts";
 import { checkOptions, optionNames } from "../../core/options.ts";
+import { textOf } from "../../warnings/run-safely.ts";
 import { warnOnce } from "../../warnings/warn-once.ts";
 import type { Estimate, Estimator, LlmCall } from "../tokens/llm-call.ts";
 import { isWholeTokens, MOST_TOKENS } from "./whole-tokens.ts";
@@ -90,7 +91,7 @@ function countTexts(
       tokens += Buffer.byteLength(text) / bytesPerToken;
       warnOnce(
         "WARN_LIMITER_METERING_FAILED",
-        `The tokenizer of simpleEstimator failed (${String(error)}). The text was estimated by its bytes.`,
+        `The tokenizer of simpleEstimator failed (${textOf(error)}). The text was estimated by its bytes.`,
       );
     }
   }

@@ -38,7 +38,7 @@ export class AskingFetch {
   async send(sent: SentRequest, [input, init]: FetchArguments): Promise<Asked> {
     const fetch = this.#fetch; // called without `this`, which platforms refuse
     const { origin } = sent.url;
-    const isAskable = this.#asks && sent.protocol === "chat-completions";
+    const isAskable = this.#asks && sent.protocol === "chat";
     const text = isAskable && !this.#unasked.has(origin) ? withQuestion(sent.body) : undefined;
     if (text === undefined) return { response: await fetch(input, init), isAsked: false };
     const response = await fetch(input, { ...init, ...changesOf(sent, init, text) });

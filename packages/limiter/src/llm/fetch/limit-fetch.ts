@@ -69,7 +69,7 @@ export function limitFetch(
     }
     return await meteredExchange(call, signal, async () => {
       const { response, isAsked } = await asking.send(sent, [input, init]);
-      return { response, reader: readerOf(sent, response, isAsked), isCut: isAsked };
+      return { response, reader: readerOf(sent, response, isAsked), isShortened: isAsked };
     });
   };
 }

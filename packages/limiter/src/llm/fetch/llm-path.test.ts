@@ -2,11 +2,11 @@ import { expect, it } from "vitest";
 import { deploymentOf, protocolOf } from "./llm-path.ts";
 
 it.each([
-  ["/v1/chat/completions", "chat-completions"],
-  ["/v1/chat/completions/", "chat-completions"],
-  ["/openai/deployments/gpt-5/chat/completions", "chat-completions"],
-  ["/v1beta/openai/chat/completions", "chat-completions"],
-  ["/chat/completions", "chat-completions"],
+  ["/v1/chat/completions", "chat"],
+  ["/v1/chat/completions/", "chat"],
+  ["/openai/deployments/gpt-5/chat/completions", "chat"],
+  ["/v1beta/openai/chat/completions", "chat"],
+  ["/chat/completions", "chat"],
   ["/v1/completions", "completions"],
   ["/v1/responses", "responses"],
   ["/v1/embeddings", "embeddings"],

@@ -1,9 +1,8 @@
-/** What a request to a model speaks. */
-export type Protocol = "chat-completions" | "completions" | "responses" | "embeddings" | "messages";
+import type { ProtocolName } from "../answers/answer-reader-for.ts";
 
 /** The longest endings first: `/chat/completions` ends with `/completions` too. */
-const ENDINGS: readonly (readonly [ending: string, protocol: Protocol])[] = [
-  ["/chat/completions", "chat-completions"],
+const ENDINGS: readonly (readonly [ending: string, protocol: ProtocolName])[] = [
+  ["/chat/completions", "chat"],
   ["/completions", "completions"],
   ["/responses", "responses"],
   ["/embeddings", "embeddings"],
@@ -16,7 +15,7 @@ const MESSAGE_OF_THREAD = /\/threads\/[^/]+\/messages$/;
 const DEPLOYMENT = /\/deployments\/([^/]+)\//;
 
 /** What a request to a model speaks; undefined if the request is none. */
-export function protocolOf(method: string, pathname: string): Protocol | undefined {
+export function protocolOf(method: string, pathname: string): ProtocolName | undefined {
   if (method !== "POST") return undefined;
   const path = pathname.endsWith("/") ? pathname.slice(0, -1) : pathname;
   if (MESSAGE_OF_THREAD.test(path)) return undefined;

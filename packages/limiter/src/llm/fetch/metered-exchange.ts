@@ -8,8 +8,8 @@ export interface Answered {
   readonly response: Response;
   /** Reads the body; undefined if the answer costs nothing. */
   readonly reader: AnswerReader<Uint8Array> | undefined;
-  /** Whether the reader may leave something out. */
-  readonly isCut: boolean;
+  /** Whether the reader may leave something out of the body. */
+  readonly isShortened: boolean;
 }
 
 /** An answer without a body. */
@@ -48,8 +48,7 @@ export async function meteredExchange(
   if (!ok) {
     // No model has answered: it failed, or it is elsewhere and the caller follows by itself.
     await call.failed();
-    const seen = call.saw(headers, status);
-    if (status === 429) await seen;
+    await call.saw(headers, status);
     return response;
   }
   void call.saw(headers, status);
@@ -62,11 +61,11 @@ export async function meteredExchange(
     return response;
   }
   const watched = call.watch(body, reader, signal);
-  return watchedResponse(watched, response, headersOf(answered));
+  return watchedResponse(watched, response, headersFor(answered));
 }
 
-function headersOf({ response, isCut }: Answered): Headers {
-  if (!isCut) return response.headers;
+function headersFor({ response, isShortened }: Answered): Headers {
+  if (!isShortened) return response.headers;
   const headers = new Headers(response.headers);
   for (const name of BODY_HEADERS) headers.delete(name);
   return headers;

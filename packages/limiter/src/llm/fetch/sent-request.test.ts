@@ -74,7 +74,7 @@ it("options win over a Request, as for fetch", () => {
     signal: ofRequest.signal,
   });
   const alone = sentRequest(request)!;
-  expect(alone).toMatchObject({ protocol: "chat-completions", provider: "anthropic" });
+  expect(alone).toMatchObject({ protocol: "chat", provider: "anthropic" });
   expect(alone.headers.get("x-from")).toBe("request");
   ofRequest.abort();
   expect(alone.signal?.aborted).toBe(true);
@@ -87,7 +87,7 @@ it("options win over a Request, as for fetch", () => {
 });
 
 it("takes methods in lower case, URLs of all kinds, and no URL that is none", () => {
-  expect(sentRequest(URL_OF_CHAT, { method: "post" })!.protocol).toBe("chat-completions");
+  expect(sentRequest(URL_OF_CHAT, { method: "post" })!.protocol).toBe("chat");
   expect(sentRequest(new URL(URL_OF_CHAT))!.url.href).toBe(URL_OF_CHAT);
   expect(sentRequest(URL_OF_CHAT)!.protocol).toBeUndefined();
   for (const url of ["", "/v1/messages", "http://"]) expect(sentRequest(url)).toBeUndefined();

@@ -1,6 +1,7 @@
 import { types } from "node:util";
 import { isRecord } from "../../core/amounts.ts";
-import { deploymentOf, protocolOf, type Protocol } from "./llm-path.ts";
+import type { ProtocolName } from "../answers/answer-reader-for.ts";
+import { deploymentOf, protocolOf } from "./llm-path.ts";
 
 /** A request to a model, as `limitFetch` and `limitMiddleware` tell it to `entity`. */
 export interface LlmRequest {
@@ -29,7 +30,7 @@ const UNKNOWN_MODEL = "unknown";
 /** A request as it was given to `fetch`. Nothing of it is consumed or changed. */
 export class SentRequest {
   readonly url: URL;
-  readonly protocol: Protocol | undefined;
+  readonly protocol: ProtocolName | undefined;
   readonly #request: Request | undefined;
   readonly #init: RequestInit;
   #headers: Headers | undefined;

@@ -33,9 +33,8 @@ export function readerOf(
   withholdsUsage: boolean,
 ): AnswerReader<Uint8Array> | undefined {
   if (protocol === undefined) return undefined;
-  const isChat = protocol === "chat-completions" || protocol === "completions";
   return answerReaderFor({
-    protocol: isChat ? "chat" : protocol,
+    protocol,
     isStream: body.json?.["stream"] === true,
     contentType: headers.get("content-type"),
     withholdsUsage,

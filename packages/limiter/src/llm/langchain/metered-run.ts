@@ -1,4 +1,4 @@
-import { endOfError, headersOf, statusOf } from "../failures.ts";
+import { endOfError } from "../failures.ts";
 import type { MeteredCall } from "../metered-call.ts";
 import { RunAnswer, type Piece } from "./run-answer.ts";
 
@@ -68,8 +68,6 @@ export class MeteredRun {
       this.#source.error(error);
       await this.#pieces.read().catch(() => {});
     }
-    const status = statusOf(error) ?? 0;
-    const seen = this.#call.saw(headersOf(error) ?? {}, status);
-    if (status === 429) await seen;
+    await this.#call.threw(error, this.#signal); // it is settled, and the mirror sees the error
   }
 }

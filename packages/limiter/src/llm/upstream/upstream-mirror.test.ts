@@ -129,15 +129,22 @@ describe("onMirror", () => {
         throw new Error("my mistake");
       },
     ],
+    [
+      "throws what has no text",
+      () => {
+        throw Object.create(null);
+      },
+    ],
   ])("may fail: it %s, which is told once", async (_, onMirror) => {
     const warned = vi.spyOn(process, "emitWarning").mockImplementation(() => {});
     const mirror = account.mirror({ onMirror });
     await mirror.saw({ ...openai(0), "retry-after": "6" }, 429, "gpt-5");
     await mirror.saw(openai(0), 200, "gpt-5");
     expect((await account.left())["tpm"]).toBe(-1000);
-    expect(warned).toHaveBeenCalledExactlyOnceWith(expect.stringContaining("my mistake"), {
-      code: "WARN_LIMITER_MIRROR_FAILED",
-    });
+    expect(warned).toHaveBeenCalledExactlyOnceWith(
+      expect.stringContaining("upstream.onMirror failed: "),
+      { code: "WARN_LIMITER_METERING_FAILED" },
+    );
   });
 });
 

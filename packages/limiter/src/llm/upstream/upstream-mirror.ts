@@ -24,6 +24,7 @@ import { negated, type LimitStatus } from "../../core/bucket/decision.ts";
 import { ValidationError } from "../../core/errors.ts";
 import { entityId, limitName } from "../../core/identifiers.ts";
 import { checkOptions, optionNames } from "../../core/options.ts";
+import { runSafely, textOf } from "../../warnings/run-safely.ts";
 import { warnOnce } from "../../warnings/warn-once.ts";
 import type { AcquireRequest } from "../../limiter/call.ts";
 import type { RateLimiter } from "../../limiter/rate-limiter.ts";
@@ -120,7 +121,8 @@ export class Mirror {
     try {
       const nowMs = this.#limiter.clock.now();
       const seen = readUpstreamLimits(headers, nowMs);
-      if (seen !== undefined) void this.#tell(seen, model);
+      if (seen !== undefined)
+        runSafely("upstream.onMirror", () => this.#options.onMirror?.(seen, model));
       const isRefused = status === 429;
       if (seen === undefined && !isRefused) return;
       const resource = this.#resource(model);
@@ -192,18 +194,10 @@ export class Mirror {
     return statuses.filter(({ entityId: owner }) => owner === this.#options.entityId);
   }
 
-  async #tell(seen: UpstreamLimits, model: string): Promise<void> {
-    try {
-      await this.#options.onMirror?.(seen, model);
-    } catch (error) {
-      this.#warn(error);
-    }
-  }
-
   #warn(error: unknown): void {
     warnOnce(
       "WARN_LIMITER_MIRROR_FAILED",
-      `The account ${this.#options.entityId} could not be kept in step with its provider. ${String(error)}`,
+      `The account ${this.#options.entityId} could not be kept in step with its provider: ${textOf(error)}`,
     );
   }
 }

@@ -1,15 +1,12 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { RateLimitExceeded } from "zae-limiter";
 import { describe, expect, it, onTestFinished } from "vitest";
-import {
-  answerReaderFor,
-  type ExpectedAnswer,
-} from "../../../src/llm/answers/answer-reader-for.ts";
+import { answerReaderFor } from "../../../src/llm/answers/answer-reader-for.ts";
 import { heldAnswer } from "../../support/held-answer.ts";
 import { listening } from "../../support/listening.ts";
 import { Setting, textOf } from "./setting.ts";
 
-type Protocol = Exclude<ExpectedAnswer["protocol"], "embeddings">;
+type Protocol = "chat" | "responses" | "messages";
 
 /** The events of an answer whose text comes in these pieces, with a usage of 90 and 12 tokens. */
 const EVENTS: Record<Protocol, (pieces: readonly string[]) => readonly string[]> = {
