@@ -16,9 +16,9 @@ export const TIMEOUT_MS = 120_000;
  * Runs a program under Node 24, for clients that need Node 22. It gets the package as it was built.
  * Resolves with what it prints: JSON, and what Node warns of.
  */
-export async function runNewer<T>(
+export async function runNewer(
   program: URL,
-): Promise<{ readonly printed: T; readonly stderr: string }> {
+): Promise<{ readonly printed: Readonly<Record<string, unknown>>; readonly stderr: string }> {
   const { stdout, stderr } = await promisify(execFile)(NODE_24!, [fileURLToPath(program)]);
-  return { printed: JSON.parse(stdout) as T, stderr };
+  return { printed: JSON.parse(stdout), stderr };
 }

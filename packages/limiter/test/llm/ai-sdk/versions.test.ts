@@ -107,9 +107,7 @@ describe.skipIf(isSkipped)("version 7", () => {
   let outcomes: Readonly<Record<string, unknown>>;
 
   beforeAll(async () => {
-    ({ printed: outcomes } = await runNewer<typeof outcomes>(
-      new URL("version-7.ts", import.meta.url),
-    ));
+    ({ printed: outcomes } = await runNewer(new URL("version-7.ts", import.meta.url)));
   }, TIMEOUT_MS);
 
   it.each(ALL_NAMES)("%s", (name) => {

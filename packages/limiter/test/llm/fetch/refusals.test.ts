@@ -33,7 +33,7 @@ describe.each<[string, Play, boolean]>([
   ["openai 6", () => playRefusals(openai), false],
   [
     "openai 7",
-    async () => (await runNewer<Seen>(new URL("refused-client.ts", import.meta.url))).printed,
+    async () => (await runNewer(new URL("refused-client.ts", import.meta.url))).printed as Seen,
     isSkipped,
   ],
   ["@anthropic-ai/sdk 1", () => playRefusals(anthropic), false],

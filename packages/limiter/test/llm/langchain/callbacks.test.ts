@@ -41,9 +41,7 @@ describe.skipIf(isSkipped)("under Node 24", () => {
   let outcomes: Readonly<Record<string, unknown>>;
 
   beforeAll(async () => {
-    ({ printed: outcomes } = await runNewer<typeof outcomes>(
-      new URL("scenarios.ts", import.meta.url),
-    ));
+    ({ printed: outcomes } = await runNewer(new URL("scenarios.ts", import.meta.url)));
   }, TIMEOUT_MS);
 
   it.each(Object.keys(EXPECTED))("%s", (name) => {

@@ -8,9 +8,9 @@ import { describeMatrix } from "./describe-matrix.ts";
 describe.skipIf(isSkipped)("under Node 24", () => {
   let seen: Readonly<Record<string, readonly Seen[]>>;
   beforeAll(async () => {
-    const { printed, stderr } = await runNewer<typeof seen>(new URL("child.ts", import.meta.url));
+    const { printed, stderr } = await runNewer(new URL("child.ts", import.meta.url));
     expect(stderr).not.toContain("WARN_LIMITER");
-    seen = printed;
+    seen = printed as typeof seen;
   }, TIMEOUT_MS);
   for (const client of NEWER) describeMatrix(client, async () => seen[client.name]!);
 });
