@@ -17,11 +17,9 @@ export function watchedResponse(
  */
 function sayingAs(original: Response, response: Response): Response {
   const { statusText, url, redirected, type } = original;
-  return Object.defineProperties(response, {
-    statusText: { value: statusText },
-    url: { value: url },
-    redirected: { value: redirected },
-    type: { value: type },
-    clone: { value: () => sayingAs(original, Response.prototype.clone.call(response)) },
-  });
+  const clone = (): Response => sayingAs(original, Response.prototype.clone.call(response));
+  for (const [name, value] of Object.entries({ statusText, url, redirected, type, clone }))
+    // Instruments may put something else there, as they may on a response of fetch.
+    Object.defineProperty(response, name, { value, configurable: true, writable: true });
+  return response;
 }
