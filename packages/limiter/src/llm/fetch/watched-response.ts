@@ -11,8 +11,8 @@ export function watchedResponse(
 }
 
 /**
- * What was made by `new Response` has no URL, and takes no status text that is not in Latin. A clone
- * has no URL either; it stays the one that the platform made, because Node cancels the body of one
+ * What was made by `new Response` has no URL, and takes no status text that is not in Latin. Nor has
+ * a clone a URL. It stays the one that the platform made, because Node cancels the body of a clone
  * that nobody refers to any more.
  */
 function sayingAs(original: Response, response: Response): Response {

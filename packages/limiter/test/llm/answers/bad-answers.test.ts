@@ -182,7 +182,10 @@ describe("what is no answer", () => {
 
   it("does not change what is counted of the rest", () => {
     const text = 'data: {"choices":[{"delta":{"content":"word"}}]}\n\n';
-    for (const events of [["data: ping\n\n", text, text], [text, "data: {\n\n", text]])
+    for (const events of [
+      ["data: ping\n\n", text, text],
+      [text, "data: {\n\n", text],
+    ])
       expect(readText("chat", events.join("")).read.outputBytes).toBe(8);
   });
 

@@ -148,7 +148,7 @@ it("others may define its properties, as on a response of fetch", async () => {
   server.answer = (outgoing) => answerJson(outgoing, BODIES["responses"]!);
   const response = await limitFetch(options)(...post("responses"));
   const clone = response.clone.bind(response);
-  response.clone = () => clone();
+  Object.assign(response, { clone: () => clone() });
   expect(Object.defineProperty(response, "url", { value: "http://other/" }).url).toBe(
     "http://other/",
   );
