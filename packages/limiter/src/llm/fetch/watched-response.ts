@@ -11,9 +11,9 @@ export function watchedResponse(
 }
 
 /**
- * What was made by `new Response` has no URL, and takes no status text that is not in Latin. Nor has
- * a clone a URL. It stays the one that the platform made, because Node cancels the body of a clone
- * that nobody refers to any more.
+ * What was made by `new Response` has no URL, and takes no status text that is not in Latin. A
+ * clone has no URL either. It stays the one that the platform made, because Node cancels the body
+ * of a clone that nobody refers to any more.
  */
 function sayingAs(original: Response, response: Response): Response {
   const { statusText, url, redirected, type } = original;
