@@ -12,16 +12,14 @@ export function watchedResponse(
 
 /**
  * What `new Response` makes has no URL, and takes no status text beyond Latin-1. A clone has no URL
- * either; it stays the one that the platform made, because Node cancels the body of a response that
+ * either. It stays the one that the platform made, because Node cancels the body of a clone that
  * nobody refers to any more.
  */
 function sayingAs(original: Response, response: Response): Response {
   const { statusText, url, redirected, type } = original;
-  return Object.defineProperties(response, {
-    statusText: { value: statusText },
-    url: { value: url },
-    redirected: { value: redirected },
-    type: { value: type },
-    clone: { value: () => sayingAs(original, Response.prototype.clone.call(response)) },
-  });
+  const clone = (): Response => sayingAs(original, Response.prototype.clone.call(response));
+  for (const [name, value] of Object.entries({ statusText, url, redirected, type, clone }))
+    // Instruments may put something else there, as they may on a response of fetch.
+    Object.defineProperty(response, name, { value, configurable: true, writable: true });
+  return response;
 }

@@ -143,6 +143,19 @@ it("a clone keeps its body, whatever the garbage collector takes meanwhile", asy
     await expect(each.json()).resolves.toEqual(BODIES["responses"]);
 });
 
+it("others may define its properties, as on a response of fetch", async () => {
+  const { options } = await meteredCalls();
+  server.answer = (outgoing) => answerJson(outgoing, BODIES["responses"]!);
+  const response = await limitFetch(options)(...post("responses"));
+  const clone = response.clone.bind(response);
+  Object.assign(response, { clone: () => clone() });
+  expect(Object.defineProperty(response, "url", { value: "http://other/" }).url).toBe(
+    "http://other/",
+  );
+  expect(Object.keys(response)).toEqual(Object.keys(new Response()));
+  expect(await response.clone().json()).toEqual(BODIES["responses"]);
+});
+
 it("a status text of any characters is passed on", async () => {
   const { options, records } = await meteredCalls();
   const text = JSON.stringify(BODIES["responses"]);
