@@ -110,6 +110,8 @@ export interface LimitedEmbeddingModel<V extends string> {
  * reaches the caller as `RateLimitExceeded`, and is not retried; if it comes after a failed
  * attempt, it is the `lastError` of the SDK's `RetryError`.
  *
+ * Among several middlewares, put it last: models that those after it ask are part of its call.
+ *
  * To stop a stream early, abort it: `ai` 5 and 6 read an answer to its end even if nobody listens,
  * and with `ai` 7 it is settled after `idleMs`.
  * @example
