@@ -127,6 +127,7 @@ describe("the guide tells of every", () => {
     ["http/identity/client-address.ts", "AddressOptions"],
     ["stores/options.ts", "StoreOptions"],
     ["otel/instrument.ts", "OtelOptions"],
+    ["llm/upstream/upstream-mirror.ts", "UpstreamMirror"],
     ["diagnostics/messages.ts", "AcquireMessage"],
     ["diagnostics/messages.ts", "EndMessage"],
     ["diagnostics/messages.ts", "ChargeMessage"],

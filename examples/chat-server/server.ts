@@ -2,7 +2,7 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import { createOpenAI } from "@ai-sdk/openai";
 import { streamText, wrapLanguageModel } from "ai";
-import express, { type Express, type Request } from "express";
+import express, { type Express, type Request, type Response } from "express";
 import { Limit, RateLimiter, type Repository } from "zae-limiter";
 import { limitLanguageModel } from "zae-limiter/ai-sdk";
 import { answerRefusals } from "zae-limiter/express";
@@ -37,19 +37,23 @@ export function chatServer(repository: Repository): Express {
   });
 
   const app = express();
-  app.post("/chat", express.text(), async (request, response) => {
+  app.post("/chat", express.text(), (request, response, next) => {
+    caller.run(keyOf(request), () => chat(request, response)).catch(next);
+  });
+  app.use(answerRefusals); // 429 with Retry-After
+  return app;
+
+  async function chat(request: Request, response: Response): Promise<void> {
     const hangUp = new AbortController();
     response.on("close", () => hangUp.abort());
-    const options = { model, prompt: String(request.body), abortSignal: hangUp.signal };
-    const answer = caller.run(keyOf(request), () => streamText({ ...options, onError: () => {} }));
+    const prompt = String(request.body);
+    const answer = streamText({ model, prompt, abortSignal: hangUp.signal, onError: () => {} });
     for await (const part of answer.fullStream) {
       if (part.type === "error") throw part.error; // a refusal comes before any text
       if (part.type === "text-delta") response.write(part.text);
     }
     response.end();
-  });
-  app.use(answerRefusals); // 429 with Retry-After
-  return app;
+  }
 }
 
 /** Secrets never become ids. */

@@ -56,7 +56,7 @@ export interface Wishes {
   readonly fault: Fault | undefined;
 }
 
-/** `attempts` remembers how often a fault was asked for. Throws for a header that it cannot read. */
+/** `attempts` counts how often a fault was asked for. Throws for a header that it cannot read. */
 export function wishesOf(request: ProviderRequest, attempts: Map<string, number>): Wishes {
   const usage = header(request, "usage");
   const headers = JSON.parse(header(request, "headers") ?? "{}") as Record<string, string>;

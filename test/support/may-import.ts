@@ -73,14 +73,20 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     ...["tokens", "estimating", "answers", "upstream"].map((room) => `llm/${room}`),
   ],
   "llm/fetch": [
-    ...[...SHARED, "limiter", "http", "http/identity", "llm"],
+    ...SHARED,
+    "limiter",
+    "http",
+    "http/identity",
+    "llm",
     ...["tokens", "estimating", "answers"].map((room) => `llm/${room}`),
   ],
   ...Object.fromEntries(
     ["ai-sdk", "openai", "anthropic", "langchain"].map((client) => [
       `llm/${client}`,
       [
-        ...[...SHARED, "limiter", "llm"],
+        ...SHARED,
+        "limiter",
+        "llm",
         ...["tokens", "estimating", "answers", "fetch"].map((room) => `llm/${room}`),
       ],
     ]),

@@ -164,7 +164,9 @@ class WatchedStream<Chunk> {
     if (this.#settled !== undefined) return this.#settled;
     const { signal } = this.#call;
     const isOver = this.#answer.isComplete || this.#answer.isReportFinal;
-    this.#settled = this.#call.end(isOver && end !== "stopped" ? "complete" : end);
+    // Clients cancel or abort what the provider has ended with an error.
+    const left = end === "abandoned" && this.#answer.hasFailed === true ? "cut" : end;
+    this.#settled = this.#call.end(isOver && end !== "stopped" ? "complete" : left);
     this.#stopAlarm?.();
     signal?.removeEventListener("abort", this.#onAbort);
     if (this.#message !== undefined) {

@@ -28,6 +28,10 @@ export class AnswerNotes implements AnswerSoFar {
     return this.#hasEnded && !this.#hasFailed;
   }
 
+  get hasFailed(): boolean {
+    return this.#hasFailed;
+  }
+
   get hasUnreadableUsage(): boolean {
     return this.#hasUnreadableUsage;
   }

@@ -13,6 +13,8 @@ export interface AnswerSoFar {
   readonly isReportFinal: boolean;
   /** Whether the protocol has said that the answer has ended. */
   readonly isComplete: boolean;
+  /** Whether the provider has told an error in the middle of its answer. */
+  readonly hasFailed?: boolean;
   /** Whether a usage was reported whose numbers make no sense. It counts as not reported. */
   readonly hasUnreadableUsage: boolean;
 }

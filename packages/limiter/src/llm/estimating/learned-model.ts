@@ -19,9 +19,9 @@ const ROUNDING = 1e-6;
  * Output: a quantile, because a few answers are much longer than the others. Whatever the answers
  * are, the share of covered ones cannot stay away from it: each covered answer lowers the
  * reservation by 0.1 · (1 − p), each other one raises it by 0.1 · p, so the share is p plus what
- * the logarithm has moved in all ÷ (0.1 · answers). Steps alone would need hundreds of answers to get
- * from a first guess to answers of ten tokens. So the largest answer counts at first: of n answers
- * it covers n ÷ (n + 1) on average, which is p for the last of them.
+ * the logarithm has moved in all ÷ (0.1 · answers). Steps alone would need hundreds of answers to
+ * get from a first guess to answers of ten tokens. So the largest answer counts at first: of n
+ * answers it covers n ÷ (n + 1) on average, which is p for the last of them.
  */
 export class LearnedModel {
   readonly #quantile: number;

@@ -32,8 +32,7 @@ export class MeteredRun {
       },
       { highWaterMark: 0 },
     );
-    // LangChain tells of a word after its caller has it, and of an abort after that.
-    this.#pieces = call.watch(source, this.#answer).getReader();
+    this.#pieces = call.watch(source, this.#answer, signal).getReader();
   }
 
   /** A piece of the answer went by. */

@@ -36,7 +36,10 @@ export class AccountLane {
   }
 }
 
-/** Most lanes of one limiter. Models may have any name; who was not seen for longest is forgotten. */
+/**
+ * Most lanes of one limiter. Models may have any name; the one that was not seen for longest is
+ * forgotten.
+ */
 const MAX_LANES = 1000;
 
 /** The lanes of each limiter, which all its clients share: there may be one for each request. */

@@ -5,18 +5,19 @@
  *   429, each of them, one after another ──▶ read the account ─▶ take that and what is left of the
  *                                            limits that pause, and charge the debt of their pause
  *
- * It only ever takes. What is there is taken as a call takes it, all or nothing: when four processes
- * hear the same at once, one of them takes it and the others look again. (Each of them charging what
- * it had read made a debt of three full buckets, which took minutes to heal.) Only the debt of a
- * pause is charged without a condition.
+ * It only ever takes. What is there is taken as a call takes it, all or nothing: when four
+ * processes hear the same at once, one of them takes it and the others look again. (Each of them
+ * charging what it had read made a debt of three full buckets, which took minutes to heal.) Only
+ * the debt of a pause is charged without a condition.
  *
- * What is left is compared with a fresh read, so ten answers that say the same take once. A 429 that
- * arrives while the pause of an earlier one lasts was under way before it, and changes nothing unless
- * it asks for a longer pause.
+ * What is left is compared with a fresh read, so ten answers that say the same take once. A 429
+ * that arrives while the pause of an earlier one lasts was under way before it, and changes nothing
+ * unless it asks for a longer pause.
  *
  * What is reserved here and not counted by the provider yet makes our balance the lower one, and
- * then nothing is taken. Headers that are old by the time they arrive take too much, by what was
- * earned meanwhile: that costs some of the burst, not of the rate.
+ * then nothing is taken; what comes back of it is compared a second later. Headers that are old by
+ * the time they arrive take too much, by what was earned meanwhile: that costs some of the burst,
+ * not of the rate.
  */
 import { addAmounts } from "../../core/amounts.ts";
 import { negated, type LimitStatus } from "../../core/bucket/decision.ts";
@@ -41,16 +42,22 @@ import { readUpstreamLimits, type AnswerHeaders, type UpstreamLimits } from "./u
 export interface UpstreamMirror {
   /** The account: a parent of the keys, or an entity of its own, with the provider's limits. */
   readonly entityId: string;
-  /** The resource of a model. @default the resource of the call */
-  readonly resource?: (model: string) => string;
   /**
-   * The names of the account's limits.
-   * @default { requests: "rpm", tokens: "tpm", inputTokens: "itpm", outputTokens: "otpm" }
+   * The resource of a model.
+   * @default the resource of the call
+   * @example
+   * const upstream = { entityId: "openai", resource: () => "all-models" };
    */
+  readonly resource?: (model: string) => string;
+  /** The names of the account's limits. */
   readonly limits?: {
+    /** Requests. @default "rpm" */
     readonly requests?: string;
+    /** Tokens of all kinds. @default "tpm" */
     readonly tokens?: string;
+    /** Tokens of prompts. @default "itpm" */
     readonly inputTokens?: string;
+    /** Tokens of answers. @default "otpm" */
     readonly outputTokens?: string;
   };
   /** The longest that a 429 pauses the account. @default 60000 */
@@ -58,8 +65,10 @@ export interface UpstreamMirror {
   /**
    * Called with what a provider said of its limits, such as to compare them with the stored ones.
    * @example
-   * const upstream = { entityId: "openai", onMirror: (seen, model) => log(model, seen) };
-   * const client = new OpenAI({ fetch: limitFetch({ ...metered, upstream }) });
+   * limitFetch({
+   *   ...metered,
+   *   upstream: { entityId: "openai", onMirror: (seen, model) => log(model, seen.tokens?.limit) },
+   * });
    */
   readonly onMirror?: (seen: UpstreamLimits, model: string) => void;
 }
@@ -194,7 +203,7 @@ export class Mirror {
   #warn(error: unknown): void {
     warnOnce(
       "WARN_LIMITER_MIRROR_FAILED",
-      `The account ${this.#options.entityId} could not be kept in step with its provider: ${String(error)}.`,
+      `The account ${this.#options.entityId} could not be kept in step with its provider. ${String(error)}`,
     );
   }
 }

@@ -1,5 +1,19 @@
 /* A cell of the matrix: one client makes one kind of call, which ends in one way. */
 
+/** Clients and holds. */
+export type ClientName =
+  | "fetch"
+  | "ai 5"
+  | "ai 6"
+  | "ai 7"
+  | "openai 6"
+  | "openai 7"
+  | "anthropic 0 by fetch"
+  | "anthropic 1 by fetch"
+  | "anthropic 1 by middleware"
+  | "langchain by fetch"
+  | "langchain by callbacks";
+
 /** Kinds of calls. `plain` and `stream` are chat completions, or messages of Anthropic. */
 export const KINDS = ["plain", "stream", "responses", "responses stream", "embedding"] as const;
 export type Kind = (typeof KINDS)[number];
@@ -58,8 +72,13 @@ const NO_OPENAI = {
   embedding: "Anthropic has none",
 };
 
+/** Whether a stream is left without having been read to its end. */
+export function isLeft(end: End): boolean {
+  return end === "left by break" || end === "never read";
+}
+
 /** What a client does not have, and why. */
-export const LEFT_OUT: Readonly<Record<string, Readonly<Record<string, string>>>> = {
+const LEFT_OUT: Readonly<Partial<Record<ClientName, Readonly<Record<string, string>>>>> = {
   "ai 5": {
     embedding: "its embedding models cannot be wrapped",
     "responses, no usage": "throws a TypeError of its own for an answer without a usage",
@@ -77,9 +96,11 @@ export const LEFT_OUT: Readonly<Record<string, Readonly<Record<string, string>>>
 };
 
 /** Whether a client has a cell. */
-export function isPlayed(client: string, { kind, end }: Cell): boolean {
+export function isPlayed(client: ClientName, { kind, end }: Cell): boolean {
   const reasons = LEFT_OUT[client] ?? {};
   if (reasons[kind] !== undefined || reasons[`${kind}, ${end}`] !== undefined) return false;
+  // Other clients read the whole answer before their caller has it.
+  if (end === "never read" && client === "fetch") return true;
   if (OF_STREAMS.has(end)) return isStream(kind);
   return end !== "tool loop" || kind !== "embedding";
 }
@@ -100,6 +121,8 @@ export interface Seen {
   readonly leases: number;
   readonly openLeases: number;
   readonly openStreams: number;
+  /** How the calls ended, by the records of them. */
+  readonly ends: readonly string[];
   /** What the caller was told of: nothing bad, an error, or nothing at all in a long time. */
   readonly caller: "content" | "told of an error" | "left waiting";
   /** Whether the call stayed open until nobody had read it for a while. */

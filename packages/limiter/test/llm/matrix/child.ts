@@ -1,7 +1,8 @@
 /*
  * Plays the clients that need a newer Node, and prints what was seen as JSON.
- * Usage: node child.js PROVIDER.js CLIENT
+ * Usage: node child.js PROVIDER.js
  */
+import type { Seen } from "./cells.ts";
 import type { Client } from "./client.ts";
 import { aiSdkClient, type AiSdk } from "./clients/ai-sdk.ts";
 import { langChainClient, type LangChain } from "./clients/langchain.ts";
@@ -25,14 +26,12 @@ export const NEWER: readonly Client[] = [
 if (process.argv[1]?.endsWith("child.js")) await main();
 
 async function main(): Promise<void> {
-  const [, , providerPath, name] = process.argv;
-  const { startProvider } = (await import(providerPath!)) as {
-    startProvider(): Promise<Provider & { stop(): Promise<void> }>;
+  const { startProvider } = (await import(process.argv[2]!)) as {
+    readonly startProvider: () => Promise<Provider & { stop(): Promise<void> }>;
   };
   const provider = await startProvider();
-  const client = NEWER.find((newer) => newer.name === name);
-  const seen = await playAll(client!, provider);
+  const seen: Record<string, readonly Seen[]> = {};
+  for (const client of NEWER) seen[client.name] = await playAll(client, provider);
   await provider.stop();
   process.stdout.write(JSON.stringify(seen));
-  process.exit(0);
 }

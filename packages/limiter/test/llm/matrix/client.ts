@@ -1,5 +1,5 @@
 import type { MeteredOptions } from "zae-limiter/llm";
-import type { End, Kind } from "./cells.ts";
+import type { ClientName, End, Kind } from "./cells.ts";
 
 /** What a client is asked to do. */
 export interface Call {
@@ -19,7 +19,7 @@ export interface Call {
 
 /** A real client behind a meter. */
 export interface Client {
-  readonly name: string;
+  readonly name: ClientName;
   /** Ends after which a stream stays open, until nobody has read it for a while. */
   readonly openEnds?: readonly End[];
   /** Whether the client reads a stream to its end on its own, also if its caller does not. */
@@ -30,15 +30,19 @@ export interface Client {
   readonly readsAhead?: true;
   /**
    * Whether the meter is told of runs and of words, not of requests: one lease is for all attempts,
-   * and an answer has not begun before its first word.
+   * and a word has gone by when the next one is asked for.
    */
   readonly seesRunsOnly?: true;
+  /** How calls end by their records, where the client lets them look different: by "kind, end". */
+  readonly otherEnds?: Readonly<Record<string, readonly string[]>>;
   /** Bad ends of streams that the client does not notice; "kind, end" for one kind only. */
   readonly silentEnds?: readonly string[];
   /** A call that is answered in one piece. */
   ask(call: Call): Promise<unknown>;
   /** A call that is streamed: the text, as it comes. */
   stream(call: Call): Promise<AsyncIterable<string>>;
+  /** A call whose answer nobody reads, whatever it is. */
+  readonly send?: (call: Call) => Promise<unknown>;
   /** A client that runs tools by itself. */
   readonly loop?: (call: Call) => Promise<unknown>;
 }

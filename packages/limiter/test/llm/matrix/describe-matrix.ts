@@ -5,12 +5,15 @@ import type { Client } from "./client.ts";
 import { expectedOf } from "./expected.ts";
 import { cellsOf } from "./play.ts";
 
+/** All cells of a client, on a machine that is busy with other things. */
+export const TIMEOUT_MS = 120_000;
+
 export function describeMatrix(client: Client, played: () => Promise<readonly Seen[]>): void {
   describe(client.name, () => {
     let seen: readonly Seen[];
     beforeAll(async () => {
       seen = await played();
-    }, 60_000);
+    }, TIMEOUT_MS);
 
     it.each(
       cellsOf(client).map((cell, index) => [cell.kind, cell.end, cell.store, index] as const),

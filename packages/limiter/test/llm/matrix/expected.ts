@@ -10,17 +10,19 @@
  *   half of a stream                     input as reported, or else as reserved; output as counted
  *   aborted before anything was taken    nothing
  */
-import { isStream, type Cell, type Charge, type Seen } from "./cells.ts";
+import { isLeft, isStream, type Cell, type Charge, type End, type Seen } from "./cells.ts";
 import type { Client } from "./client.ts";
 
 const ANSWER = "A bucket holds tokens, and refills over time.";
 /** What streams of three words and streams that break have brought. */
 const SLOW = "A bucket holds ";
+/** The same before the last word was followed by another. */
+const SLOWER = "A bucket ";
 const HALF = "A bucket holds tokens, ";
 
 const NOTHING: Charge = { rpm: 0, itpm: 0, otpm: 0 };
 /** Ends of which the caller is told nothing bad. */
-const GOOD_ENDS: ReadonlySet<Cell["end"]> = new Set([
+const GOOD_ENDS: ReadonlySet<End> = new Set([
   "answered",
   "no usage",
   "left by break",
@@ -33,10 +35,12 @@ export type Expected = Omit<Seen, "tapped" | "provided">;
 
 export function expectedOf(client: Client, cell: Cell, seen: Seen): Expected {
   const charged = chargeOf(client, cell, seen);
+  const ends = endsOf(client, cell);
   return {
     charged,
     usage: charged,
-    leases: leasesOf(client, cell),
+    leases: ends.length,
+    ends,
     openLeases: 0,
     openStreams: 0,
     caller: GOOD_ENDS.has(cell.end) || isSilent(client, cell) ? "content" : "told of an error",
@@ -49,50 +53,60 @@ function isSilent({ silentEnds = [] }: Client, { kind, end }: Cell): boolean {
 }
 
 function chargeOf(client: Client, { kind, end }: Cell, { tapped, provided }: Seen): Charge {
-  const answered = kind === "embedding" ? 0 : 8;
-  const reserved = { rpm: 1, itpm: 40, otpm: kind === "embedding" ? 0 : 100 };
-  const counted = kind === "embedding" ? 0 : ANSWER.length;
+  const hasOutput = kind !== "embedding";
+  const reported = { rpm: 1, itpm: 8, otpm: hasOutput ? 8 : 0 };
+  const reserved = { rpm: 1, itpm: 40, otpm: hasOutput ? 100 : 0 };
   /** What Anthropic has said at the beginning of a stream. */
   const input = client.saysInputFirst === true ? 8 : 40;
+  /** What a client has read that nobody asked it for. */
+  const ahead = client.readsAhead === true ? tapped : undefined;
   const partly = (output: number): Charge =>
     isStream(kind) ? { rpm: 1, itpm: input, otpm: output } : reserved;
-  switch (end) {
-    case "answered":
-    case "retried":
-      return { rpm: 1, itpm: 8, otpm: answered };
-    case "no usage":
-      return { rpm: 1, itpm: 40, otpm: counted };
-    case "400":
-    case "401":
-    case "429":
-    case "500":
-    case "refused connection":
-    case "aborted at once":
-      return NOTHING;
-    case "lost connection":
-    case "aborted before":
-      return reserved;
-    case "cut off":
-    case "ended early":
-    case "error event":
-      return partly(HALF.length);
-    case "aborted during":
-      return partly(SLOW.length);
-    case "left by break":
-      if (client.readsOn === true) return { rpm: 1, itpm: 8, otpm: answered };
-      return partly(client.readsAhead === true ? tapped! : SLOW.length);
-    case "never read":
-      if (client.readsOn === true) return { rpm: 1, itpm: 8, otpm: answered };
-      if (client.seesRunsOnly === true) return reserved;
-      // Where nothing has gone by, not even Anthropic's input is known.
-      return client.readsAhead === true ? partly(tapped!) : { rpm: 1, itpm: 40, otpm: 0 };
-    case "tool loop":
-      return { rpm: 3, itpm: provided.input, otpm: provided.output };
-  }
+  const table: Readonly<Record<End, Charge>> = {
+    answered: reported,
+    "no usage": { rpm: 1, itpm: 40, otpm: hasOutput ? ANSWER.length : 0 },
+    "400": NOTHING,
+    "401": NOTHING,
+    "429": NOTHING,
+    "500": NOTHING,
+    "refused connection": NOTHING,
+    "lost connection": reserved,
+    "cut off": partly(HALF.length),
+    "ended early": partly(HALF.length),
+    "error event": partly(HALF.length),
+    "aborted at once": NOTHING,
+    "aborted before": reserved,
+    "aborted during": partly(SLOW.length),
+    "left by break": partly(ahead ?? SLOW.length),
+    // Where nothing has gone by, not even Anthropic's input is known.
+    "never read": isStream(kind) ? { rpm: 1, itpm: 40, otpm: ahead ?? 0 } : reserved,
+    retried: reported,
+    "tool loop": { rpm: 3, itpm: provided.input, otpm: provided.output },
+  };
+  if (isLeft(end) && client.readsOn === true) return reported;
+  if (end === "never read" && client.seesRunsOnly === true) return reserved;
+  if (end === "aborted during" && client.seesRunsOnly === true) return partly(SLOWER.length);
+  return table[end];
 }
 
-function leasesOf({ seesRunsOnly }: Client, { end }: Cell): number {
-  if (end === "aborted at once") return 0;
-  if (end === "retried") return seesRunsOnly === true ? 1 : 2;
-  return end === "tool loop" ? 3 : 1;
+/** How each lease ended: every one is recorded once. */
+function endsOf(client: Client, { kind, end }: Cell): readonly string[] {
+  const other = client.otherEnds?.[`${kind}, ${end}`];
+  if (other !== undefined) return other;
+  if (isLeft(end)) return client.readsOn === true ? ["complete"] : ["abandoned"];
+  if (end === "retried")
+    return client.seesRunsOnly === true ? ["complete"] : ["failed", "complete"];
+  const table: Readonly<Partial<Record<End, readonly string[]>>> = {
+    answered: ["complete"],
+    "no usage": ["complete"],
+    "lost connection": ["cut"],
+    "cut off": ["cut"],
+    "ended early": ["cut"],
+    "error event": ["cut"],
+    "aborted at once": [],
+    "aborted before": ["abandoned"],
+    "aborted during": ["abandoned"],
+    "tool loop": ["complete", "complete", "complete"],
+  };
+  return table[end] ?? ["failed"];
 }

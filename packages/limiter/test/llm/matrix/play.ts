@@ -1,20 +1,14 @@
 /* Plays one cell of the matrix with a real client, and looks at what it has left behind. */
-import { subscribe, tracingChannel, unsubscribe } from "node:diagnostics_channel";
 import { setTimeout } from "node:timers/promises";
 import { Limit, RateLimiter, type Repository } from "zae-limiter";
-import {
-  CHANNELS,
-  type AcquireMessage,
-  type EndMessage,
-  type StreamMessage,
-} from "zae-limiter/diagnostics";
 import { METERING, type Estimator } from "zae-limiter/llm";
 import { MemoryRepository } from "zae-limiter/memory";
 import { SqliteRepository } from "zae-limiter/sqlite";
 import { ManualClock } from "zae-limiter/testing";
-import { ENDS, isPlayed, isStream, KINDS, STORES } from "./cells.ts";
+import { ENDS, isLeft, isPlayed, isStream, KINDS, STORES } from "./cells.ts";
 import type { Cell, Charge, End, Seen } from "./cells.ts";
 import type { Call, Client } from "./client.ts";
+import { Watch } from "./watch.ts";
 
 /** What is used of `examples/local-provider`. */
 export interface Provider {
@@ -38,10 +32,8 @@ const ENTITY = "key-1";
 const IDLE_MS = 1;
 /** Cells that are played at the same time. */
 const TOGETHER = 16;
-/** After this long, a call that has not ended does not end by itself. */
-const PATIENCE_MS = 1500;
-/** No caller waits this long, not even on a busy machine. */
-const LONG_MS = 10_000;
+/** A call that has not ended after this long does not end by itself. */
+const PATIENCE_MS = 10_000;
 /** A client that has read nothing for so long reads nothing more on its own. */
 const QUIET_MS = 50;
 /** The text of three words, which is all that a slow stream has. */
@@ -68,7 +60,7 @@ const WISHES: Partial<Record<End, Readonly<Record<string, string>>>> = {
  * What a stream brings that is left: all of it where the client reads on. Three words, so that it
  * is known what went by; but who reads ahead would wait for the fourth, so there it is too long.
  */
-function wishesOfLeft(client: Client, { end }: Cell): Readonly<Record<string, string>> {
+function wishesOfLeft(client: Client, end: End): Readonly<Record<string, string>> {
   if (client.readsOn === true) return {};
   const isLong = end === "never read" || client.readsAhead === true;
   return isLong ? { "x-local-answer": "2000" } : { "x-local-fault": "slow" };
@@ -84,75 +76,118 @@ export function cellsOf(client: Client): readonly Cell[] {
 
 /** Plays all cells of a client, several at a time; what each has left behind, in their order. */
 export async function playAll(client: Client, provider: Provider): Promise<readonly Seen[]> {
-  const cells = cellsOf(client);
-  const seen: Seen[] = [];
-  const queue = cells.entries();
+  const clock = new ManualClock();
+  const stores = {
+    memory: new MemoryRepository({ clock }),
+    sqlite: await SqliteRepository.open(":memory:", { clock }),
+  };
+  for (const repository of Object.values(stores))
+    await repository.setSystemDefaults(
+      ["rpm", "itpm", "otpm"].map((name) => Limit.perDay(name, CAPACITY)),
+    );
+
+  const played: PlayedCell[] = [];
+  const queue = cellsOf(client).entries();
   const worker = async (): Promise<void> => {
-    for (const [index, cell] of queue) seen[index] = await play(client, cell, provider, index);
+    for (const [index, cell] of queue) {
+      const model = `${client.name.replaceAll(" ", "-")}-${index}`;
+      played[index] = new PlayedCell(client, cell, model, stores[cell.store]);
+      await played[index].play(provider);
+    }
   };
   await Promise.all(Array.from({ length: TOGETHER }, worker));
+
+  await quiet(() => played.map(({ tapped }) => tapped).join());
+  await clock.advance(IDLE_MS);
+  const seen: Seen[] = [];
+  for (const cell of played) seen.push(await cell.look(provider));
+  for (const repository of Object.values(stores)) await repository.close();
   return seen;
 }
 
-async function play(client: Client, cell: Cell, provider: Provider, index: number): Promise<Seen> {
-  const model = `${client.name.replaceAll(/[^\w-]/g, "-")}-${index}`;
-  const clock = new ManualClock();
-  await using repository = await open(cell, clock);
-  await repository.setSystemDefaults(
-    ["rpm", "itpm", "otpm"].map((name) => Limit.perDay(name, CAPACITY)),
-  );
-  using watch = new Watch(model);
-  const isLeft = cell.end === "left by break" || cell.end === "never read";
-  const staysOpen = client.openEnds?.includes(cell.end) === true;
-  const controller = new AbortController();
-  let tapped: number | undefined;
-  const call: Call = {
-    kind: cell.kind,
-    model,
-    url: cell.end === "refused connection" ? provider.refusedUrl : provider.url,
-    headers: {
-      "x-local-call": model,
-      "x-local-headers": '{"retry-after-ms":"1","retry-after":"0"}',
-      ...(isLeft ? wishesOfLeft(client, cell) : WISHES[cell.end]),
-    },
-    signal: controller.signal,
-    maxRetries: cell.end === "retried" ? 1 : 0,
-    toolResults: cell.end === "tool loop" ? 0 : undefined,
-    metered: {
-      limiter: new RateLimiter({ repository }),
-      entity: ENTITY,
-      metering: METERING.anthropic,
-      estimator: ESTIMATOR,
-      idleMs: IDLE_MS,
-    },
-    tap: (text) => {
-      tapped = (tapped ?? 0) + Buffer.byteLength(text);
-    },
-  };
+/** One cell. Its resource is the model, which no other cell has. */
+class PlayedCell {
+  readonly #client: Client;
+  readonly #cell: Cell;
+  readonly #model: string;
+  readonly #repository: Repository;
+  readonly #watch: Watch;
+  readonly #controller = new AbortController();
+  #caller: Seen["caller"] = "left waiting";
+  #idled = false;
+  tapped: number | undefined;
 
-  const acted = act(client, cell, call, controller, () =>
-    provider.requests.some(({ body }) => body.model === model),
-  );
-  const waiting = setTimeout(LONG_MS, "left waiting" as const, { ref: false });
-  const caller = await Promise.race([acted, waiting]);
-  if (isLeft) await until(() => watch.leases > 0, PATIENCE_MS); // some begin later
-  if (staysOpen) await quiet(() => tapped);
-  else await until(() => watch.openLeases === 0, PATIENCE_MS);
-  const idled = watch.openLeases > 0;
-  if (idled) await clock.advance(IDLE_MS);
-  await until(() => watch.openLeases === 0, PATIENCE_MS);
-  controller.abort(); // connections that are still open
-  return {
-    charged: await charged(repository, model),
-    usage: await usage(repository, model),
-    leases: watch.leases,
-    openLeases: watch.openLeases,
-    openStreams: watch.openStreams,
-    caller,
-    idled,
-    tapped,
-    provided: provider.used.get(model) ?? { input: 0, output: 0 },
-  };
+  constructor(client: Client, cell: Cell, model: string, repository: Repository) {
+    this.#client = client;
+    this.#cell = cell;
+    this.#model = model;
+    this.#repository = repository;
+    this.#watch = new Watch(model);
+  }
+
+  /** Makes the call, and waits until it has ended if it does so by itself. */
+  async play(provider: Provider): Promise<void> {
+    const { end } = this.#cell;
+    const hasArrived = (): boolean =>
+      provider.requests.some(({ body }) => body.model === this.#model);
+    const acted = act(this.#client, this.#cell, this.#call(provider), this.#controller, hasArrived);
+    const waiting = setTimeout(PATIENCE_MS, this.#caller, { ref: false });
+    this.#caller = await Promise.race([acted, waiting]);
+    if (isLeft(end)) await until(() => this.#watch.leases > 0); // some begin later
+    if (this.#client.openEnds?.includes(end) !== true) await this.#end();
+    this.#idled = this.#watch.openLeases > 0;
+  }
+
+  /** What the cell has left behind. */
+  async look(provider: Provider): Promise<Seen> {
+    await this.#end();
+    this.#controller.abort(); // a connection that is still open
+    this.#watch.stop();
+    const { leases, openLeases, openStreams, ends } = this.#watch;
+    return {
+      charged: await charged(this.#repository, this.#model),
+      usage: await usage(this.#repository, this.#model),
+      leases,
+      openLeases,
+      openStreams,
+      ends,
+      caller: this.#caller,
+      idled: this.#idled,
+      tapped: this.tapped,
+      provided: provider.used.get(this.#model) ?? { input: 0, output: 0 },
+    };
+  }
+
+  #end(): Promise<void> {
+    return until(() => this.#watch.ends.length === this.#watch.leases);
+  }
+
+  #call({ url, refusedUrl }: Provider): Call {
+    const { kind, end } = this.#cell;
+    return {
+      kind,
+      model: this.#model,
+      url: end === "refused connection" ? refusedUrl : url,
+      headers: {
+        "x-local-call": this.#model,
+        "x-local-headers": '{"retry-after-ms":"1","retry-after":"0"}',
+        ...(isLeft(end) ? wishesOfLeft(this.#client, end) : WISHES[end]),
+      },
+      signal: this.#controller.signal,
+      maxRetries: end === "retried" ? 1 : 0,
+      toolResults: end === "tool loop" ? 0 : undefined,
+      metered: {
+        limiter: new RateLimiter({ repository: this.#repository }),
+        entity: ENTITY,
+        metering: METERING.anthropic,
+        estimator: ESTIMATOR,
+        idleMs: IDLE_MS,
+      },
+      tap: (text) => {
+        this.tapped = (this.tapped ?? 0) + Buffer.byteLength(text);
+      },
+    };
+  }
 }
 
 /** Does what the caller does. */
@@ -169,6 +204,7 @@ async function act(
     const aborted = isHeld ? abortOnce(hasArrived, controller) : undefined;
     if (end === "tool loop") await loop(client, call);
     else if (isStream(kind)) await readStream(await client.stream(call), end, controller);
+    else if (end === "never read") await client.send!(call);
     else await client.ask(call);
     await aborted;
     return "content";
@@ -185,15 +221,15 @@ async function loop(client: Client, call: Call): Promise<void> {
   }
   for (const toolResults of [0, 1, 2]) {
     const step = { ...call, toolResults };
-    if (isStream(call.kind)) for await (const _text of await client.stream(step));
+    if (isStream(call.kind)) await readStream(await client.stream(step));
     else await client.ask(step);
   }
 }
 
 async function readStream(
   stream: AsyncIterable<string>,
-  end: End,
-  controller: AbortController,
+  end?: End,
+  controller?: AbortController,
 ): Promise<void> {
   if (end === "never read") return;
   let text = "";
@@ -201,36 +237,25 @@ async function readStream(
     text += piece;
     if (text.length < SLOW_TEXT.length) continue;
     if (end === "left by break") break;
-    if (end === "aborted during") controller.abort();
+    if (end === "aborted during") controller?.abort();
   }
 }
 
 async function abortOnce(hasArrived: () => boolean, controller: AbortController): Promise<void> {
-  await until(hasArrived, PATIENCE_MS);
+  await until(hasArrived);
   await setTimeout(2); // for the half of the answer that comes, if it does
   controller.abort();
 }
 
-async function until(isTrue: () => boolean, patienceMs: number): Promise<void> {
-  for (const giveUpMs = performance.now() + patienceMs; performance.now() < giveUpMs;) {
-    if (isTrue()) return;
-    await setTimeout(1);
-  }
+/** Waits for what happens soon; on a busy machine, not so soon. */
+async function until(isTrue: () => boolean): Promise<void> {
+  const giveUpMs = performance.now() + PATIENCE_MS;
+  while (!isTrue() && performance.now() < giveUpMs) await setTimeout(1);
 }
 
-/** Until a client reads nothing more on its own. */
-async function quiet(tapped: () => number | undefined): Promise<void> {
-  let before: number | undefined = -1;
-  while (tapped() !== before) {
-    before = tapped();
-    await setTimeout(QUIET_MS);
-  }
-}
-
-function open({ store }: Cell, clock: ManualClock): Promise<Repository> | Repository {
-  return store === "memory"
-    ? new MemoryRepository({ clock })
-    : SqliteRepository.open(":memory:", { clock });
+/** Until clients read nothing more on their own. */
+async function quiet(tapped: () => string): Promise<void> {
+  for (let before = ""; tapped() !== before; await setTimeout(QUIET_MS)) before = tapped();
 }
 
 async function charged(repository: Repository, resource: string): Promise<Charge> {
@@ -244,41 +269,4 @@ async function charged(repository: Repository, resource: string): Promise<Charge
 async function usage(repository: Repository, resource: string): Promise<Charge> {
   const { total } = await repository.getUsageSummary({ entityId: ENTITY, resource });
   return { rpm: 0, itpm: 0, otpm: 0, ...total };
-}
-
-/** Counts leases and streams of one resource by what the limiter publishes. */
-class Watch implements Disposable {
-  readonly #resource: string;
-  leases = 0;
-  openLeases = 0;
-  openStreams = 0;
-  readonly #handlers = {
-    asyncEnd: (message: unknown) => this.#taken(message as AcquireMessage),
-  };
-  readonly #onEnd = (message: unknown): void => {
-    if ((message as EndMessage).resource === this.#resource) this.openLeases -= 1;
-  };
-  readonly #onStream = (message: unknown): void => {
-    const { resource, state } = message as StreamMessage;
-    if (resource === this.#resource) this.openStreams += state === "open" ? 1 : -1;
-  };
-
-  constructor(resource: string) {
-    this.#resource = resource;
-    tracingChannel(CHANNELS.acquire).subscribe(this.#handlers as never);
-    subscribe(CHANNELS.end, this.#onEnd);
-    subscribe(CHANNELS.stream, this.#onStream);
-  }
-
-  [Symbol.dispose](): void {
-    tracingChannel(CHANNELS.acquire).unsubscribe(this.#handlers as never);
-    unsubscribe(CHANNELS.end, this.#onEnd);
-    unsubscribe(CHANNELS.stream, this.#onStream);
-  }
-
-  #taken({ resource, outcome, extending }: AcquireMessage): void {
-    if (resource !== this.#resource || outcome !== "granted" || extending !== undefined) return;
-    this.leases += 1;
-    this.openLeases += 1;
-  }
 }

@@ -1,20 +1,20 @@
 import type { createOpenAI } from "@ai-sdk/openai";
 import type * as Ai from "ai";
 import { limitEmbeddingModel, limitLanguageModel } from "zae-limiter/ai-sdk";
-import { isStream } from "../cells.ts";
+import { isStream, type ClientName } from "../cells.ts";
 import { MAX_TOKENS, PARAMETERS, QUESTION, type Call, type Client } from "../client.ts";
 
 /** The parts of one version of the AI SDK. */
 export interface AiSdk {
   readonly ai: typeof Ai;
   readonly createOpenAI: typeof createOpenAI;
-  /** Versions differ in their types only: the middleware is for one of them, and so is the model. */
+  /** Versions differ in their types only: a middleware and its model are for the same one. */
   readonly specificationVersion: "v3";
 }
 
 /** The AI SDK, of whichever version. */
 export function aiSdkClient(
-  name: string,
+  name: ClientName,
   specificationVersion: "v2" | "v3" | "v4",
   load: () => Promise<Omit<AiSdk, "specificationVersion">>,
 ): Client {
@@ -32,6 +32,10 @@ export function aiSdkClient(
       "ended early",
       ...(specificationVersion === "v2" ? ["responses stream, error event"] : []),
     ],
+    // `ai` 5 cannot read the last event then.
+    ...(specificationVersion === "v2" && {
+      otherEnds: { "responses stream, no usage": ["cut"] },
+    }),
     ask: async (call) => {
       const sdk = await sdkOf();
       if (call.kind !== "embedding") return sdk.ai.generateText(requestOf(sdk, call));
@@ -42,8 +46,8 @@ export function aiSdkClient(
     loop: async (call) => {
       const sdk = await sdkOf();
       const { ai } = sdk;
-      const execute = async (): Promise<string> => "rain";
-      const weather = ai.tool({ inputSchema: ai.jsonSchema(PARAMETERS as never), execute });
+      const inputSchema = ai.jsonSchema(PARAMETERS);
+      const weather = ai.tool({ inputSchema, execute: async () => "rain" });
       const request = {
         ...requestOf(sdk, call),
         stopWhen: ai.stepCountIs(3),

@@ -1,5 +1,6 @@
 import type Anthropic from "@anthropic-ai/sdk";
 import { limitFetch, limitMiddleware } from "zae-limiter/anthropic";
+import type { ClientName } from "../cells.ts";
 import {
   conversation,
   MAX_TOKENS,
@@ -12,7 +13,7 @@ import {
 
 /** Anthropic's client, of whichever version, with one of the two holds. */
 export function anthropicClient(
-  name: string,
+  name: ClientName,
   load: () => Promise<typeof Anthropic>,
   hold: "fetch" | "middleware",
 ): Client {

@@ -1,6 +1,7 @@
 import type { ChatOpenAI, OpenAIEmbeddings } from "@langchain/openai";
 import { limitCallbacks } from "zae-limiter/langchain";
 import { limitFetch } from "zae-limiter/openai";
+import type { ClientName } from "../cells.ts";
 import {
   conversation,
   MAX_TOKENS,
@@ -13,7 +14,7 @@ import {
 
 /** LangChain's models of OpenAI, with one of the two holds. */
 export function langChainClient(
-  name: string,
+  name: ClientName,
   load: () => Promise<LangChain>,
   hold: "fetch" | "callbacks",
 ): Client {
@@ -46,7 +47,11 @@ export function langChainClient(
     readsAhead: true,
     // Nobody calls back for a stream that was left.
     ...(hold === "callbacks"
-      ? { seesRunsOnly: true, openEnds: ["left by break", "never read"] }
+      ? {
+          seesRunsOnly: true,
+          openEnds: ["left by break", "never read"],
+          otherEnds: { "stream, ended early": ["complete"] },
+        }
       : { openEnds: ["never read"] }),
     silentEnds: ["ended early"],
     ask: async (call) => {

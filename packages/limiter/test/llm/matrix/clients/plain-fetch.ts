@@ -22,6 +22,7 @@ export const plainFetch: Client = {
   name: "fetch",
   openEnds: ["never read"],
   silentEnds: ["ended early", "error event"],
+  send,
   ask: async (call) => (await send(call)).json(),
   stream: async (call) => textOf(await send(call)),
 };

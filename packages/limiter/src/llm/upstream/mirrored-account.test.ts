@@ -1,0 +1,271 @@
+import { beforeEach, describe, expect, it, vi } from "vitest";
+import { Limit, RateLimiter } from "zae-limiter";
+import { LIMITS, MirroredAccount, openai } from "../../../test/support/mirrored-account.ts";
+import { Mirror, type UpstreamMirror } from "./upstream-mirror.ts";
+
+let account: MirroredAccount;
+
+beforeEach(async () => {
+  account = await MirroredAccount.create();
+});
+
+describe("a 429", () => {
+  it("pauses the limit that is exhausted, until retry-after is covered by debt", async () => {
+    const headers = { ...openai(0, 80), "retry-after": "6" };
+    await account.mirror().saw(headers, 429, "gpt-5");
+    expect(await account.left()).toEqual({ rpm: 80, tpm: -1000 });
+    expect(
+      await account.limiter.timeUntilAvailable("account", "gpt-5", { tpm: 1 }),
+    ).toBeGreaterThanOrEqual(6);
+    await account.clock.advance(6006);
+    expect(await account.limiter.timeUntilAvailable("account", "gpt-5", { tpm: 1 })).toBe(0);
+  });
+
+  it("pauses all mirrored limits, and no other, if none is exhausted", async () => {
+    await account.repository.setLimits("account", [...LIMITS, Limit.perDay("tpd", 100)]);
+    await account.mirror().saw({ "retry-after-ms": "6000" }, 429, "gpt-5");
+    expect(await account.left()).toEqual({ rpm: -10, tpm: -1000, tpd: 100 });
+  });
+
+  it("pauses all mirrored limits if what is exhausted is none of the account's", async () => {
+    const headers = {
+      "anthropic-ratelimit-input-tokens-remaining": "0",
+      "retry-after": "6",
+    };
+    await account.mirror().saw(headers, 429, "gpt-5");
+    expect(await account.left()).toEqual({ rpm: -10, tpm: -1000 });
+  });
+
+  it("believes a 0 without a limit", async () => {
+    const headers = { "x-ratelimit-remaining-tokens": "0", "retry-after": "6" };
+    await account.mirror().saw(headers, 429, "gpt-5");
+    expect(await account.left()).toEqual({ rpm: 100, tpm: -1000 });
+  });
+
+  it.each([
+    [undefined, -10_000],
+    [12_000, -2000],
+    [0, 0],
+  ])("pauses for at most maxPauseMs: %j", async (maxPauseMs, tpm) => {
+    const headers = { ...openai(0), "retry-after": "86400" };
+    await account.mirror(maxPauseMs === undefined ? {} : { maxPauseMs }).saw(headers, 429, "gpt-5");
+    expect((await account.left())["tpm"]).toBe(tpm);
+  });
+
+  it.each([
+    ["says neither how long nor what", {}, { rpm: -2, tpm: -167 }],
+    ["says less", { ...openai(0), "retry-after-ms": "12" }, { rpm: 100, tpm: -167 }],
+    [
+      "is filled later",
+      { ...openai(0), "x-ratelimit-reset-tokens": "1m0s" },
+      { rpm: 100, tpm: -167 },
+    ],
+  ])("pauses for a second if it %s", async (_, headers, expected) => {
+    await account.mirror().saw(headers, 429, "gpt-5");
+    expect(await account.left()).toEqual(expected);
+  });
+
+  it("holds back a limit of few tokens for as long as it says", async () => {
+    await account.repository.setLimits("account", [Limit.perMinute("rpm", 3)]);
+    for (const afterMs of [0, 1, 5_000, 19_999]) {
+      const resource = `after-${afterMs}`;
+      await account.limiter.charge({ entityId: "account", resource, amounts: { rpm: 3 } });
+      await account.clock.advance(afterMs);
+      await account.mirror().saw({ "retry-after": "20" }, 429, resource);
+      expect(
+        await account.limiter.timeUntilAvailable("account", resource, { rpm: 1 }),
+      ).toBeGreaterThanOrEqual(20);
+    }
+  });
+
+  it("never charges twice if it is replayed, at once or while the pause lasts", async () => {
+    const mirror = account.mirror();
+    const headers = { ...openai(0), "retry-after": "6" };
+    await Promise.all(Array.from({ length: 10 }, () => mirror.saw(headers, 429, "gpt-5")));
+    expect(account.takes).toBe(2);
+    expect((await account.left())["tpm"]).toBe(-1000);
+    await account.clock.advance(3000);
+    await mirror.saw(headers, 429, "gpt-5");
+    await account.mirror().saw(headers, 429, "gpt-5");
+    expect((await account.left())["tpm"]).toBe(-500);
+    expect(account.takes).toBe(2);
+  });
+
+  it("charges the rest if it asks for a longer pause than the one before", async () => {
+    const mirror = account.mirror();
+    await mirror.saw({ ...openai(0), "retry-after": "6" }, 429, "gpt-5");
+    await account.clock.advance(3000);
+    await mirror.saw({ ...openai(0), "retry-after": "12" }, 429, "gpt-5");
+    expect((await account.left())["tpm"]).toBe(-2000);
+  });
+
+  it("pauses again when the pause is over", async () => {
+    const mirror = account.mirror();
+    const headers = { ...openai(0), "retry-after": "6" };
+    await mirror.saw(headers, 429, "gpt-5");
+    await account.clock.advance(12_000);
+    expect((await account.left())["tpm"]).toBe(1000);
+    await mirror.saw(headers, 429, "gpt-5");
+    expect((await account.left())["tpm"]).toBe(-1000);
+  });
+
+  it("pauses another limit while the first one pauses", async () => {
+    const mirror = account.mirror();
+    await mirror.saw({ ...openai(0), "retry-after": "6" }, 429, "gpt-5");
+    await mirror.saw({ ...openai(5000, 0), "retry-after": "6" }, 429, "gpt-5");
+    expect(await account.left()).toEqual({ rpm: -10, tpm: -1000 });
+  });
+
+  it("is never left out because of an answer before", async () => {
+    const mirror = account.mirror();
+    const before = mirror.saw(openai(9000), 200, "gpt-5");
+    await mirror.saw({ ...openai(0), "retry-after": "6" }, 429, "gpt-5");
+    await before;
+    expect((await account.left())["tpm"]).toBe(-1000);
+  });
+
+  it("is written when saw resolves, one at a time", async () => {
+    let running = 0;
+    let most = 0;
+    const inner = account.repository;
+    const slow = new Proxy(inner, {
+      get: (target, name) => {
+        const member: unknown = Reflect.get(target, name, target);
+        if (name !== "read" && name !== "charge")
+          return typeof member === "function" ? member.bind(target) : member;
+        return async (request: unknown) => {
+          most = Math.max(most, (running += 1));
+          await new Promise((resolve) => setImmediate(resolve));
+          running -= 1;
+          return Reflect.apply(member as () => unknown, target, [request]);
+        };
+      },
+    });
+    account.limiter = new RateLimiter({ repository: slow });
+    const mirror = account.mirror();
+    const headers = { ...openai(0), "retry-after": "6" };
+    await Promise.all(
+      Array.from({ length: 5 }, async () => {
+        await mirror.saw(headers, 429, "gpt-5");
+        expect(
+          (
+            await inner.read({
+              entityId: "account",
+              resources: [{ resource: "gpt-5", amounts: {} }],
+              override: undefined,
+            })
+          )[1]!.available,
+        ).toBe(-1000);
+      }),
+    );
+    expect(most).toBe(1);
+  });
+});
+
+describe("the account", () => {
+  it("slows its children down, in whatever process they run", async () => {
+    await account.repository.createEntity("account");
+    await account.repository.createEntity("key-1", { parentId: "account", cascade: true });
+    await account.repository.setLimits("key-1", LIMITS);
+    await account.mirror().saw({ ...openai(0), "retry-after": "6" }, 429, "gpt-5");
+    const other = new RateLimiter({ repository: account.repository });
+    const request = { entityId: "key-1", resource: "gpt-5", consume: { rpm: 1, tpm: 10 } };
+    const verdict = await other.tryAcquire(request);
+    expect(verdict.granted).toBe(false);
+    expect(await account.limiter.available("key-1", "gpt-5")).toEqual({ rpm: 100, tpm: -1000 });
+  });
+
+  it.each([
+    ["an answer", 200, 4000, 4000],
+    ["a 429", 429, 0, 0],
+  ])(
+    "is taken from once if four processes hear the same at once: %s",
+    async (_, status, remaining, expected) => {
+      const saws = Array.from({ length: 4 }, () => {
+        const process = new RateLimiter({ repository: account.repository });
+        const options = { entityId: "account", maxPauseMs: 0 };
+        const mirror = new Mirror(process, options, (model) => model);
+        return mirror.saw(openai(remaining), status, "gpt-5");
+      });
+      await Promise.all(saws);
+      expect((await account.left())["tpm"]).toBe(expected);
+      expect(account.reads).toBeGreaterThanOrEqual(4);
+    },
+  );
+
+  it("is paused even if what is left cannot be taken, because another limit is in debt", async () => {
+    await account.limiter.charge({ entityId: "account", resource: "gpt-5", amounts: { rpm: 150 } });
+    await account.mirror().saw({ ...openai(0, 50), "retry-after": "6" }, 429, "gpt-5");
+    expect(await account.left()).toEqual({ rpm: -50, tpm: -1000 });
+  });
+
+  it("is compared by its own balance, not by that of its parent", async () => {
+    await account.repository.createEntity("company");
+    await account.repository.setLimits("company", [Limit.perMinute("tpm", 8000)]);
+    await account.repository.createEntity("account", { parentId: "company", cascade: true });
+    await account.mirror().saw(openai(9000), 200, "gpt-5");
+    const { statuses } = await account.limiter.check({
+      entityId: "account",
+      resource: "gpt-5",
+      consume: {},
+    });
+    const own = statuses.find(
+      (status) => status.entityId === "account" && status.limitName === "tpm",
+    );
+    expect(own?.available).toBe(9000);
+  });
+
+  it("has names of its own for its limits, and a resource of its own", async () => {
+    await account.repository.setLimits("account", [
+      Limit.perMinute("calls", 100),
+      Limit.perMinute("in", 1000),
+    ]);
+    const mirror = account.mirror({
+      resource: () => "all-models",
+      limits: { requests: "calls", inputTokens: "in" },
+    });
+    await mirror.saw(
+      {
+        "anthropic-ratelimit-requests-remaining": "60",
+        "anthropic-ratelimit-input-tokens-remaining": "700",
+        "anthropic-ratelimit-output-tokens-remaining": "1",
+      },
+      200,
+      "claude",
+    );
+    expect(await account.left("all-models")).toEqual({ calls: 60, in: 700 });
+  });
+
+  it("is charged once for two kinds that share a limit, the larger difference", async () => {
+    const mirror = account.mirror({ limits: { inputTokens: "tpm", outputTokens: "tpm" } });
+    const headers = {
+      "anthropic-ratelimit-input-tokens-remaining": "7000",
+      "anthropic-ratelimit-output-tokens-remaining": "6000",
+    };
+    await mirror.saw(headers, 200, "claude");
+    expect((await account.left("claude"))["tpm"]).toBe(6000);
+  });
+
+  it("need not have been created, and then has the limits of the system", async () => {
+    await account.repository.setSystemDefaults([Limit.perMinute("tpm", 10_000)]);
+    await account.mirror({ entityId: "unheard-of" }).saw(openai(4000), 200, "gpt-5");
+    expect(await account.limiter.available("unheard-of", "gpt-5")).toEqual({ tpm: 4000 });
+  });
+
+  it("may lack the limits that the provider tells: only onMirror hears of them", async () => {
+    await account.repository.setLimits("account", [Limit.perMinute("images", 5)]);
+    const seen = vi.fn<NonNullable<UpstreamMirror["onMirror"]>>();
+    await account
+      .mirror({ onMirror: seen })
+      .saw({ ...openai(0), "retry-after": "6" }, 429, "gpt-5");
+    expect(await account.left()).toEqual({ images: 5 });
+    expect(seen).toHaveBeenCalledExactlyOnceWith(
+      {
+        requests: { limit: 100, remaining: 100, fullAfterMs: undefined },
+        tokens: { limit: 10_000, remaining: 0, fullAfterMs: undefined },
+        retryAfterMs: 6000,
+      },
+      "gpt-5",
+    );
+  });
+});
