@@ -66,12 +66,12 @@ export class Meter<C> {
 
   async #entityOf(context: C): Promise<string> {
     const { entity } = this.#options;
-    const id = checkEntityId(
-      typeof entity === "function" ? await entity(context) : entity,
-      "entity",
-    );
-    warnOfSecret(id);
-    return id;
+    const id: unknown = typeof entity === "function" ? await entity(context) : entity;
+    if (id === undefined || id === null)
+      throw new ValidationError("entity", id, `must return an id for every call, not ${id}`);
+    const checked = checkEntityId(id, "entity");
+    warnOfSecret(checked);
+    return checked;
   }
 
   async #reserve(taker: Taker, call: LlmCall, estimate: Estimate): Promise<Reserved> {

@@ -20,7 +20,7 @@ export function callOf(sent: SentRequest): LlmCall {
   if (sent.hasBody)
     warnOnce(
       "WARN_LIMITER_BODY_UNREADABLE",
-      `The body of a request to ${sent.url.pathname} is no JSON object in a string, so its tokens could not be estimated: ` +
+      `The body of a request to ${sent.url.pathname} is no JSON object in a string or in bytes, so no tokens were reserved for it: ` +
         "they are charged only if the answer reports them.",
     );
   return llmCallOf(undefined, { ...NOTHING_KNOWN, model });
