@@ -21,7 +21,7 @@ export function callOf(sent: SentRequest): LlmCall {
     warnOnce(
       "WARN_LIMITER_BODY_UNREADABLE",
       `The body of a request to ${sent.url.pathname} is no JSON object in a string or in bytes, so no tokens were reserved for it: ` +
-        "they are charged only if the answer reports them.",
+        "only those that the answer reports or holds are charged.",
     );
   return llmCallOf(undefined, { ...NOTHING_KNOWN, model });
 }
