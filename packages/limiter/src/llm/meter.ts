@@ -121,7 +121,7 @@ export class Meter<C> {
     for (const { limitName, limit } of statuses) {
       const room = limit.capacity - amountOf(without, limitName);
       if (room < 0) return room;
-      most = Math.min(most, mostTokens(metering, limitName, kind, room));
+      most = Math.min(most, mostTokens(metering[limitName]?.[kind], room));
     }
     return most;
   }

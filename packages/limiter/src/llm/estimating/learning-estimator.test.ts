@@ -72,6 +72,12 @@ describe("the input", () => {
     expect(estimator.tokensOf?.(CALL, 400)).toBe(100);
   });
 
+  it("of a prompt with files teaches nothing: a file is any number of tokens", () => {
+    const estimator = learned([{ input: 50_000, output: 7 }], { ...CALL, images: 1 });
+    expect(estimator.estimate(CALL)).toEqual({ input: 100, output: 7 });
+    expect(estimator.tokensOf?.(CALL, 400)).toBe(100);
+  });
+
   it("of a prompt of 200 bytes teaches", () => {
     const estimator = learned([{ input: 60 }], { ...CALL, textBytes: 200 });
     expect(estimator.estimate(CALL).input).toBe(120);

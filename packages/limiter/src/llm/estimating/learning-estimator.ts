@@ -67,7 +67,9 @@ export function learningEstimator(options: LearningEstimatorOptions = {}): Estim
       if (prompt === 0) return;
       const model = models.use(call.model) ?? models.add(call.model);
       const estimate = started.get(call) ?? start.estimate(call);
-      if (estimate.input >= LEAST_INPUT) model.learnInput(prompt / estimate.input);
+      // Files have any number of tokens, and say nothing of the text either.
+      if (call.images === 0 && estimate.input >= LEAST_INPUT)
+        model.learnInput(prompt / estimate.input);
       const most = call.maxOutputTokens ?? Infinity;
       // Embeddings have no answer, and must not make those of the model look short.
       if (most > 0) model.learnOutput(output / call.choices, most);

@@ -72,14 +72,9 @@ export function costOf(metering: Metering, usage: TokenUsage): Amounts {
   return cost;
 }
 
-/** The most tokens of a kind that cost a limit no more than so much. */
-export function mostTokens(
-  metering: Metering,
-  limitName: string,
-  kind: keyof TokenUsage,
-  cost: number,
-): number {
-  const parts = partsOf(metering[limitName]?.[kind]);
+/** The most tokens that cost no more than so much, at a weight. */
+export function mostTokens(weight: number | undefined, cost: number): number {
+  const parts = partsOf(weight);
   return parts === 0 ? Infinity : Math.floor((cost * PARTS) / parts);
 }
 
