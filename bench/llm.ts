@@ -28,6 +28,8 @@ type Fetch = typeof globalThis.fetch;
 /** The work of a contestant. */
 type Work = () => Promise<void>;
 
+const nothing: Work = async () => {};
+
 const CHAT = "https://provider.test/v1/chat/completions";
 /** Events of a stream whose chunks are counted. */
 const CHUNKS = 1000;
@@ -54,6 +56,8 @@ const ANSWER = {
   choices: [{ index: 0, message: { role: "assistant", content: "Hello!" }, finish_reason: "stop" }],
   usage: USAGE,
 };
+
+const answered: Fetch = async () => Response.json(ANSWER);
 
 const EVENT = eventOf([{ index: 0, delta: { content: "a few words of text " } }]);
 const FINISH = eventOf([{ index: 0, delta: {}, finish_reason: "stop" }]);
@@ -82,7 +86,6 @@ await measureEstimates();
 printTable(["CPU", "without", "with the limiter", "added", "goal", "verdict"], rows);
 
 async function measureCalls(): Promise<void> {
-  const answered: Fetch = async () => Response.json(ANSWER);
   for (const [what, bytes, goal] of [
     ["a call of 1 kB, fetch", 1_000, CALL_GOAL_US], // first: it warms the others up
     ["a call of 10 kB, fetch", 10_000, undefined],
@@ -149,7 +152,6 @@ async function measureEstimates(): Promise<void> {
   ] as const) {
     const text = JSON.stringify(bodyOf(bytes));
     const body: unknown = JSON.parse(text);
-    const nothing: Work = async () => {};
     const parse: Work = async () => void JSON.parse(text);
     const estimate: Work = async () => {
       const { input } = estimator.estimate(llmCallOf(body));
@@ -269,7 +271,7 @@ function generation() {
 /** A provider that reports the usage of its streams to those who ask for it. */
 function streaming(chunks: readonly Uint8Array[]): Fetch {
   return async (_, init) => {
-    const isAsked = (init?.body as string).includes("include_usage");
+    const isAsked = (init!.body as string).includes("include_usage");
     const all = isAsked ? [...chunks, USAGE_EVENT, DONE] : [...chunks, DONE];
     let next = 0;
     const body = new ReadableStream<Uint8Array>({

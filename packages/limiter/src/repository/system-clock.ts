@@ -70,8 +70,8 @@ const STOPPED = new Error("The alarm was stopped");
 
 /**
  * Calls `ring` after a time; returns what stops it. The process does not wait for it. It may ring
- * early if the time is longer than a timer can be, so whoever is called looks at the clock. With the
- * system's clock, it saves the 35 µs of a sleep that is aborted.
+ * early if the time is longer than a timer can be, so whoever is called looks at the clock. With
+ * the system's clock, it saves the 35 µs of a sleep that is aborted.
  */
 export function startAlarm(clock: Clock, ms: number, ring: () => void): () => void {
   if (clock === systemClock) {
