@@ -2,10 +2,7 @@ import { isRecord, MAX_AMOUNT } from "../core/amounts.ts";
 import { ValidationError } from "../core/errors.ts";
 import { runSafely, warnOfFailure } from "../warnings/run-safely.ts";
 import type { Estimate, Estimator, LlmCall } from "./tokens/llm-call.ts";
-import type { TokenUsage } from "./tokens/token-usage.ts";
-
-/** UTF-8 bytes in a token, where the estimator does not say. */
-export const BYTES_PER_TOKEN = 4;
+import { BYTES_PER_TOKEN, type TokenUsage } from "./tokens/token-usage.ts";
 
 const TOKENS = `from 0 to ${MAX_AMOUNT} tokens`;
 

@@ -15,14 +15,14 @@ import { ValidationError } from "../core/errors.ts";
 import { entityId as checkEntityId } from "../core/identifiers.ts";
 import { warnOfSecret } from "../warnings/warn-of-secret.ts";
 import type { AcquireRequest } from "../limiter/call.ts";
-import { BYTES_PER_TOKEN, CheckedEstimator } from "./checked-estimator.ts";
+import { CheckedEstimator } from "./checked-estimator.ts";
 import { learningEstimator } from "./estimating/learning-estimator.ts";
 import { MeteredCall, type MeterParts, type Reserved } from "./metered-call.ts";
 import { modelResource } from "./model-resource.ts";
 import { checkMeteredOptions, type MeteredOptions } from "./options.ts";
 import type { Estimate, LlmCall } from "./tokens/llm-call.ts";
 import { costOf, mostTokens } from "./tokens/metering.ts";
-import { NO_TOKENS } from "./tokens/token-usage.ts";
+import { BYTES_PER_TOKEN, NO_TOKENS } from "./tokens/token-usage.ts";
 import { Mirror } from "./upstream/upstream-mirror.ts";
 
 /** Whom a call is charged to, and until when it waits for tokens. */

@@ -1,7 +1,7 @@
 import { ValidationError } from "../../core/errors.ts";
 import { checkOptions, hasMethod, optionNames } from "../../core/options.ts";
 import type { Estimate, Estimator, LlmCall } from "../tokens/llm-call.ts";
-import type { TokenUsage } from "../tokens/token-usage.ts";
+import { BYTES_PER_TOKEN, type TokenUsage } from "../tokens/token-usage.ts";
 import { LearnedModel } from "./learned-model.ts";
 import { simpleEstimator } from "./simple-estimator.ts";
 import { isWholeTokens } from "./whole-tokens.ts";
@@ -32,9 +32,6 @@ const MOST_KEYS = 1_000_000;
  * has eight of them. Longer prompts and answers must not be taken for eight times as long.
  */
 const LEAST_INPUT = 50;
-
-/** UTF-8 bytes in a token, where `start` does not say. */
-const BYTES_PER_TOKEN = 4;
 
 /**
  * Learns from what providers report, for each model: the mean of the input's real tokens, and a

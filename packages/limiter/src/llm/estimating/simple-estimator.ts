@@ -3,6 +3,7 @@ import { checkOptions, optionNames } from "../../core/options.ts";
 import { textOf } from "../../warnings/run-safely.ts";
 import { warnOnce } from "../../warnings/warn-once.ts";
 import type { Estimate, Estimator, LlmCall } from "../tokens/llm-call.ts";
+import { BYTES_PER_TOKEN } from "../tokens/token-usage.ts";
 import { isWholeTokens, MOST_TOKENS } from "./whole-tokens.ts";
 
 /** How `simpleEstimator` estimates. */
@@ -39,7 +40,12 @@ const OUTPUT_TOKENS = 1024;
  */
 export function simpleEstimator(options: SimpleEstimatorOptions = {}): Estimator {
   checkSimpleOptions(options);
-  const { bytesPerToken = 4, tokensPerImage = 1000, count, output = OUTPUT_TOKENS } = options;
+  const {
+    bytesPerToken = BYTES_PER_TOKEN,
+    tokensPerImage = 1000,
+    count,
+    output = OUTPUT_TOKENS,
+  } = options;
   const textTokens = (call: LlmCall): number =>
     count === undefined ? call.textBytes / bytesPerToken : countTexts(call, count, bytesPerToken);
   return {
@@ -56,7 +62,7 @@ export function simpleEstimator(options: SimpleEstimatorOptions = {}): Estimator
 
 function checkSimpleOptions(options: SimpleEstimatorOptions): void {
   checkOptions(options, OPTION_NAMES, "simpleEstimator");
-  const { bytesPerToken = 4, tokensPerImage = 0, count, output = 0 } = options;
+  const { bytesPerToken = BYTES_PER_TOKEN, tokensPerImage = 0, count, output = 0 } = options;
   if (!(typeof bytesPerToken === "number" && bytesPerToken >= 0.1 && bytesPerToken <= 100))
     throw new ValidationError("bytesPerToken", bytesPerToken, "must be a number from 0.1 to 100");
   if (!isWholeTokens(tokensPerImage))

@@ -15,6 +15,9 @@ export interface TokenUsage {
 /** What a limit can count. */
 export type TokenKind = "requests" | keyof TokenUsage;
 
+/** UTF-8 bytes of text in a token, where nothing better is known. */
+export const BYTES_PER_TOKEN = 4;
+
 /** No tokens of any kind. */
 export const NO_TOKENS: TokenUsage = {
   input: 0,
