@@ -205,3 +205,15 @@ it("unknown options are refused", () => {
   const wrong = { ...options, refusal: "throw" } as typeof options;
   expect(() => limitCallbacks(wrong)).toThrow(ValidationError);
 });
+
+it("a 429 gives the run back, and pauses the account of the provider", async () => {
+  class RefusedModel extends WordModel {
+    override async _call(): Promise<string> {
+      throw Object.assign(new Error("Too many"), { status: 429, headers: { "retry-after": "60" } });
+    }
+  }
+  options = { ...options, upstream: { entityId: "key-1" } };
+  await expect(new RefusedModel([]).invoke("hi")).rejects.toThrow("Too many");
+  expect(records).toMatchObject([{ end: "failed" }]);
+  expect(await options.limiter.available("key-1", "word-1")).toEqual({ rpm: -1, tpm: -1 });
+});
