@@ -14,7 +14,10 @@ const documents = [
   "packages/limiter/",
   "packages/limiter/src/repository/dynamodb/transport/lean/",
   "packages/cli/",
+  "examples/agent-budget/",
+  "examples/chat-server/",
   "examples/gateway/",
+  "examples/local-provider/",
 ].flatMap((folder) =>
   readdirSync(root + folder)
     .filter((name) => name.endsWith(".md"))
@@ -131,6 +134,15 @@ describe("the guide tells of every", () => {
     ["diagnostics/messages.ts", "AcquireMessage"],
     ["diagnostics/messages.ts", "EndMessage"],
     ["diagnostics/messages.ts", "ChargeMessage"],
+    ["diagnostics/messages.ts", "StreamMessage"],
+    ["llm/options.ts", "MeteredOptions<C>"],
+    ["llm/fetch/limit-fetch.ts", "FetchOptions"],
+    ["llm/estimating/simple-estimator.ts", "SimpleEstimatorOptions"],
+    ["llm/estimating/learning-estimator.ts", "LearningEstimatorOptions"],
+    ["llm/tokens/metered-record.ts", "MeteredRecord"],
+    ["llm/tokens/token-usage.ts", "TokenUsage"],
+    ["llm/tokens/llm-call.ts", "LlmCall"],
+    ["llm/upstream/upstream-mirror.ts", "UpstreamMirror"],
   ])("field, in %s, of %s", (file, name) => {
     const source = read(`packages/limiter/src/${file}`);
     const [, body = ""] =

@@ -12,18 +12,23 @@ Object.assign(process.env, provider?.environment);
 await using repository = new MemoryRepository(); // or: await SqliteRepository.open("budgets.db")
 await storeBudget(repository, SESSION, BUDGET_USD_MICROS);
 
+const isReal = provider === undefined;
+console.log(
+  isReal ? "OpenAI answers: OPENAI_API_KEY is set." : "A provider on this machine answers.",
+);
 console.log(`The budget of ${SESSION} is ${dollars(BUDGET_USD_MICROS)}.\n`);
 const task = "Find out who invented the token bucket.";
-const headers = provider === undefined ? {} : { "x-local-tool-calls": "1000" };
+const headers = isReal ? {} : { "x-local-tool-calls": "1000" };
 const { steps, refusal, leftUsdMicros } = await runAgent(repository, SESSION, task, headers);
 for (const [index, { usage }] of steps.entries())
   console.log(`step ${index + 1}: ${usage.input} tokens in, ${usage.output} out`);
+const [violation] = refusal?.violations ?? [];
 console.log(
-  refusal === undefined
+  violation === undefined
     ? "\nThe agent finished."
-    : "\nThe next step did not fit, so the agent stopped.",
+    : `\nThe next step could cost ${dollars(violation.requested)}, which is not left, so the agent stopped.`,
 );
-console.log(`${dollars(leftUsdMicros)} are left; the budget was never passed.`);
+console.log(`${dollars(leftUsdMicros)} are left.`);
 await provider?.stop();
 
 function dollars(micros: number): string {

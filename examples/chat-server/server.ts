@@ -22,7 +22,7 @@ export async function storeLimits(repository: Repository, keys: readonly string[
 }
 
 /** The server. The key of a request is charged, and the team with it. */
-export function chatServer(repository: Repository): Express {
+export function chatServer(repository: Repository, keys: readonly string[]): Express {
   const limiter = new RateLimiter({ repository });
   // Calls of the model happen deep inside the AI SDK; this tells them for whom.
   const caller = new AsyncLocalStorage<string>();
@@ -37,8 +37,12 @@ export function chatServer(repository: Repository): Express {
   });
 
   const app = express();
-  app.post("/chat", express.text(), (request, response, next) => {
-    caller.run(keyOf(request), () => chat(request, response)).catch(next);
+  app.post("/chat", express.text({ type: "*/*" }), (request, response, next) => {
+    const key = request.header("authorization")?.replace(/^Bearer /i, "") ?? "";
+    // A key that nobody has given out would have limits of its own.
+    if (!keys.includes(key)) response.status(401).send("No such key.\n");
+    // Secrets never become ids.
+    else caller.run(hashedId("key", key), () => chat(request, response)).catch(next);
   });
   app.use(answerRefusals); // 429 with Retry-After
   return app;
@@ -54,9 +58,4 @@ export function chatServer(repository: Repository): Express {
     }
     response.end();
   }
-}
-
-/** Secrets never become ids. */
-function keyOf(request: Request): string {
-  return hashedId("key", request.header("authorization")?.replace(/^Bearer /i, "") ?? "");
 }

@@ -13,7 +13,7 @@ it("charges keys and their team, also for a reader that hangs up, and refuses wi
   const repository = new MemoryRepository({ clock: new ManualClock() });
   const keys = ["ann-secret", "bob-secret"];
   await storeLimits(repository, keys);
-  const server = chatServer(repository).listen(0);
+  const server = chatServer(repository, keys).listen(0);
   await once(server, "listening");
   try {
     const lines: string[] = [];
@@ -32,6 +32,7 @@ it("charges keys and their team, also for a reader that hangs up, and refuses wi
     expect(team![1]).toBe(3 + Number(later)); // two questions, one that was left, and the long ones
     expect(ann![1]! + bob![1]!).toBe(team![1]);
     expect(ann![2]! + bob![2]!).toBe(team![2]);
+    expect((await fetch(`${url}/chat`, { method: "POST" })).status).toBe(401);
     expect(provider.open).toBe(0); // the provider was told that the reader is gone
   } finally {
     server.close().closeAllConnections();

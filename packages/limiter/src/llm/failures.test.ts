@@ -188,6 +188,12 @@ it("a status is the provider's, also if the caller aborts meanwhile, unless it i
   expect(endOfError(wrapped, AbortSignal.abort(tooMany))).toEqual({ end: "abandoned" });
 });
 
+it("an answer that is no HTTP, as fetch of Node 24 tells it: kept", () => {
+  const cause = Object.assign(new Error("Expected HTTP/"), { name: "HTTPParserError" });
+  const error = new TypeError("fetch failed", { cause });
+  expect(endOfError(error, undefined)).toEqual({ end: "cut" });
+});
+
 const circle = new Error("circle");
 circle.cause = circle;
 const strange: readonly unknown[] = [

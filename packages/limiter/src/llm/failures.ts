@@ -31,8 +31,12 @@ const LOST_CODES: ReadonlySet<unknown> = new Set([
   "ConnectionClosed", // Bun
 ]);
 
-/** How the codes of Node's HTTP parser begin: a request was sent, and the answer was rubbish. */
+/**
+ * How the codes of Node's HTTP parser begin: a request was sent, and the answer was rubbish. In
+ * Node 24, such an error of fetch has only its name.
+ */
 const PARSER_CODES = "HPE_";
+const PARSER_ERROR = "HTTPParserError";
 
 /** Names of errors with which clients say that a call was aborted, or took too long. */
 const ABORTS: ReadonlySet<unknown> = new Set([
@@ -93,10 +97,11 @@ function isAbort(error: unknown): boolean {
 }
 
 function isLostConnection(error: unknown): boolean {
-  const { code, syscall, errors } = Object(error) as Readonly<Record<string, unknown>>;
+  const { name, code, syscall, errors } = Object(error) as Readonly<Record<string, unknown>>;
   // Nothing was sent if it was the connect that failed: to one address, or to all of a host.
   if (syscall === "connect" || Array.isArray(errors)) return false;
-  return LOST_CODES.has(code) || (typeof code === "string" && code.startsWith(PARSER_CODES));
+  if (LOST_CODES.has(code) || name === PARSER_ERROR) return true;
+  return typeof code === "string" && code.startsWith(PARSER_CODES);
 }
 
 function* causesOf(error: unknown): Generator {

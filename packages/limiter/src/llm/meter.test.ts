@@ -51,7 +51,7 @@ describe("who makes a call", () => {
   });
 
   it.each([
-    [undefined, "Invalid entity: must be a string, not undefined"],
+    [undefined, "Invalid entity: must return an id for every call, not undefined"],
     ["", "Invalid entity: must not be empty (got '')"],
     [7, "Invalid entity: must be a string, not number (got 7)"],
     ["a b", "must begin with a letter or digit and hold only letters, digits and _ . - : @"],

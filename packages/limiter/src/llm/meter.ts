@@ -50,15 +50,25 @@ export class Meter<C> {
    * with the signal's reason if that aborts while the call waits: then nothing is charged.
    */
   async begin(call: LlmCall, context: C, signal?: AbortSignal | null): Promise<MeteredCall> {
-    const { entity, resource = modelResource } = this.#options;
+    const { resource = modelResource } = this.#options;
     const taker: Taker = {
-      entityId: checkedEntity(typeof entity === "function" ? await entity(context) : entity),
+      entityId: await this.#entityOf(context),
       resource: resource(call.model),
       // A signal of another kind ends the call, if the client knows it, but no wait for tokens.
       ...(signal instanceof AbortSignal && { signal }),
     };
     const estimate = this.#parts.estimator.estimate(call);
     return new MeteredCall(this.#parts, call, await this.#reserve(taker, call, estimate));
+  }
+
+  async #entityOf(context: C): Promise<string> {
+    const { entity } = this.#options;
+    const id: unknown = typeof entity === "function" ? await entity(context) : entity;
+    if (id === undefined || id === null)
+      throw new ValidationError("entity", id, `must return an id for every call, not ${id}`);
+    const checked = checkEntityId(id, "entity");
+    warnOfSecret(checked);
+    return checked;
   }
 
   /**
@@ -110,12 +120,6 @@ export class Meter<C> {
     }
     return most;
   }
-}
-
-function checkedEntity(entity: string): string {
-  const id = checkEntityId(entity, "entity");
-  warnOfSecret(id);
-  return id;
 }
 
 /** Who wrote the metering never sees the amounts that a call takes, and what is wrong with them. */

@@ -25,7 +25,10 @@ const mistakes: readonly (readonly [object, string])[] = [
     { metering: undefined },
     "Invalid metering: must say what each limit counts, such as METERING.openai or { tpm: { input: 1, output: 1 } }",
   ],
-  [{ resource: "gpt-5" }, "Invalid resource: must be a function (got 'gpt-5')"],
+  [
+    { resource: "gpt-5" },
+    "Invalid resource: must be a function of the model, such as () => \"models\" (got 'gpt-5')",
+  ],
   [{ onSettled: true }, "Invalid onSettled: must be a function (got true)"],
   [
     { estimator: () => ({ input: 1, output: 1 }) },
@@ -79,5 +82,14 @@ it("refuses what is no object of options", () => {
   for (const options of [undefined, null, "x", []])
     expect(() => checkMeteredOptions(options as never, "limitFetch")).toThrow(
       "must be an object of options of limitFetch",
+    );
+});
+
+it("says what to write if the limiter itself is given, or a client calls the function itself", () => {
+  const request = new Request("http://127.0.0.1/v1/messages");
+  const told = { url: request.url, method: "POST", headers: request.headers };
+  for (const given of [GOOD.limiter, request.url, new URL(request.url), request, told])
+    expect(() => checkMeteredOptions(given as never, "limitFetch")).toThrow(
+      "Invalid options: must be an object; give the client limitFetch({ limiter, entity, metering })",
     );
 });

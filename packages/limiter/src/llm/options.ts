@@ -1,3 +1,4 @@
+import { isRecord } from "../core/amounts.ts";
 import { checkOnUnavailable, type OnUnavailable } from "../core/bucket/policy.ts";
 import { ValidationError } from "../core/errors.ts";
 import { entityId } from "../core/identifiers.ts";
@@ -15,7 +16,7 @@ import type { UpstreamMirror } from "./upstream/upstream-mirror.ts";
 export interface MeteredOptions<C> {
   /** The limiter that decides. The caller closes it. */
   readonly limiter: RateLimiter;
-  /** Who makes the call. */
+  /** Who makes the call: an id, or a function that is told of the call and returns one. */
   readonly entity: string | ((call: C) => MaybePromise<string>);
   /**
    * The resource of a model. @default modelResource
@@ -41,7 +42,10 @@ export interface MeteredOptions<C> {
    * less than was reserved. @default "counted"
    */
   readonly abandoned?: "counted" | "kept";
-  /** After how long a stream that nobody reads counts as abandoned. @default 300000 */
+  /**
+   * After how long a stream that nobody reads is settled as abandoned, and ends with an error whose
+   * code is `ERR_LIMITER_STREAM_IDLE`. @default 300000
+   */
   readonly idleMs?: number;
   /** The provider's account, to keep in step with it. @default none */
   readonly upstream?: UpstreamMirror;
@@ -67,9 +71,6 @@ const OPTION_NAMES = optionNames<MeteredOptions<never>>({
   onSettled: true,
 });
 
-/** The options that are functions, where they are given. */
-const CALLBACKS = ["resource", "onSettled"] as const;
-
 /**
  * Throws for options that are missing or wrong, so that the mistake shows when the client is made.
  * `owner` is the function that has them, and `ownNames` are those that only it has.
@@ -79,8 +80,15 @@ export function checkMeteredOptions<C>(
   owner: string,
   ownNames: readonly string[] = [],
 ): void {
+  if (isLimiterItself(options) || isCalledByClient(options))
+    throw new ValidationError(
+      "options",
+      undefined,
+      `must be an object; give the client ${owner}({ limiter, entity, metering })`,
+    );
   checkOptions(options, new Set([...OPTION_NAMES, ...ownNames]), owner);
-  const { limiter, entity, metering, estimator, waitUpToMs, onUnavailable, idleMs } = options;
+  const { limiter, entity, resource, metering, estimator, waitUpToMs, onUnavailable } = options;
+  const { idleMs, onSettled } = options;
   checkLimiter(limiter);
   if (entity === undefined)
     throw new ValidationError(
@@ -91,13 +99,25 @@ export function checkMeteredOptions<C>(
   if (typeof entity !== "function") entityId(entity, "entity");
   checkMetering(metering);
   if (estimator !== undefined) checkEstimator(estimator);
-  for (const name of CALLBACKS) if (options[name] !== undefined) checkFunction(name, options[name]);
+  if (resource !== undefined)
+    checkFunction("resource", resource, 'must be a function of the model, such as () => "models"');
+  if (onSettled !== undefined) checkFunction("onSettled", onSettled);
   if (waitUpToMs !== undefined) checkWait(waitUpToMs);
   if (onUnavailable !== undefined) checkOnUnavailable(onUnavailable);
   checkOneOf("overrun", options.overrun, ["debt", "stop"]);
   checkOneOf("abandoned", options.abandoned, ["counted", "kept"]);
   if (idleMs !== undefined && !(typeof idleMs === "number" && idleMs > 0))
     throw new ValidationError("idleMs", idleMs, "must be more than 0 milliseconds");
+}
+
+function isLimiterItself(options: unknown): boolean {
+  return hasMethod(options, "tryAcquire");
+}
+
+/** `new OpenAI({ fetch: limitFetch })`: the client calls it with a URL, or with a request. */
+function isCalledByClient(options: unknown): boolean {
+  if (typeof options === "string") return URL.canParse(options);
+  return options instanceof URL || (isRecord(options) && "url" in options);
 }
 
 /** Throws for a value that is none of these words; undefined is the default. */
@@ -122,6 +142,6 @@ function checkEstimator(estimator: unknown): void {
   if (tokensOf !== undefined) checkFunction("estimator.tokensOf", tokensOf);
 }
 
-function checkFunction(name: string, value: unknown): void {
-  if (typeof value !== "function") throw new ValidationError(name, value, "must be a function");
+function checkFunction(name: string, value: unknown, reason = "must be a function"): void {
+  if (typeof value !== "function") throw new ValidationError(name, value, reason);
 }

@@ -1,4 +1,12 @@
-import { APICallError } from "ai";
+import { createOpenAI } from "@ai-sdk/openai";
+import {
+  APICallError,
+  embed,
+  generateText,
+  streamText,
+  wrapEmbeddingModel,
+  wrapLanguageModel,
+} from "ai";
 import { afterEach, beforeEach, describe, expect, it, vi, type MockInstance } from "vitest";
 import { Limit, RateLimiter, ValidationError } from "zae-limiter";
 import { MemoryRepository } from "zae-limiter/memory";
@@ -72,6 +80,23 @@ describe("options", () => {
       specificationVersion: "v3",
     });
   });
+});
+
+it("a middleware for the wrong kind of model refuses calls instead of not limiting them", async () => {
+  const openai = createOpenAI({ apiKey: "none" });
+  const embedder = wrapEmbeddingModel({
+    model: openai.embeddingModel("text-embedding-3-small"),
+    middleware: limitLanguageModel({ ...options, specificationVersion: "v3" }),
+  });
+  await expect(embed({ model: embedder, value: "four" })).rejects.toThrow(/limitEmbeddingModel/);
+  const model = wrapLanguageModel({
+    model: openai.languageModel("gpt-5"),
+    middleware: limitEmbeddingModel({ ...options, specificationVersion: "v3" }),
+  });
+  await expect(generateText({ model, prompt: "four" })).rejects.toThrow(/limitLanguageModel/);
+  const onError = vi.fn();
+  await streamText({ model, prompt: "four", onError }).consumeStream();
+  expect(onError).toHaveBeenCalledWith({ error: expect.any(ValidationError) });
 });
 
 it("the answer of a stream keeps all that it has besides the stream", async () => {

@@ -1,3 +1,4 @@
+import { ValidationError } from "../../core/errors.ts";
 import { AiSdkParts, readAnswer, readEmbeddings } from "../answers/ai-sdk-parts.ts";
 import { llmCallOf } from "../estimating/llm-call-of.ts";
 import { headersOf, statusOf } from "../failures.ts";
@@ -143,6 +144,7 @@ export function limitLanguageModel<V extends "v2" | "v3" | "v4" = "v4">(
         return { ...answer, stream };
       });
     },
+    ...refusing("wrapEmbed", "Embedding models have limitEmbeddingModel."),
   };
 }
 
@@ -174,7 +176,17 @@ export function limitEmbeddingModel<V extends "v3" | "v4" = "v4">(
         return answer;
       });
     },
+    ...refusing("wrapGenerate", "Language models have limitLanguageModel."),
+    ...refusing("wrapStream", "Language models have limitLanguageModel."),
   };
+}
+
+/** The types of the AI SDK take a middleware for the wrong kind of model, which limits nothing. */
+function refusing(name: string, advice: string): object {
+  const refuse = (): never => {
+    throw new ValidationError("middleware", undefined, `is not for this model. ${advice}`);
+  };
+  return { [name]: refuse };
 }
 
 /** A call of a model, and what runs it. */

@@ -3,7 +3,8 @@ import type { AnswerSoFar } from "./answer-reader.ts";
 
 /** What is noted of an answer while it is read, whatever its protocol. */
 export class AnswerNotes implements AnswerSoFar {
-  #outputBytes: number | undefined = 0;
+  #outputBytes = 0;
+  #hasUnreadable = false;
   #reported: Partial<TokenUsage> | undefined;
   /** Whether the report is about all that was said so far. */
   #isReportCurrent = false;
@@ -13,7 +14,8 @@ export class AnswerNotes implements AnswerSoFar {
   #hasFailed = false;
 
   get outputBytes(): number | undefined {
-    return this.#outputBytes;
+    // What could be read is counted, also if there was more.
+    return this.#hasUnreadable && this.#outputBytes === 0 ? undefined : this.#outputBytes;
   }
 
   get reported(): Partial<TokenUsage> | undefined {
@@ -44,13 +46,13 @@ export class AnswerNotes implements AnswerSoFar {
   /** The model said something: text, reasoning or the input of a tool. Others are ignored. */
   said(text: unknown): void {
     if (typeof text !== "string" || text === "") return;
-    if (this.#outputBytes !== undefined) this.#outputBytes += Buffer.byteLength(text);
+    this.#outputBytes += Buffer.byteLength(text);
     this.#isReportCurrent = false;
   }
 
-  /** Something went by that cannot be read, so nobody knows how much was said. */
-  cannotCount(): void {
-    this.#outputBytes = undefined;
+  /** Something went by that cannot be read. If nothing else does, nothing can be counted. */
+  cannotRead(): void {
+    this.#hasUnreadable = true;
   }
 
   /** The provider reported the usage up to here; undefined if its numbers cannot be read. */

@@ -23,14 +23,14 @@ export class EventStreamReader extends AnswerNotes implements AnswerReader<Uint8
 
   read(chunk: Uint8Array): Uint8Array | undefined {
     if (!isUint8Array(chunk)) {
-      this.cannotCount();
+      this.cannotRead();
       return chunk;
     }
     this.#withholding.begin(chunk, this.#splitter.begin(chunk));
     for (let end = this.#splitter.nextEnd(); end !== -1; end = this.#splitter.nextEnd()) {
       const { event } = this.#splitter;
       const json = this.#readData(event === undefined ? undefined : eventData(event));
-      if (json === undefined) this.cannotCount();
+      if (json === undefined) this.cannotRead();
       this.#withholding.ended(end, this.#leavesOut(json, event));
       this.#hasEvents = true;
     }
@@ -42,7 +42,7 @@ export class EventStreamReader extends AnswerNotes implements AnswerReader<Uint8
     const { rest } = this.#splitter;
     const data = rest === undefined ? undefined : eventData(rest);
     const isEvent = data !== undefined || (this.#hasEvents && rest !== undefined);
-    if (!isEvent) this.cannotCount();
+    if (!isEvent) this.cannotRead();
     return this.#withholding.rest(this.#leavesOut(this.#readData(data), rest));
   }
 

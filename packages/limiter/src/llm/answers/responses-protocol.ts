@@ -14,6 +14,9 @@ const ENDS: ReadonlySet<unknown> = new Set([
   "response.failed",
 ]);
 
+/** A response that is made in the background is not there yet. Nobody sees it pass by later. */
+const NOT_ENDED: ReadonlySet<unknown> = new Set(["queued", "in_progress"]);
+
 /** Audio comes in base64, which has nothing to do with tokens. */
 const AUDIO = "response.audio.delta";
 
@@ -29,6 +32,7 @@ function readEvent(event: Json, answer: AnswerNotes): void {
 }
 
 function readBody(body: Json, answer: AnswerNotes): void {
+  if (NOT_ENDED.has(body["status"])) answer.cannotRead();
   for (const item of listOf(body["output"])) readItem(objectOf(item), answer);
   readUsage(body, answer);
 }

@@ -1,3 +1,4 @@
+import { ValidationError } from "../../core/errors.ts";
 import { meteredExchange } from "../fetch/metered-exchange.ts";
 import { sentRequest, toldOf, type LlmRequest } from "../fetch/sent-request.ts";
 import { callOf, readerOf } from "../fetch/translation.ts";
@@ -48,6 +49,12 @@ export type AnthropicMiddleware = <
 export function limitMiddleware(options: MeteredOptions<LlmRequest>): AnthropicMiddleware {
   const meter = new Meter(options, "limitMiddleware");
   return async (request, next) => {
+    if (typeof next !== "function")
+      throw new ValidationError(
+        "fetch",
+        undefined,
+        "limitMiddleware makes no fetch: give it to the client as middleware, or use limitFetch",
+      );
     // The request and not `context.options`: a middleware further out may have changed it.
     const sent = sentRequest(request.url, request as RequestInit);
     if (sent?.protocol === undefined || isMeteredAlready()) return next(request);

@@ -13,7 +13,8 @@ import { callOf, readerOf } from "./translation.ts";
 export interface FetchOptions {
   /**
    * "respond": a refusal is a response with status 429 in the provider's own shape, which its SDK
-   * understands. "throw": `RateLimitExceeded` is thrown. @default "respond"
+   * understands; a mistake is a 400, and a store that is unavailable a 503. "throw": the errors
+   * themselves are thrown, such as `RateLimitExceeded`. @default "respond"
    */
   readonly refusal?: "respond" | "throw";
   /**
@@ -49,6 +50,12 @@ export function limitFetch(
   const { refusal = "respond", usage = "ask", otherPaths = "pass" } = options;
   const asking = new AskingFetch(fetch, usage);
   return async (input, init) => {
+    if (typeof init === "function")
+      throw new ValidationError(
+        "middleware",
+        undefined,
+        "limitFetch makes no middleware: give it to the client as fetch, or use limitMiddleware",
+      );
     const sent = sentRequest(input, init);
     const isLimited = sent?.protocol !== undefined || otherPaths === "requests";
     if (sent === undefined || !isLimited || isMeteredAlready()) return fetch(input, init);

@@ -66,13 +66,12 @@ export async function meteredExchange(
     return response;
   }
   const watched = call.watch(body, reader, signal);
-  return watchedResponse(watched, withoutBodyHeaders(answered), response);
+  return watchedResponse(watched, response, headersOf(answered));
 }
 
-function withoutBodyHeaders({ response, isCut }: Answered): Parameters<typeof watchedResponse>[1] {
-  if (!isCut) return response;
-  const { status, statusText } = response;
+function headersOf({ response, isCut }: Answered): Headers {
+  if (!isCut) return response.headers;
   const headers = new Headers(response.headers);
   for (const name of BODY_HEADERS) headers.delete(name);
-  return { status, statusText, headers };
+  return headers;
 }

@@ -90,6 +90,10 @@ it("a mistake is a bad request in our words, and an outage is told without ids",
     error: { message, type: "server_error", param: null, code },
   });
 
+  const closed = refusalResponse(new RateLimiterUnavailable("This limiter was closed."), "openai");
+  expect([closed.status, ...fieldsOf(closed)]).toEqual([503, null, null, "false"]);
+  expect(await closed.json()).toMatchObject({ error: { message: "This limiter was closed." } });
+
   const denied = refusalResponse(new PermissionDenied("secret-key"), "openai");
   expect([denied.status, ...fieldsOf(denied)]).toEqual([503, null, null, "false"]);
 });

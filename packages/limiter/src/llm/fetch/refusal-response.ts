@@ -53,6 +53,9 @@ function problemOf(error: ZaeLimiterError): Problem {
     };
   if (error instanceof ValidationError)
     return { status: 400, message: error.message, code, headers: NO_RETRY };
+  // Only the error of a limiter that was closed names no entity. No retry opens it again.
+  if (error instanceof RateLimiterUnavailable && error.entityId === undefined)
+    return { status: 503, message: error.message, code, headers: NO_RETRY };
   return {
     status: 503,
     // The error's own words may name an entity, and applications pass on what providers say.

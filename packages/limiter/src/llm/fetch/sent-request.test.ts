@@ -24,6 +24,7 @@ it.each([
   ["a form", new FormData()],
   ["parameters", new URLSearchParams({ model: "gpt-5" })],
   ["a Blob", new Blob([JSON_BODY])],
+  ["text in another encoding", Buffer.from('{"model":"é"}', "latin1")],
 ])("leaves %s alone", (_name, body) => {
   const { model, body: read, hasBody } = sent({ body });
   expect(read).toEqual({ text: undefined, json: undefined });

@@ -1,3 +1,4 @@
+import { isUtf8 } from "node:buffer";
 import { types } from "node:util";
 import { isRecord } from "../../core/amounts.ts";
 import { deploymentOf, protocolOf, type Protocol } from "./llm-path.ts";
@@ -105,10 +106,15 @@ export function readBody(body: unknown): SentBody {
 
 function textOf(body: unknown): string | undefined {
   if (typeof body === "string") return body;
-  if (types.isAnyArrayBuffer(body)) return Buffer.from(body).toString();
+  if (types.isAnyArrayBuffer(body)) return decoded(Buffer.from(body));
   if (ArrayBuffer.isView(body))
-    return Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString();
+    return decoded(Buffer.from(body.buffer, body.byteOffset, body.byteLength));
   return undefined;
+}
+
+/** Undefined for bytes that would change if they were written as text again. */
+function decoded(bytes: Buffer): string | undefined {
+  return isUtf8(bytes) ? bytes.toString() : undefined;
 }
 
 function jsonOf(text: string): SentBody["json"] {

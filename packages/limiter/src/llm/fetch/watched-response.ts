@@ -1,25 +1,25 @@
-/** What a response says of itself. */
-type Said = Pick<Response, "status" | "statusText" | "headers">;
-
 /**
- * A provider's response with another body. It says what the original says, also where
- * `new Response` does not: that has no URL, and neither has its clone.
+ * A provider's response with another body, and perhaps other headers. It says what the original
+ * says, also where `new Response` does not.
  */
 export function watchedResponse(
-  body: ReadableStream<Uint8Array> | null,
-  { status, statusText, headers }: Said,
-  original: Pick<Response, "url" | "redirected" | "type">,
+  body: ReadableStream<Uint8Array>,
+  original: Response,
+  headers: Headers,
 ): Response {
-  const response = new Response(body, { status, statusText, headers });
-  const { url, redirected, type } = original;
-  const clone = (): Response => {
-    const copy = Response.prototype.clone.call(response);
-    return watchedResponse(copy.body, copy, original);
-  };
-  return Object.defineProperties(response, {
-    url: { value: url },
-    redirected: { value: redirected },
-    type: { value: type },
-    clone: { value: clone },
-  });
+  return sayingAs(original, new Response(body, { status: original.status, headers }));
+}
+
+/**
+ * What was made by `new Response` has no URL, and takes no status text that is not in Latin. A
+ * clone has no URL either. It stays the one that the platform made, because Node cancels the body
+ * of a clone that nobody refers to any more.
+ */
+function sayingAs(original: Response, response: Response): Response {
+  const { statusText, url, redirected, type } = original;
+  const clone = (): Response => sayingAs(original, Response.prototype.clone.call(response));
+  for (const [name, value] of Object.entries({ statusText, url, redirected, type, clone }))
+    // Instruments may put something else there, as they may on a response of fetch.
+    Object.defineProperty(response, name, { value, configurable: true, writable: true });
+  return response;
 }

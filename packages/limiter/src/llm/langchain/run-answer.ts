@@ -38,7 +38,7 @@ export class RunAnswer extends AnswerNotes implements AnswerReader<Piece> {
       for (const call of listOf(objectOf(message)["tool_calls"]))
         this.read([JSON.stringify(objectOf(call)["args"])]);
     } catch {
-      this.cannotCount(); // a model of the application may answer with anything
+      this.cannotRead(); // a model of the application may answer with anything
     }
   }
 

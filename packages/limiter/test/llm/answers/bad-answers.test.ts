@@ -180,6 +180,23 @@ describe("what is no answer", () => {
     }
   });
 
+  it("does not change what is counted of the rest", () => {
+    const text = 'data: {"choices":[{"delta":{"content":"word"}}]}\n\n';
+    for (const events of [
+      ["data: ping\n\n", text, text],
+      [text, "data: {\n\n", text],
+    ])
+      expect(readText("chat", events.join("")).read.outputBytes).toBe(8);
+  });
+
+  it("is a response that is still being made", () => {
+    for (const status of ["queued", "in_progress"]) {
+      const body = Buffer.from(`{"status":"${status}","output":[],"usage":null}`);
+      const { read } = readAll(readerOf("responses", { isStream: false }), [body]);
+      expect(read).toMatchObject({ outputBytes: undefined, reported: undefined });
+    }
+  });
+
   it("is passed over if it is no object, or has other things where some are expected", () => {
     for (const protocol of ["chat", "responses", "messages"] as const)
       for (const data of ["5", "null", "[]", '"a"', "{}", '{"choices":{},"delta":5,"type":7}'])
@@ -213,7 +230,7 @@ describe("what is no answer", () => {
 });
 
 describe("an answer that is too large", () => {
-  it("passes, is not counted, and is read on where the large event ends", () => {
+  it("passes, and is read on where the large event ends", () => {
     const chunks = [
       Buffer.from('data: {"choices":[{"delta":{"content":"'),
       Buffer.alloc(MAX_EVENT_BYTES, "x"),
@@ -221,11 +238,7 @@ describe("an answer that is too large", () => {
     ];
     const reader = readerOf("chat");
     for (const chunk of chunks) expect(reader.read(chunk)).toBe(chunk);
-    expect(soFar(reader)).toMatchObject({
-      outputBytes: undefined,
-      isReportFinal: true,
-      isComplete: true,
-    });
+    expect(soFar(reader)).toEqual(readText("chat", sampleText("chat-text.sse")).read);
   });
 
   it("is not counted either if it ends there", () => {

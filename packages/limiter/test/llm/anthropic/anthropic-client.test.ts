@@ -194,3 +194,12 @@ it("the middleware sees Anthropic's own request, wherever the client sends it", 
   expect(provider.requests.at(-1)!.path).toBe("/v1/messages?region=eu");
   expect(records).toMatchObject([{ model: MODEL, end: "complete", source: "reported" }]);
 });
+
+it("a middleware says so if it is used as a fetch", async () => {
+  const { options } = await meteredCalls();
+  const fetch = limitMiddleware(options) as unknown as typeof globalThis.fetch;
+  const client = new Anthropic({ apiKey: "local", maxRetries: 0, fetch });
+  await expect(client.messages.create(REQUEST)).rejects.toMatchObject({
+    cause: { message: expect.stringContaining("limitMiddleware makes no fetch") },
+  });
+});

@@ -160,6 +160,12 @@ it("refuses options and arguments that cannot be right", async () => {
   );
 });
 
+it("says so if it is used as a middleware", async () => {
+  const { options } = await meteredCalls();
+  const call = limitFetch(options)({ url } as Request, vi.fn() as never);
+  await expect(call).rejects.toThrow(/limitFetch makes no middleware/);
+});
+
 it("takes null for options, as fetch does", async () => {
   const { options, taken } = await meteredCalls();
   const request = new Request(url, { method: "POST", body: TEXT });

@@ -91,7 +91,7 @@ describe.each<[string, Play, boolean]>([
         error: {
           name: expect.stringMatching(/^(InternalServer|ServiceUnavailable)Error$/),
           status: 503,
-          message: expect.stringContaining("ERR_LIMITER_UNAVAILABLE"),
+          message: expect.stringContaining("This limiter was closed"),
         },
       });
     });

@@ -1,4 +1,6 @@
 /* What reaches the caller: the bytes, headers and properties of the provider's own response. */
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from "vitest";
 import { RateLimiter, ValidationError } from "zae-limiter";
 import { limitMiddleware } from "zae-limiter/anthropic";
@@ -17,6 +19,9 @@ import {
   posted,
   type Posted,
 } from "./provider-answers.ts";
+
+setFlagsFromString("--expose-gc");
+const collectGarbage = runInNewContext("gc") as () => void;
 
 let server: ScriptedServer;
 beforeAll(async () => {
@@ -123,6 +128,45 @@ it("a clone and its original can both be read, and say the same", async () => {
     BODIES["responses"],
   ]);
   expect(records).toHaveLength(1);
+});
+
+it("a clone keeps its body, whatever the garbage collector takes meanwhile", async () => {
+  const { options } = await meteredCalls();
+  server.answer = (outgoing) => answerJson(outgoing, BODIES["responses"]!);
+  const response = await limitFetch(options)(...post("responses"));
+  const copies = Array.from({ length: 10 }, () => response.clone());
+  for (let round = 0; round < 5; round += 1) {
+    collectGarbage();
+    await new Promise(setImmediate);
+  }
+  for (const each of [response, ...copies])
+    await expect(each.json()).resolves.toEqual(BODIES["responses"]);
+});
+
+it("others may define its properties, as on a response of fetch", async () => {
+  const { options } = await meteredCalls();
+  server.answer = (outgoing) => answerJson(outgoing, BODIES["responses"]!);
+  const response = await limitFetch(options)(...post("responses"));
+  const clone = response.clone.bind(response);
+  Object.assign(response, { clone: () => clone() });
+  expect(Object.defineProperty(response, "url", { value: "http://other/" }).url).toBe(
+    "http://other/",
+  );
+  expect(Object.keys(response)).toEqual(Object.keys(new Response()));
+  expect(await response.clone().json()).toEqual(BODIES["responses"]);
+});
+
+it("a status text of any characters is passed on", async () => {
+  const { options, records } = await meteredCalls();
+  const text = JSON.stringify(BODIES["responses"]);
+  server.answer = ({ socket }) =>
+    socket!.end(
+      `HTTP/1.1 200 はい\r\ncontent-type: application/json\r\ncontent-length: ${text.length}\r\n\r\n${text}`,
+    );
+  const response = await limitFetch(options)(...post("responses"));
+  expect([response.statusText, response.clone().statusText]).toEqual(["はい", "はい"]);
+  expect(await response.text()).toBe(text);
+  expect(records).toMatchObject([{ end: "complete", source: "reported" }]);
 });
 
 it("follows redirects as fetch does, and says so", async () => {
