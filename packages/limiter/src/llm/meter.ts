@@ -50,9 +50,9 @@ export class Meter<C> {
    * with the signal's reason if that aborts before it is granted: then nothing is charged.
    */
   async begin(call: LlmCall, context: C, signal?: AbortSignal | null): Promise<MeteredCall> {
-    const { entity, resource = modelResource } = this.#options;
+    const { resource = modelResource } = this.#options;
     const taker: Taker = {
-      entityId: checkedEntity(typeof entity === "function" ? await entity(context) : entity),
+      entityId: await this.#entityOf(context),
       resource: resource(call.model),
       // A signal of another kind ends the call, if the client knows it, but no wait for tokens.
       ...(signal instanceof AbortSignal && { signal }),
