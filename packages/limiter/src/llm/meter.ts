@@ -64,6 +64,16 @@ export class Meter<C> {
     throw signal.reason;
   }
 
+  async #entityOf(context: C): Promise<string> {
+    const { entity } = this.#options;
+    const id: unknown = typeof entity === "function" ? await entity(context) : entity;
+    if (id === undefined || id === null)
+      throw new ValidationError("entity", id, `must return an id for every call, not ${id}`);
+    const checked = checkEntityId(id, "entity");
+    warnOfSecret(checked);
+    return checked;
+  }
+
   async #reserve(taker: Taker, call: LlmCall, estimate: Estimate): Promise<Reserved> {
     try {
       return await this.#take(taker, estimate);
@@ -125,14 +135,6 @@ export class Meter<C> {
     }
     return most;
   }
-}
-
-function checkedEntity(entity: unknown): string {
-  if (entity === undefined || entity === null)
-    throw new ValidationError("entity", entity, `must return an id for every call, not ${entity}`);
-  const id = checkEntityId(entity, "entity");
-  warnOfSecret(id);
-  return id;
 }
 
 /** Who wrote the metering never sees the amounts that a call takes, and what is wrong with them. */
