@@ -24,7 +24,7 @@ export interface ExpectedAnswer {
   readonly isStream: boolean;
   /** The header of the answer. */
   readonly contentType: string | null;
-  /** Whether a usage that comes in a chunk of its own is left out, as of chat completions. */
+  /** Whether a usage that comes in a chunk of its own is left out; only in chat completions. */
   readonly withholdsUsage: boolean;
 }
 
@@ -32,7 +32,8 @@ export interface ExpectedAnswer {
 export function answerReaderFor(expected: ExpectedAnswer): AnswerReader<Uint8Array> {
   const protocol = PROTOCOLS[expected.protocol];
   if (!isEventStream(expected)) return new BodyReader(protocol);
-  return new EventStreamReader(protocol, expected.withholdsUsage ? isUsageChunk : undefined);
+  const isWithheld = expected.withholdsUsage && expected.protocol === "chat";
+  return new EventStreamReader(protocol, isWithheld ? isUsageChunk : undefined);
 }
 
 function isEventStream({ contentType, isStream }: ExpectedAnswer): boolean {
