@@ -18,8 +18,8 @@ const WITHIN = new AsyncLocalStorage<RunningCall>();
 export async function runMetered<T>(work: () => T | PromiseLike<T>): Promise<T> {
   const call: RunningCall = { isRunning: true };
   try {
-    // The function is async, so that a promise that begins its work late does so within.
-    return await WITHIN.run(call, async () => work());
+    // A promise that begins its work late does so within, too.
+    return await WITHIN.run(call, () => Promise.resolve(work()));
   } finally {
     call.isRunning = false;
   }

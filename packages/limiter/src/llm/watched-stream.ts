@@ -16,7 +16,7 @@
 import { RateLimitError } from "../core/errors.ts";
 import { STREAM } from "../diagnostics/channels.ts";
 import type { StreamMessage } from "../diagnostics/messages.ts";
-import type { Clock } from "../repository/system-clock.ts";
+import { startAlarm, type Clock } from "../repository/system-clock.ts";
 import type { AnswerReader } from "./answers/answer-reader.ts";
 import { STRIDE_TOKENS, type Overrun } from "./overrun.ts";
 import type { MeteredRecord } from "./tokens/metered-record.ts";
@@ -52,8 +52,8 @@ class WatchedStream<Chunk> {
   /** Published when the stream begins, if somebody listens then, and again when it has ended. */
   #message: Writable<StreamMessage> | undefined;
   readonly #onAbort = (): void => this.#stop("abandoned", this.#call.signal?.reason);
-  /** Aborted at the end, which ends the watch for idleness. */
-  readonly #ended = new AbortController();
+  /** Ends the watch for idleness. */
+  #stopAlarm: (() => void) | undefined;
   #controller!: ReadableStreamDefaultController<Chunk>;
   /** Resolves when the call is settled; undefined before it has ended. */
   #settled: Promise<void> | undefined;
@@ -76,7 +76,7 @@ class WatchedStream<Chunk> {
     if (STREAM.hasSubscribers) STREAM.publish((this.#message = { resource, state: "open" }));
     if (signal?.aborted === true) return this.#onAbort();
     signal?.addEventListener("abort", this.#onAbort, { once: true });
-    void this.#watchIdleness();
+    this.#watchIdleness(this.#call.idleMs);
   }
 
   async pull(): Promise<void> {
@@ -167,7 +167,7 @@ class WatchedStream<Chunk> {
     // Clients cancel or abort what the provider has ended with an error.
     const left = end === "abandoned" && this.#answer.hasFailed === true ? "cut" : end;
     this.#settled = this.#call.end(isOver && end !== "stopped" ? "complete" : left);
-    this.#ended.abort();
+    this.#stopAlarm?.();
     signal?.removeEventListener("abort", this.#onAbort);
     if (this.#message !== undefined) {
       this.#message.state = "closed";
@@ -176,21 +176,18 @@ class WatchedStream<Chunk> {
     return this.#settled;
   }
 
+  #watchIdleness(restMs: number): void {
+    this.#stopAlarm = startAlarm(this.#call.clock, restMs, () => this.#checkIdleness());
+  }
+
   /** A slow provider is not idleness: only while nobody waits for a chunk, time counts. */
-  async #watchIdleness(): Promise<void> {
+  #checkIdleness(): void {
+    if (this.#settled !== undefined) return;
     const { clock, idleMs } = this.#call;
-    let restMs = idleMs;
-    while (restMs > 0) {
-      try {
-        await clock.sleep(restMs, this.#ended.signal, { holdsProcess: false });
-      } catch {
-        return; // the stream has ended
-      }
-      const idleForMs = this.#isRead ? 0 : clock.now() - this.#lastReadMs;
-      // A clock that was set back does not make it longer.
-      restMs = Math.min(idleMs, idleMs - idleForMs);
-    }
-    if (this.#settled === undefined) this.#stop("abandoned", idleError(idleMs));
+    const idleForMs = this.#isRead ? 0 : clock.now() - this.#lastReadMs;
+    // A clock that was set back does not make it longer.
+    if (idleForMs < idleMs) this.#watchIdleness(Math.min(idleMs, idleMs - idleForMs));
+    else this.#stop("abandoned", idleError(idleMs));
   }
 }
 

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
-import { systemClock, systemRandom } from "./system-clock.ts";
+import { CorrectedClock, startAlarm, systemClock, systemRandom } from "./system-clock.ts";
 
 beforeEach(() => {
   vi.useFakeTimers({ now: 1_000_000 });
@@ -58,4 +58,33 @@ it("a sleep that does not hold the process wakes at its time, and ends by its si
   abort.abort("during");
   expect(await aborted).toBe("during");
   expect(vi.getTimerCount()).toBe(0);
+});
+
+it.each([
+  ["the system's clock", systemClock],
+  ["another clock", new CorrectedClock(systemClock)],
+])(
+  "an alarm of %s rings at its time, unless it was stopped, and leaves no timer behind",
+  async (_, clock) => {
+    const ring = vi.fn();
+    const stop = startAlarm(clock, 50, ring);
+    await vi.advanceTimersByTimeAsync(49);
+    expect(ring).not.toHaveBeenCalled();
+    await vi.advanceTimersByTimeAsync(1);
+    expect(ring).toHaveBeenCalledOnce();
+    stop(); // too late, and harmless
+    startAlarm(clock, 50, ring)();
+    await vi.advanceTimersByTimeAsync(0);
+    expect(vi.getTimerCount()).toBe(0);
+    await vi.advanceTimersByTimeAsync(100);
+    expect(ring).toHaveBeenCalledOnce();
+  },
+);
+
+it("an alarm that is further away than a timer can be does not ring at once", async () => {
+  const ring = vi.fn();
+  const stop = startAlarm(systemClock, Infinity, ring);
+  await vi.advanceTimersByTimeAsync(1_000_000);
+  expect(ring).not.toHaveBeenCalled();
+  stop();
 });

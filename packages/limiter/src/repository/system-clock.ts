@@ -65,6 +65,25 @@ export function startTimeout(ms: number): Timeout {
 /** Longer timers fire at once in Node, so longer sleeps are divided. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
+/** What a sleep is ended with if nobody waits for it any more. A new error would take 10 µs. */
+const STOPPED = new Error("The alarm was stopped");
+
+/**
+ * Calls `ring` after a time; returns what stops it. The process does not wait for it. It may ring
+ * early if the time is longer than a timer can be, so whoever is called looks at the clock. With
+ * the system's clock, it saves the 35 µs of a sleep that is aborted.
+ */
+export function startAlarm(clock: Clock, ms: number, ring: () => void): () => void {
+  if (clock === systemClock) {
+    const timer = setTimeout(ring, Math.min(ms, LONGEST_TIMER_MS));
+    letProcessEnd(timer);
+    return () => clearTimeout(timer);
+  }
+  const stopped = new AbortController();
+  clock.sleep(ms, stopped.signal, { holdsProcess: false }).then(ring, () => {});
+  return () => stopped.abort(STOPPED);
+}
+
 async function sleep(
   ms: number,
   signal?: AbortSignal,
@@ -90,10 +109,13 @@ function sleepOnce(
       signal?.removeEventListener("abort", onAbort);
       resolve();
     }, ms);
-    // Browsers have numbers for timers.
-    if (!holdsProcess) (timer as Partial<NodeJS.Timeout>).unref?.();
+    if (!holdsProcess) letProcessEnd(timer);
     signal?.addEventListener("abort", onAbort, { once: true });
   });
+}
+
+function letProcessEnd(timer: ReturnType<typeof setTimeout>): void {
+  (timer as Partial<NodeJS.Timeout>).unref?.(); // browsers have numbers for timers
 }
 
 /**

@@ -67,7 +67,7 @@ export function limitFetch(
       if (refusal === "throw" || signal?.aborted === true) throw error;
       return refusalResponse(error, sent.provider);
     }
-    return meteredExchange(call, signal, async () => {
+    return await meteredExchange(call, signal, async () => {
       const { response, isAsked } = await asking.send(sent, [input, init]);
       return { response, reader: readerOf(sent, response, isAsked), isCut: isAsked };
     });
