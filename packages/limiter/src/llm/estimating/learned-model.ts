@@ -4,6 +4,12 @@ const MEMORY_CALLS = 64;
 /** A single call counts at most this much: something else than text is in it. */
 const MOST_RATIO = 8;
 
+/**
+ * Providers add some tokens to each message, so that "hi" has eight of them. Of shorter prompts than
+ * these on average, that is too large a part to tell how many tokens an answer's text has.
+ */
+const LEAST_MEAN_INPUT = 50;
+
 /** How far an answer moves the quantile, on a scale of natural logarithms: about a tenth. */
 const STEP = 0.1;
 
@@ -13,8 +19,9 @@ const ROUNDING = 1e-6;
 /**
  * What was learned of one model.
  *
- * Input: the mean of reported ÷ estimated. It is the same for long and short prompts, and exact
- * from the first call on if they are alike.
+ * Input: the mean of reported ÷ estimated, weighted by what was estimated, so that a greeting does
+ * not say how long a document is. Of prompts of equal length it is `ratio + (x − ratio) ÷ n`, and
+ * from 64 calls on `÷ 64`.
  *
  * Output: a quantile, because a few answers are much longer than the others. Whatever the answers
  * are, the share of covered ones cannot stay away from it: each covered answer lowers the
@@ -26,7 +33,9 @@ const ROUNDING = 1e-6;
 export class LearnedModel {
   readonly #quantile: number;
   #inputs = 0;
-  #ratio = 1;
+  /** Tokens that were reported and estimated for prompts, of which older ones count less. */
+  #reported = 0;
+  #estimated = 0;
   #answers = 0;
   #logOutput = 0;
 
@@ -34,9 +43,15 @@ export class LearnedModel {
     this.#quantile = quantile;
   }
 
-  /** Corrects tokens that were estimated by the text. */
-  corrected(tokens: number): number {
-    return wholeTokens(tokens * this.#ratio);
+  /** Corrects tokens that were estimated for a prompt. */
+  correctedInput(tokens: number): number {
+    return this.#inputs === 0 ? tokens : wholeTokens((tokens * this.#reported) / this.#estimated);
+  }
+
+  /** Corrects tokens that were counted by an answer's text. */
+  correctedOutput(tokens: number): number {
+    const isKnown = this.#estimated >= LEAST_MEAN_INPUT * this.#inputs;
+    return isKnown ? this.correctedInput(tokens) : tokens;
   }
 
   /** Tokens to reserve for one answer that may have any length; undefined before any was seen. */
@@ -44,11 +59,14 @@ export class LearnedModel {
     return this.#answers === 0 ? undefined : wholeTokens(Math.expm1(this.#logOutput));
   }
 
-  /** Learns what the provider counted for a prompt ÷ what was estimated. */
-  learnInput(ratio: number): void {
-    const x = Math.min(Math.max(ratio, 1 / MOST_RATIO), MOST_RATIO);
-    this.#inputs = Math.min(this.#inputs + 1, MEMORY_CALLS);
-    this.#ratio += (x - this.#ratio) / this.#inputs;
+  /** Learns what the provider counted for a prompt, and what was estimated: not 0. */
+  learnInput(reported: number, estimated: number): void {
+    const x = Math.min(Math.max(reported / estimated, 1 / MOST_RATIO), MOST_RATIO);
+    const isFull = this.#inputs === MEMORY_CALLS;
+    const kept = isFull ? 1 - 1 / MEMORY_CALLS : 1;
+    if (!isFull) this.#inputs += 1;
+    this.#reported = this.#reported * kept + x * estimated;
+    this.#estimated = this.#estimated * kept + estimated;
   }
 
   /** Learns the length of an answer, which could have had `most` tokens. */

@@ -66,21 +66,29 @@ describe("the input", () => {
     expect(asked).toBe(1);
   });
 
-  it.each([0, 2, 196])("of a prompt of %s bytes teaches nothing", (textBytes) => {
-    const estimator = learned([{ input: 500 }], { ...CALL, textBytes });
+  it("of an empty prompt teaches nothing", () => {
+    const estimator = learned([{ input: 500 }], { ...CALL, textBytes: 0 });
     expect(estimator.estimate(CALL).input).toBe(100);
-    expect(estimator.tokensOf?.(CALL, 400)).toBe(100);
+  });
+
+  it("counts by its length: a greeting does not say how long a document is", () => {
+    const estimator = learned([{ input: 8 }], { ...CALL, textBytes: 2 });
+    const long = { ...CALL, textBytes: 40_000 };
+    estimator.learn?.(long, estimator.estimate(long), usageOf({ input: 10_000 }));
+    expect(estimator.estimate(long).input).toBe(10_007); // 10 008 of 10 001
+  });
+
+  it("of prompts below 50 tokens on average does not say how long an answer is", () => {
+    const short = { ...CALL, textBytes: 196 };
+    expect(learned([{ input: 490 }], short).tokensOf?.(CALL, 400)).toBe(100);
+    const enough = { ...CALL, textBytes: 200 };
+    expect(learned([{ input: 400 }], enough).tokensOf?.(CALL, 400)).toBe(800);
   });
 
   it("of a prompt with files teaches nothing: a file is any number of tokens", () => {
     const estimator = learned([{ input: 50_000, output: 7 }], { ...CALL, images: 1 });
     expect(estimator.estimate(CALL)).toEqual({ input: 100, output: 7 });
     expect(estimator.tokensOf?.(CALL, 400)).toBe(100);
-  });
-
-  it("of a prompt of 200 bytes teaches", () => {
-    const estimator = learned([{ input: 60 }], { ...CALL, textBytes: 200 });
-    expect(estimator.estimate(CALL).input).toBe(120);
   });
 });
 

@@ -28,12 +28,6 @@ const OPTION_NAMES = optionNames<LearningEstimatorOptions>({
 const MOST_KEYS = 1_000_000;
 
 /**
- * Shorter prompts say nothing of the text: providers add some tokens to each message, so that "hi"
- * has eight of them. Longer prompts and answers must not be taken for eight times as long.
- */
-const LEAST_INPUT = 50;
-
-/**
  * Learns from what providers report, for each model: the mean of the input's real tokens, and a
  * quantile of the output's.
  * @example limitFetch({ ...metered, estimator: learningEstimator({ quantile: 0.95 }) });
@@ -52,7 +46,7 @@ export function learningEstimator(options: LearningEstimatorOptions = {}): Estim
       const each = model?.output;
       const most = call.maxOutputTokens ?? Infinity;
       return {
-        input: model?.corrected(estimate.input) ?? estimate.input,
+        input: model?.correctedInput(estimate.input) ?? estimate.input,
         output: each === undefined ? estimate.output : Math.min(each, most) * call.choices,
       };
     },
@@ -64,16 +58,15 @@ export function learningEstimator(options: LearningEstimatorOptions = {}): Estim
       if (prompt === 0) return;
       const model = models.use(call.model) ?? models.add(call.model);
       const estimate = started.get(call) ?? start.estimate(call);
-      // Files have any number of tokens, and say nothing of the text either.
-      if (call.images === 0 && estimate.input >= LEAST_INPUT)
-        model.learnInput(prompt / estimate.input);
+      // Files have any number of tokens, and say nothing of the text.
+      if (call.images === 0 && estimate.input > 0) model.learnInput(prompt, estimate.input);
       const most = call.maxOutputTokens ?? Infinity;
       // Embeddings have no answer, and must not make those of the model look short.
       if (most > 0) model.learnOutput(output / call.choices, most);
     },
     tokensOf(call: LlmCall, textBytes: number): number {
       const tokens = start.tokensOf?.(call, textBytes) ?? Math.ceil(textBytes / BYTES_PER_TOKEN);
-      return models.use(call.model)?.corrected(tokens) ?? tokens;
+      return models.use(call.model)?.correctedOutput(tokens) ?? tokens;
     },
   };
 }
