@@ -5,8 +5,8 @@ const MEMORY_CALLS = 64;
 const MOST_RATIO = 8;
 
 /**
- * Providers add some tokens to each message, so that "hi" has eight of them. Of shorter prompts than
- * these on average, that is too large a part to tell how many tokens an answer's text has.
+ * Providers add some tokens to each message, so that "hi" has eight of them. If prompts are shorter
+ * than this on average, that is too large a part to tell how many tokens an answer's text has.
  */
 const LEAST_MEAN_INPUT = 50;
 
