@@ -47,11 +47,18 @@ const WITH_PEERS = ["express", "fastify", "hono", "otel"].map((name) => `zae-lim
 /** Those whose types are partly Node's. */
 const WITH_NODES = ["zae-limiter/http"];
 
-const alone = entries.filter((entry) => ![...WITH_PEERS, ...WITH_NODES].includes(entry));
+/** Those with types of `fetch`, which Node and the DOM have. */
+const WITH_FETCH = ["llm", "ai-sdk", "openai", "anthropic", "langchain"].map(
+  (name) => `zae-limiter/${name}`,
+);
+
+const alone = entries.filter(
+  (entry) => ![...WITH_PEERS, ...WITH_NODES, ...WITH_FETCH].includes(entry),
+);
 
 /** Uses every type that a compiler may lack. */
 const PROGRAM = `
-${alone.map((entry, index) => `export * as entry${index} from "${entry}";`).join("\n")}
+${exportsOf(alone)}
 import { RateLimiter, type Repository } from "zae-limiter";
 import { leanTransport, type HttpAgent } from "zae-limiter/dynamodb";
 
@@ -69,7 +76,7 @@ const WITH_NODE = `
 import { Agent } from "node:http";
 import { Agent as SecureAgent } from "node:https";
 import { use } from "./program.js";
-${WITH_NODES.map((entry, index) => `export * as nodes${index} from "${entry}";`).join("\n")}
+${exportsOf(WITH_NODES)}
 
 declare const repository: import("zae-limiter").Repository;
 export const used = use(repository, AbortSignal.timeout(1000), new Agent());
@@ -94,6 +101,7 @@ beforeAll(() => {
     });
     writeFileSync(join(folder, project, "package.json"), '{ "type": "module" }');
     writeFileSync(join(folder, project, "program.ts"), PROGRAM);
+    writeFileSync(join(folder, project, "fetch.ts"), exportsOf(WITH_FETCH));
   }
   install("node", { "@types/node": "@types/node" });
   install("peers", {
@@ -105,10 +113,7 @@ beforeAll(() => {
   });
   for (const file of ["express.ts", "same.ts"])
     cpSync(join(root, "test/types-consumer/http", file), join(folder, "peers", file));
-  writeFileSync(
-    join(folder, "peers/peers.ts"),
-    WITH_PEERS.map((entry, index) => `export * as entry${index} from "${entry}";`).join("\n"),
-  );
+  writeFileSync(join(folder, "peers/peers.ts"), exportsOf(WITH_PEERS));
   writeFileSync(join(folder, "node/with-node.ts"), WITH_NODE);
   writeFileSync(join(folder, "bare/with-disposable.ts"), WITH_DISPOSABLE);
 }, TIMEOUT_MS);
@@ -117,7 +122,7 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }), TIMEOUT_MS);
 
 for (const [version, tsc] of all) {
   it(`TypeScript ${version} takes them with Node's types`, { timeout: TIMEOUT_MS }, async () => {
-    const flags = ["--lib", "es2022", "--types", "node", "with-node.ts"];
+    const flags = ["--lib", "es2022", "--types", "node", "with-node.ts", "fetch.ts"];
     expect(await complaints(tsc, "node", flags)).toBe("");
   });
 
@@ -131,7 +136,7 @@ it.each([all[0]!, all.at(-1)!])(
   "TypeScript %s takes them with the DOM's types",
   { timeout: TIMEOUT_MS },
   async (_, tsc) => {
-    expect(await complaints(tsc, "bare", ["program.ts"])).toBe("");
+    expect(await complaints(tsc, "bare", ["program.ts", "fetch.ts"])).toBe("");
   },
 );
 
@@ -152,6 +157,11 @@ it("those of frameworks, and a server with Express 4", { timeout: TIMEOUT_MS }, 
   const flags = ["--types", "node", "--allowImportingTsExtensions", "peers.ts", "express.ts"];
   expect(await complaints(join(ownCompiler, "bin/tsc"), "peers", flags)).toBe("");
 });
+
+/** A program that uses every type of entries. */
+function exportsOf(names: readonly string[]): string {
+  return names.map((entry, index) => `export * as entry${index} from "${entry}";`).join("\n");
+}
 
 /** Makes packages of the workspace those of a project. */
 function install(project: string, packages: Readonly<Record<string, string>>): void {

@@ -12,7 +12,7 @@ export interface Seen {
   readonly script: Script;
   readonly isGranted: boolean;
   /** Whether its stream ended with a refusal. */
-  isStopped: boolean;
+  sawRefusal: boolean;
   readonly records: MeteredRecord[];
 }
 
@@ -57,9 +57,9 @@ async function runScript(limiter: RateLimiter, script: Script): Promise<Seen> {
     call = await meter.begin(described, undefined, abort.signal);
   } catch (error) {
     if (!(error instanceof RateLimitExceeded)) throw error;
-    return { script, isGranted: false, isStopped: false, records };
+    return { script, isGranted: false, sawRefusal: false, records };
   }
-  const seen: Seen = { script, isGranted: true, isStopped: false, records };
+  const seen: Seen = { script, isGranted: true, sawRefusal: false, records };
   await turnsOf(script, 1);
   if ((PLAIN_ENDS as readonly string[]).includes(script.end)) await endPlain(call, seen, abort);
   else await endStream(call, seen, abort);
@@ -123,7 +123,7 @@ async function endStream(call: MeteredCall, seen: Seen, abort: AbortController):
       return await reader.cancel();
     await reader.read();
   } catch (error) {
-    seen.isStopped = error instanceof RateLimitExceeded;
+    seen.sawRefusal = error instanceof RateLimitExceeded;
   }
 }
 
