@@ -13,8 +13,8 @@
 //
 // With --tested the tests are not run on the unchanged code first: for a script that has just done
 // so. With --quick the slow ones are left out: those that a test notices only after seconds of
-// waiting. With --half it is every second one; which half, the commit decides, so that commits take
-// turns. With --why each line is followed by the test that noticed, and what it said.
+// waiting. With --quarter it is every fourth one; which quarter, the commit decides, so that
+// commits take turns. With --why each line is followed by the test that noticed, and what it said.
 //
 // Everything happens in copies in a temporary folder, so that a crash leaves the tree as it was.
 // Each copy has a process of its own (mutation-runner.mjs) that keeps vitest and an engine ready.
@@ -185,15 +185,15 @@ async function load() {
   const quick = process.argv.includes("--quick")
     ? loaded.filter(({ slow = false }) => !slow)
     : loaded;
-  if (!process.argv.includes("--half")) return quick;
-  const first = await halfOfCommit();
-  return quick.filter((_, index) => index % 2 === first);
+  if (!process.argv.includes("--quarter")) return quick;
+  const first = await quarterOfCommit();
+  return quick.filter((_, index) => index % 4 === first);
 }
 
-/** Which half a commit runs: 0 or 1. */
-async function halfOfCommit() {
+/** Which quarter a commit runs: 0 to 3. */
+async function quarterOfCommit() {
   const { stdout } = await promisify(execFile)("git", ["rev-parse", "HEAD"], { cwd: root });
-  return Number.parseInt(stdout.trim().slice(-1), 16) % 2;
+  return Number.parseInt(stdout.trim().slice(-1), 16) % 4;
 }
 
 /** Gives each copy the next piece of work when it has done the one before. */
