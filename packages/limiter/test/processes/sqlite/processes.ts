@@ -12,11 +12,8 @@ import { parseArgs } from "node:util";
 import { SqliteRepository } from "zae-limiter/sqlite";
 import { ENTITIES, LIMIT, LOCK_TIMEOUT_MS, type Report } from "./worker.ts";
 
-/**
- * A driver call that ends with busy must return at once; this leaves room for a slow disk, not for
- * waiting.
- */
-const LONGEST_BUSY_CALL_MS = 20;
+/** A driver that waits for the lock is slow each time; a machine that stands still, now and then. */
+const LARGEST_SHARE_OF_SLOW_BUSY_CALLS = 0.01;
 
 /** Timers fire a little late, and the last attempt takes its time. */
 const LATE_MS = 500;
@@ -121,19 +118,17 @@ async function verify(
     );
   }
   const longestCallMs = Math.max(...reports.map((report) => report.longestCallMs));
-  const longestBusyMs = Math.max(...reports.map((report) => report.longestBusyMs));
+  const busyCalls = sum(reports.map((report) => report.busyCalls));
+  const slowBusyCalls = sum(reports.map((report) => report.slowBusyCalls));
   expect(
     longestCallMs <= LOCK_TIMEOUT_MS + LATE_MS,
     `${count} processes: a call took ${longestCallMs} ms`,
   );
   expect(
-    longestBusyMs <= LONGEST_BUSY_CALL_MS,
-    `${count} processes: a driver call blocked for ${longestBusyMs} ms and ended with busy`,
+    slowBusyCalls <= busyCalls * LARGEST_SHARE_OF_SLOW_BUSY_CALLS,
+    `${count} processes: ${slowBusyCalls} of ${busyCalls} driver calls that ended with busy had waited`,
   );
-  expect(
-    sum(reports.map(({ busyCalls }) => busyCalls)) > 0,
-    `${count} processes: the lock was never contended, so nothing was shown`,
-  );
+  expect(busyCalls > 0, `${count} processes: the lock was never contended, so nothing was shown`);
   expect(
     reports.every(({ granted, refused }) => granted > 0 && refused > 0),
     `${count} processes: one was never granted or never refused`,
@@ -152,7 +147,7 @@ function print(
   console.log(
     `${count} processes, ${seconds} s: ${total(({ granted }) => granted)} granted (by process: ${reports.map(({ granted }) => granted).join(", ")}), ` +
       `${total(({ refused }) => refused)} refused; the lock was taken ${total(({ busyCalls }) => busyCalls)} times, ` +
-      `at most ${longest(({ longestBusyMs }) => longestBusyMs)} ms in the driver and ${longest(({ longestCallMs }) => longestCallMs)} ms a call; ` +
+      `the driver was slow to say so ${total(({ slowBusyCalls }) => slowBusyCalls)} times; a call took at most ${longest(({ longestCallMs }) => longestCallMs)} ms; ` +
       `WAL at most ${(largestWal / 2 ** 20).toFixed(1)} MB`,
   );
 }

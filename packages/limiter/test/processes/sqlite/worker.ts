@@ -18,11 +18,8 @@ export interface Report {
   readonly requests: Readonly<Record<string, number>>;
   readonly longestCallMs: number;
   readonly busyCalls: number;
-  /**
-   * The longest time inside a driver call that ended with busy and was not interrupted by the
-   * scheduler.
-   */
-  readonly longestBusyMs: number;
+  /** Those of them that took longer than a call that does not wait for the lock. */
+  readonly slowBusyCalls: number;
   readonly retries: number;
   readonly firstMs: number;
 }
@@ -36,6 +33,12 @@ export const LIMIT = Limit.perSecond("tps", 4000, { burst: 2000 });
 /** How long a process waits for the file. */
 export const LOCK_TIMEOUT_MS = 5000;
 
+/**
+ * A driver call that ends with busy returns at once; this leaves room for a slow disk, not for
+ * waiting.
+ */
+const LONGEST_BUSY_CALL_MS = 20;
+
 /** Calls that each process keeps under way. */
 const CONCURRENCY = 8;
 
@@ -43,15 +46,15 @@ if (process.argv[1]?.endsWith("worker.js"))
   await work(process.argv[2]!, Number(process.argv[3]), Number(process.argv[4]));
 
 async function work(path: string, seconds: number, seed: number): Promise<void> {
-  const busy = { calls: 0, longestMs: 0, switches: 0 };
+  const busy = { calls: 0, slow: 0, switches: 0 };
   const database = await observedDatabase(path, {
     before: () => (busy.switches = process.resourceUsage().involuntaryContextSwitches),
     failed: (_, error, tookMs) => {
       if (!isBusy(error)) return;
       busy.calls += 1;
       // Who lost the processor in the middle of a call has not waited for the lock.
-      if (process.resourceUsage().involuntaryContextSwitches === busy.switches)
-        busy.longestMs = Math.max(busy.longestMs, tookMs);
+      if (process.resourceUsage().involuntaryContextSwitches !== busy.switches) return;
+      if (tookMs > LONGEST_BUSY_CALL_MS) busy.slow += 1;
     },
   });
   const random = seededRandom(seed);
@@ -106,7 +109,7 @@ async function work(path: string, seconds: number, seed: number): Promise<void> 
     consumed: Object.fromEntries(consumed),
     requests: Object.fromEntries(requests),
     busyCalls: busy.calls,
-    longestBusyMs: busy.longestMs,
+    slowBusyCalls: busy.slow,
     retries: repository.getStatistics().retries,
     firstMs,
   };
