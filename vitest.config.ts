@@ -59,9 +59,9 @@ export default defineConfig(({ mode }) => ({
     globalSetup: ["packages/limiter/test/support/shared-engine.ts"],
     // The default of 5 s is short for a machine that is busy with other things.
     testTimeout: 20_000,
-    // One fewer than there are cores would be one on a machine with two, where half of the time
-    // goes by waiting for an engine.
-    maxWorkers: Math.max(2, availableParallelism() - 1),
+    // One fewer than there are cores would be one on a machine with two, where two leave the cores
+    // idle for half of the time: they wait for an engine.
+    maxWorkers: Math.max(3, availableParallelism() - 1),
     // Files share processes: loading what they test takes longer than most of them, so they leave
     // the process as they found it. Whoever changes sources between runs needs fresh processes
     // (tools/mutation-runner.mjs).

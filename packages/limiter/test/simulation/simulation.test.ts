@@ -6,13 +6,13 @@ import { memoryBackend } from "./memory-backend.ts";
 import { runSeeds } from "./run.ts";
 
 /** Each takes 8 ms of CPU; .ci/long runs 100 000. */
-const SEEDS = 1500;
+const SEEDS = 700;
 
 /** What continuous integration allows; the runs take about half of it on one slow core. */
-const MOST_CPU_SECONDS = 90;
+const MOST_CPU_SECONDS = 45;
 
 it(
-  "the simulation keeps every promise over 1500 seeds, and meets every situation",
+  "the simulation keeps every promise over 700 seeds, and meets every situation",
   { timeout: 600_000 },
   async () => {
     const before = process.cpuUsage();

@@ -37,13 +37,18 @@ interface Outcome {
   readonly used: number;
 }
 
-it("a mirrored account has five times fewer 429s, and uses the provider's rate", async () => {
+/** A busy machine only makes it worse, and a mirror that does not work fails each time. */
+const ATTEMPTS = { retry: 2, timeout: 60_000 };
+
+const title = "a mirrored account has five times fewer 429s, and uses the provider's rate";
+
+it(title, ATTEMPTS, async () => {
   const without = await measure("without");
   const withMirror = await measure("with");
   console.log("429s of four processes that share an account:", { without, withMirror });
   expect(withMirror.refusedPerThousand * 5).toBeLessThanOrEqual(without.refusedPerThousand);
   expect(withMirror.used).toBeGreaterThanOrEqual(0.85);
-}, 60_000);
+});
 
 async function measure(mirror: "with" | "without"): Promise<Outcome> {
   const provider = await startProvider({ account: ACCOUNT_LIMITS });

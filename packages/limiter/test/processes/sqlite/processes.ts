@@ -12,7 +12,7 @@ import { parseArgs } from "node:util";
 import { SqliteRepository } from "zae-limiter/sqlite";
 import { ENTITIES, LIMIT, LOCK_TIMEOUT_MS, type Report } from "./worker.ts";
 
-/** A driver that waits for the lock is slow each time; a machine that stands still, now and then. */
+/** A driver that waits for the lock is slow each time; a machine that stands still, only once. */
 const LARGEST_SHARE_OF_SLOW_BUSY_CALLS = 0.01;
 
 /** Timers fire a little late, and the last attempt takes its time. */
