@@ -16,6 +16,7 @@
 import { RateLimitError } from "../core/errors.ts";
 import { STREAM } from "../diagnostics/channels.ts";
 import type { StreamMessage } from "../diagnostics/messages.ts";
+import { listenTo, stopListeningTo, type Endable } from "../limiter/shared-signals.ts";
 import { startAlarm, type Clock } from "../repository/system-clock.ts";
 import type { AnswerReader } from "./answers/answer-reader.ts";
 import { STRIDE_TOKENS, type Overrun } from "./overrun.ts";
@@ -51,7 +52,8 @@ class WatchedStream<Chunk> {
   readonly #call: WatchedCall;
   /** Published when the stream begins, if somebody listens then, and again when it has ended. */
   #message: Writable<StreamMessage> | undefined;
-  readonly #onAbort = (): void => this.#stop("abandoned", this.#call.signal?.reason);
+  /** Many streams may have one signal: that of a shutdown, for instance. */
+  readonly #abortable: Endable = { end: (reason) => this.#stop("abandoned", reason) };
   /** Ends the watch for idleness. */
   #stopAlarm: (() => void) | undefined;
   #controller!: ReadableStreamDefaultController<Chunk>;
@@ -74,8 +76,8 @@ class WatchedStream<Chunk> {
     this.#controller = controller;
     const { resource, signal } = this.#call;
     if (STREAM.hasSubscribers) STREAM.publish((this.#message = { resource, state: "open" }));
-    if (signal?.aborted === true) return this.#onAbort();
-    signal?.addEventListener("abort", this.#onAbort, { once: true });
+    if (signal?.aborted === true) return this.#stop("abandoned", signal.reason);
+    if (signal !== undefined) listenTo(signal, this.#abortable);
     this.#watchIdleness(this.#call.idleMs);
   }
 
@@ -168,7 +170,7 @@ class WatchedStream<Chunk> {
     const left = end === "abandoned" && this.#answer.hasFailed === true ? "cut" : end;
     this.#settled = this.#call.end(isOver && end !== "stopped" ? "complete" : left);
     this.#stopAlarm?.();
-    signal?.removeEventListener("abort", this.#onAbort);
+    if (signal !== undefined) stopListeningTo(signal, this.#abortable);
     if (this.#message !== undefined) {
       this.#message.state = "closed";
       STREAM.publish(this.#message);

@@ -1,10 +1,17 @@
+import type { LimitStatus } from "../../core/bucket/decision.ts";
 import type { RateLimiter } from "../../limiter/rate-limiter.ts";
 import type { Pause } from "./mirror-charges.ts";
+
+/** A 429 that was compared: with the account's limits as they were read, if all of it succeeded. */
+export interface ComparedRefusal {
+  readonly statuses: readonly LimitStatus[] | undefined;
+}
 
 /** Comparisons of one account on one resource, which are made one at a time. */
 export class AccountLane {
   /** The last pause of each limit: at most as many as a mirror has names. */
   readonly #pauses = new Map<string, { readonly untilMs: number; readonly pauseMs: number }>();
+  #lastRefusal: ComparedRefusal | undefined;
   #lookedAtMs = -Infinity;
   #last: Promise<void> = Promise.resolve();
   #waiting = 0;
@@ -16,6 +23,16 @@ export class AccountLane {
     this.#last = this.#last.then(work);
     await this.#last;
     this.#waiting -= 1;
+  }
+
+  /** The last 429 that was compared; each is an object of its own. */
+  get lastRefusal(): ComparedRefusal | undefined {
+    return this.#lastRefusal;
+  }
+
+  /** Remembers a 429 that was compared. */
+  refused(refusal: ComparedRefusal): void {
+    this.#lastRefusal = refusal;
   }
 
   /** Remembers a pause that has begun. */

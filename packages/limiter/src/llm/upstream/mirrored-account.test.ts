@@ -143,10 +143,9 @@ describe("a 429", () => {
     });
     account.limiter = new RateLimiter({ repository: slow });
     const mirror = account.mirror();
-    const headers = { ...openai(0), "retry-after": "6" };
     await Promise.all(
-      Array.from({ length: 5 }, async () => {
-        await mirror.saw(headers, 429, "gpt-5");
+      [6, 12, 18, 24, 30].map(async (seconds) => {
+        await mirror.saw({ ...openai(0), "retry-after": `${seconds}` }, 429, "gpt-5");
         expect(
           (
             await inner.read({
@@ -155,10 +154,25 @@ describe("a 429", () => {
               override: undefined,
             })
           )[1]!.available,
-        ).toBe(-1000);
+        ).toBeLessThanOrEqual((-1000 * seconds) / 6);
       }),
     );
     expect(most).toBe(1);
+    expect((await account.left())["tpm"]).toBe(-5000);
+  });
+
+  it("is not read for if it waited for another that has caused its pause", async () => {
+    const mirror = account.mirror();
+    const saw = (seconds: number, requests = 100): Promise<void> =>
+      mirror.saw({ ...openai(0, requests), "retry-after": `${seconds}` }, 429, "gpt-5");
+    await Promise.all(Array.from({ length: 200 }, () => saw(6)));
+    expect(account.reads).toBe(1);
+    await saw(6);
+    expect(account.reads).toBe(2);
+    // A longer pause, or that of another limit, is compared.
+    await Promise.all([saw(6), saw(12), saw(6), saw(12), saw(6, 0), saw(6, 0)]);
+    expect(account.reads).toBe(5);
+    expect(await account.left()).toEqual({ rpm: -10, tpm: -2000 });
   });
 });
 

@@ -165,6 +165,17 @@ describe("a failure", () => {
     },
   );
 
+  it("of the store is not waited for by each of the 429s that came meanwhile", async () => {
+    vi.spyOn(process, "emitWarning").mockImplementation(() => {});
+    account.faultOf = () => "error-before";
+    const mirror = account.mirror();
+    const headers = { ...openai(0), "retry-after": "6" };
+    const answer = mirror.saw(openai(0), 200, "gpt-5");
+    await Promise.all(Array.from({ length: 20 }, () => mirror.saw(headers, 429, "gpt-5")));
+    await answer;
+    expect(account.reads).toBe(2);
+  });
+
   it.each([
     ["an account without limits", { entityId: "nobody" }],
     ["a resource that is no name", { resource: () => "#" }],

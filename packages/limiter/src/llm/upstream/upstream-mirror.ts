@@ -12,7 +12,9 @@
  *
  * What is left is compared with a fresh read, so ten answers that say the same take once. A 429
  * that arrives while the pause of an earlier one lasts was under way before it, and changes nothing
- * unless it asks for a longer pause.
+ * unless it asks for a longer pause. If it waited while that one was compared, the account is not
+ * even read: a crowd of 429s would otherwise wait for as many reads, and while the store is away,
+ * for as many time-outs.
  *
  * What is reserved here and not counted by the provider yet makes our balance the lower one, and
  * then nothing is taken; what comes back of it is compared a second later. Headers that are old by
@@ -128,10 +130,21 @@ export class Mirror {
       const resource = this.#resource(model);
       const lane = laneOf(this.#limiter, this.#options.entityId, resource);
       if (!isRefused && lane.wasEnteredWithin(COMPARED_EVERY_MS, nowMs)) return;
-      await lane.enter(nowMs, () => this.#compare(lane, resource, seen ?? {}, isRefused));
+      const before = lane.lastRefusal;
+      await lane.enter(nowMs, async () => {
+        const hasWaited = lane.lastRefusal !== before;
+        if (hasWaited && this.#isCovered(lane, seen ?? {})) return;
+        await this.#compare(lane, resource, seen ?? {}, isRefused);
+      });
     } catch (error) {
       this.#warn(error);
     }
+  }
+
+  /** Whether the last 429 could not be written, or did all that this one asks for. */
+  #isCovered(lane: AccountLane, seen: UpstreamLimits): boolean {
+    const statuses = lane.lastRefusal?.statuses;
+    return statuses === undefined || this.#pauseOf(lane, seen, statuses).limitNames.length === 0;
   }
 
   async #compare(
@@ -140,15 +153,18 @@ export class Mirror {
     seen: UpstreamLimits,
     isRefused: boolean,
   ): Promise<void> {
+    let statuses: readonly LimitStatus[] | undefined;
     try {
       const request = { entityId: this.#options.entityId, resource };
-      const statuses = this.#own(await this.#limiter.check({ ...request, consume: {} }));
-      const pause = isRefused ? this.#pauseOf(lane, seen, statuses) : undefined;
-      await this.#take(request, seen, statuses, pause);
+      const read = this.#own(await this.#limiter.check({ ...request, consume: {} }));
+      const pause = isRefused ? this.#pauseOf(lane, seen, read) : undefined;
+      await this.#take(request, seen, read, pause);
       if (pause !== undefined) lane.paused(pause, this.#limiter.clock.now());
+      statuses = read;
     } catch (error) {
       this.#warn(error);
     }
+    if (isRefused) lane.refused({ statuses });
   }
 
   async #take(

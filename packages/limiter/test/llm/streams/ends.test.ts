@@ -180,6 +180,20 @@ describe("the end of a stream", () => {
     expect(setting.clock.sleeping).toBe(0);
   });
 
+  it("comes to all streams of one signal, which has one listener for them", async () => {
+    const setting = await Setting.of("memory", { budget: 100_000 });
+    const abort = new AbortController();
+    const open = async () =>
+      (await setting.watch(new HeldStream().readable, abort.signal)).getReader();
+    const readers = await Promise.all(Array.from({ length: 20 }, open));
+    expect(getEventListeners(abort.signal, "abort")).toHaveLength(1);
+    await readers[0]!.cancel();
+    expect(getEventListeners(abort.signal, "abort")).toHaveLength(1);
+    abort.abort(REASON);
+    for (const reader of readers.slice(1)) await expect(reader.read()).rejects.toBe(REASON);
+    expect(setting.records).toHaveLength(20);
+  });
+
   it("is published once, as its beginning is", async () => {
     const setting = await Setting.of("memory");
     const heard = new HeardMessages();
