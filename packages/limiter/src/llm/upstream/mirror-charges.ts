@@ -58,6 +58,18 @@ export function amountsThere(amounts: Amounts, statuses: readonly LimitStatus[])
   return there;
 }
 
+/**
+ * The limits that a take is decided by, if the account is in debt: one in debt would refuse takes
+ * of the others too, and then each of several processes would charge what only one can take.
+ */
+export function limitsBesideDebt(statuses: readonly LimitStatus[]): {
+  readonly limits?: readonly Limit[];
+} {
+  const debtless = statuses.filter(({ available }) => available >= 0);
+  if (debtless.length === statuses.length) return {};
+  return { limits: debtless.map(({ limit }) => limit) };
+}
+
 /** Which limits of the account a 429 pauses: those of which nothing is left, or else all. */
 export function limitsToPause(
   seen: UpstreamLimits,

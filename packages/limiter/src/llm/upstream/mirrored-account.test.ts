@@ -199,6 +199,27 @@ describe("the account", () => {
     expect(await account.left()).toEqual({ rpm: -50, tpm: -1000 });
   });
 
+  it("is taken from once by four processes, also if another limit is in debt", async () => {
+    await account.limiter.charge({ entityId: "account", resource: "gpt-5", amounts: { rpm: 150 } });
+    const saws = Array.from({ length: 4 }, () => {
+      account.limiter = new RateLimiter({ repository: account.repository });
+      return account.mirror().saw({ ...openai(0, 50), "retry-after": "6" }, 429, "gpt-5");
+    });
+    await Promise.all(saws);
+    // The debt of each pause, and not four times what was there.
+    expect(await account.left()).toEqual({ rpm: -50, tpm: -4000 });
+  });
+
+  it("is not taken into debt by what its parent refuses, except to pause", async () => {
+    await account.repository.createEntity("company");
+    await account.repository.setLimits("company", [Limit.perMinute("tpm", 10)]);
+    await account.repository.createEntity("account", { parentId: "company", cascade: true });
+    await account.mirror().saw({ ...openai(4000, 0), "retry-after": "6" }, 429, "gpt-5");
+    const buckets = await account.repository.getBuckets("account", { resource: "gpt-5" });
+    const left = buckets.map(({ limitName, available }) => [limitName, available]);
+    expect(Object.fromEntries(left)).toEqual({ rpm: -10, tpm: 10_000 });
+  });
+
   it("is compared by its own balance, not by that of its parent", async () => {
     await account.repository.createEntity("company");
     await account.repository.setLimits("company", [Limit.perMinute("tpm", 8000)]);

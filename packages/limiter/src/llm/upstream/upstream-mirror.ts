@@ -32,6 +32,7 @@ import { laneOf, type AccountLane } from "./account-lanes.ts";
 import {
   amountsThere,
   amountsToTake,
+  limitsBesideDebt,
   limitsToPause,
   pauseMsOf,
   type LimitNames,
@@ -97,6 +98,9 @@ const COMPARED_EVERY_MS = 1000;
 /** How often what is there is tried to be taken, when others take it meanwhile. */
 const MAX_ATTEMPTS = 3;
 
+/** The account on one resource. */
+type Account = Pick<AcquireRequest, "entityId" | "resource">;
+
 /** Keeps an account in step with its provider. */
 export class Mirror {
   readonly #limiter: RateLimiter;
@@ -141,8 +145,8 @@ export class Mirror {
     isRefused: boolean,
   ): Promise<void> {
     try {
-      const request = { entityId: this.#options.entityId, resource };
-      const statuses = this.#own(await this.#limiter.check({ ...request, consume: {} }));
+      const request: Account = { entityId: this.#options.entityId, resource };
+      const statuses = await this.#read(request);
       const pause = isRefused ? this.#pauseOf(lane, seen, statuses) : undefined;
       await this.#take(request, seen, statuses, pause);
       if (pause !== undefined) lane.paused(pause, this.#limiter.clock.now());
@@ -152,7 +156,7 @@ export class Mirror {
   }
 
   async #take(
-    request: Pick<AcquireRequest, "entityId" | "resource">,
+    request: Account,
     seen: UpstreamLimits,
     read: readonly LimitStatus[],
     pause: Pause | undefined,
@@ -165,6 +169,7 @@ export class Mirror {
       const verdict = await this.#limiter.tryAcquire({
         ...request,
         consume,
+        ...limitsBesideDebt(statuses),
         onUnavailable: "block",
       });
       if (verdict.granted) {
@@ -172,11 +177,14 @@ export class Mirror {
         amounts = addAmounts(amounts, negated(consume));
         break;
       }
-      statuses = this.#own(verdict.refusal);
+      statuses = await this.#read(request);
       amounts = amountsToTake(seen, this.#names, statuses, pause);
     }
-    if (pause !== undefined && Object.values(amounts).some((amount) => amount > 0))
-      await this.#limiter.charge({ ...request, amounts });
+    const debts = Object.entries(amounts).filter(
+      ([name, amount]) => amount > 0 && pause?.limitNames.includes(name),
+    );
+    if (debts.length > 0)
+      await this.#limiter.charge({ ...request, amounts: Object.fromEntries(debts) });
   }
 
   /** What a 429 pauses, without the limits that pause already for as long. */
@@ -189,9 +197,10 @@ export class Mirror {
     return { limitNames, pauseMs };
   }
 
-  /** The account's own limits, without those of a parent. */
-  #own({ statuses }: { readonly statuses: readonly LimitStatus[] }): readonly LimitStatus[] {
-    return statuses.filter(({ entityId: owner }) => owner === this.#options.entityId);
+  /** The account's own limits as they are now, without those of a parent. */
+  async #read(request: Account): Promise<readonly LimitStatus[]> {
+    const { statuses } = await this.#limiter.check({ ...request, consume: {} });
+    return statuses.filter(({ entityId: owner }) => owner === request.entityId);
   }
 
   #warn(error: unknown): void {
