@@ -217,6 +217,17 @@ describe("functions of the application that fail", () => {
     ]);
   });
 
+  it("are told of each, also if another one has failed before", async () => {
+    const estimator: Estimator = { ...fixedEstimate(100, 50), learn: failing };
+    const meter = setting.meter({ estimator, onSettled: failing });
+    for (let calls = 0; calls < 2; calls += 1)
+      await (await meter.begin(CALL, "x")).answered(reporting({ output: 7 }));
+    expect(warnings().map(([, text]) => text.split(" ")[0])).toEqual([
+      "estimator.learn",
+      "onSettled",
+    ]);
+  });
+
   it("and throw what has no text", async () => {
     await (await setting.meter({ onSettled: throwingNoText }).begin(CALL, "x")).failed();
     expect(warnings()[0]![1]).toContain("onSettled failed: object.");
