@@ -90,7 +90,7 @@ export class MeteredCall {
       idleMs: this.#meter.options.idleMs ?? IDLE_MS,
       signal: signal ?? undefined,
       overrun: this.#meter.options.overrun === "stop" ? this.#overrun() : undefined,
-      end: (end) => this.#settled ?? this.end({ ...this.#soFar(answer), end }),
+      end: (end) => this.end({ ...this.#soFar(answer), end }),
     });
   }
 

@@ -9,6 +9,8 @@ import { afterEach, beforeEach, expect, it, vi, type MockInstance } from "vitest
 import { Limit, RateLimiter, RateLimitExceeded, ValidationError } from "zae-limiter";
 import { MemoryRepository } from "zae-limiter/memory";
 import { ManualClock } from "zae-limiter/testing";
+import { forgetWarnings } from "../../warnings/warn-once.ts";
+import { runMetered } from "../nested-calls.ts";
 import { simpleEstimator } from "../estimating/simple-estimator.ts";
 import type { MeteredOptions } from "../options.ts";
 import type { MeteredRecord } from "../tokens/metered-record.ts";
@@ -199,6 +201,34 @@ it("a refusal of one prompt among several ends all, and what was taken is kept",
   );
   await clock.advance(IDLE_MS); // LangChain does not say that the other one was not made
   expect(ends()).toEqual(["abandoned estimated 1+50"]);
+});
+
+it("a run inside of a call that is metered already is part of that", async () => {
+  const warned = vi.spyOn(process, "emitWarning").mockImplementation(() => {});
+  await runMetered(() => new WordModel(["Hello."]).invoke("Hello?"));
+  forgetWarnings();
+  warned.mockRestore();
+  expect(ends()).toEqual([]);
+  expect(await left("word-1")).toEqual({ rpm: 10, tpm: 1000 });
+});
+
+it("remembers the last 1000 runs that were stopped", async () => {
+  const handler = limitCallbacks({ ...options, metering: { tpm: { cachedInput: 1 } } });
+  for (let run = 0; run <= 1000; run += 1)
+    await handler.handleChatModelStart({}, [[]], `run-${run}`);
+  await clock.advance(IDLE_MS);
+  const isStopped = async (run: number): Promise<boolean> => {
+    const going = handler.handleLLMNewToken("word", {}, `run-${run}`) as unknown;
+    return Promise.resolve(going).then(
+      () => false,
+      () => true,
+    );
+  };
+  expect([await isStopped(0), await isStopped(1), await isStopped(1000)]).toEqual([
+    false,
+    true,
+    true,
+  ]);
 });
 
 it("unknown options are refused", () => {
