@@ -253,6 +253,12 @@ describe("functions of the application that fail", () => {
     ]);
   });
 
+  it("tokensOf: fractions are rounded up", async () => {
+    const estimator: Estimator = { ...fixedEstimate(100, 50), tokensOf: () => 10.5 };
+    await (await setting.meter({ estimator }).begin(CALL, "x")).answered(NOTHING_READ);
+    expect(setting.records[0]!.usage.output).toBe(11);
+  });
+
   it("tokensOf: what it throws does not end a stream", async () => {
     const estimator: Estimator = { ...fixedEstimate(100, 50), tokensOf: failing };
     const call = await setting.meter({ estimator, overrun: "stop" }).begin(CALL, "x");

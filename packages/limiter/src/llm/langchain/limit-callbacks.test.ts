@@ -4,7 +4,7 @@ import type { CallbackManagerForLLMRun } from "@langchain/core/callbacks/manager
 import { LLM } from "@langchain/core/language_models/llms";
 import { SimpleChatModel } from "@langchain/core/language_models/chat_models";
 import { AIMessageChunk, HumanMessage, type BaseMessage } from "@langchain/core/messages";
-import { ChatGenerationChunk } from "@langchain/core/outputs";
+import { ChatGenerationChunk, type LLMResult } from "@langchain/core/outputs";
 import { afterEach, beforeEach, expect, it, vi, type MockInstance } from "vitest";
 import { Limit, RateLimiter, RateLimitExceeded, ValidationError } from "zae-limiter";
 import { MemoryRepository } from "zae-limiter/memory";
@@ -144,6 +144,17 @@ it("reads the caches and the reasoning that a message reports", async () => {
       usage: { input: 5, cachedInput: 4, cacheWriteInput: 1, output: 5, reasoning: 2 },
     },
   ]);
+});
+
+it("reads the usage that only the whole output reports", async () => {
+  class ReportingModel extends CompletingModel {
+    override async _generate(): Promise<LLMResult> {
+      const tokenUsage = { promptTokens: 7, completionTokens: 3, totalTokens: 10 };
+      return { generations: [[{ text: "12345678" }]], llmOutput: { tokenUsage } };
+    }
+  }
+  await new ReportingModel({ callbacks: [limitCallbacks(options)] }).invoke("Hello?");
+  expect(ends()).toEqual(["complete reported 7+3"]);
 });
 
 it("limits models that complete a text", async () => {
