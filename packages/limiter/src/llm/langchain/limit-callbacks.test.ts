@@ -242,6 +242,13 @@ it("remembers the last 1000 runs that were stopped", async () => {
   ]);
 });
 
+it("the function itself, which was not called, refuses runs instead of not limiting them", async () => {
+  const callbacks = [limitCallbacks as never];
+  const message = "give the client limitCallbacks({ limiter, entity, metering })";
+  await expect(new CompletingModel({ callbacks }).invoke("Hello?")).rejects.toThrow(message);
+  await expect(new WordModel(["12"]).invoke("Hello?", { callbacks })).rejects.toThrow(message);
+});
+
 it("unknown options are refused", () => {
   const wrong = { ...options, refusal: "throw" } as typeof options;
   expect(() => limitCallbacks(wrong)).toThrow(ValidationError);
