@@ -42,18 +42,18 @@ it("leaves a body alone that cannot be read", () => {
 });
 
 it("the last 100 servers that do not know the question are not asked again", async () => {
-  let asked = 0;
+  let questions = 0;
   const asking = new AskingFetch(async (_input, init) => {
-    if (!String(init?.body).includes("stream_options")) return new Response();
-    asked += 1;
+    if (!(init!.body as string).includes("stream_options")) return new Response();
+    questions += 1;
     return new Response("Unknown: stream_options", { status: 400 });
   }, "ask");
   const isAsked = async (server: number): Promise<boolean> => {
-    const before = asked;
+    const before = questions;
     const url = `http://server-${server}/chat/completions`;
     const init = { method: "POST", body: '{"stream":true}' };
     await asking.send(sentRequest(url, init)!, [url, init]);
-    return asked > before;
+    return questions > before;
   };
   for (let server = 0; server <= 100; server += 1) expect(await isAsked(server)).toBe(true);
   expect([await isAsked(1), await isAsked(100)]).toEqual([false, false]);
