@@ -11,16 +11,16 @@
  * the debt of a pause is charged without a condition.
  *
  * What is left is compared with a fresh read, so ten answers that say the same take once. A 429
- * that arrives while the pause of an earlier one lasts was under way before it. It asks for no other
- * pause, unless for a longer one; but its call has just given back what it had reserved, and as much
- * of that is taken again as the pause is short of.
+ * that arrives while the pause of an earlier one lasts was under way before it. It asks for no
+ * other pause, unless for a longer one; but its call has just given back what it had reserved, and
+ * as much of that is taken again as the pause is short of.
  *
  * What is reserved here and not counted by the provider yet makes our balance the lower one, and
  * then nothing is taken; what comes back of it is compared a second later. Headers that are old by
  * the time they arrive take too much, by what was earned meanwhile: that costs some of the burst,
  * not of the rate.
  */
-import { addAmounts, NO_AMOUNTS, type Amounts } from "../../core/amounts.ts";
+import { addAmounts, isRecord, NO_AMOUNTS, type Amounts } from "../../core/amounts.ts";
 import { negated, type LimitStatus } from "../../core/bucket/decision.ts";
 import { ValidationError } from "../../core/errors.ts";
 import { entityId, limitName } from "../../core/identifiers.ts";
@@ -220,6 +220,12 @@ export class Mirror {
 
 /** Throws for options that are missing or wrong. */
 function checkMirror(options: UpstreamMirror): void {
+  if (!isRecord(options))
+    throw new ValidationError(
+      "upstream",
+      options,
+      'must be an object, such as { entityId: "openai" }',
+    );
   checkOptions(options, OPTION_NAMES, "upstream");
   entityId(options.entityId, "upstream.entityId");
   const { resource, limits = {}, maxPauseMs, onMirror } = options;
