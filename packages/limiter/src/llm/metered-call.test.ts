@@ -105,6 +105,15 @@ describe("the end of a call", () => {
     expect(setting.records.map((record) => record.end)).toEqual([end]);
   });
 
+  it("by a 429 leaves the account paused, however many calls were under way", async () => {
+    const upstream = { entityId: "key-1" };
+    const meter = setting.meter({ upstream, estimator: fixedEstimate(2000, 1000) });
+    const calls = [await meter.begin(CALL, "x"), await meter.begin(CALL, "x")];
+    const headers = { "x-ratelimit-remaining-tokens": "0", "retry-after": "6" };
+    for (const call of calls) await call.threw({ status: 429, headers });
+    expect(await setting.charged()).toEqual({ rpm: 0, tpm: 11_000 });
+  });
+
   it("is settled whatever a provider reports", async () => {
     const ends = heard.ends();
     const call = await setting.meter().begin(CALL, "x");

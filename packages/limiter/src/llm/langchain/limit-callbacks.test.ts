@@ -157,6 +157,16 @@ it("reads the usage that only the whole output reports", async () => {
   expect(ends()).toEqual(["complete reported 7+3"]);
 });
 
+it.each([
+  [0, 0],
+  [0, 7],
+  [5, 0],
+])("does not take a 0 for a report: %i and %i", async (input_tokens, output_tokens) => {
+  const usage = { input_tokens, output_tokens, total_tokens: input_tokens + output_tokens };
+  for await (const _ of await new WordModel(["Hello."], usage).stream("Hello?"));
+  expect(ends()).toEqual(["complete counted 2+2"]);
+});
+
 it("limits models that complete a text", async () => {
   const model = new CompletingModel({ callbacks: [limitCallbacks(options)] });
   await model.invoke("Hello?");

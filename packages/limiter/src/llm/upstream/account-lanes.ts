@@ -19,14 +19,15 @@ export class AccountLane {
   }
 
   /** Remembers a pause that has begun. */
-  paused({ limitNames, pauseMs }: Pause, nowMs: number): void {
-    for (const name of limitNames) this.#pauses.set(name, { untilMs: nowMs + pauseMs, pauseMs });
+  paused({ begins, pauseMs }: Pause, nowMs: number): void {
+    for (const name of begins) this.#pauses.set(name, { untilMs: nowMs + pauseMs, pauseMs });
   }
 
-  /** Whether a limit pauses, and its pause was not shorter than this when it began. */
-  isPausedFor(name: string, pauseMs: number, nowMs: number): boolean {
+  /** How long a limit still pauses, if its pause was not shorter than this when it began; or 0. */
+  remainingPauseMs(name: string, pauseMs: number, nowMs: number): number {
     const pause = this.#pauses.get(name);
-    return pause !== undefined && nowMs < pause.untilMs && pauseMs <= pause.pauseMs;
+    if (pause === undefined || pauseMs > pause.pauseMs) return 0;
+    return Math.max(pause.untilMs - nowMs, 0);
   }
 
   /** Whether somebody is in it, or was less than this ago. */

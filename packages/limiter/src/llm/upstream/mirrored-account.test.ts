@@ -91,6 +91,50 @@ describe("a 429", () => {
     expect(account.takes).toBe(2);
   });
 
+  it("pauses for as long as it says although calls that were under way give back", async () => {
+    const mirror = account.mirror();
+    const headers = { ...openai(0), "retry-after": "6" };
+    const called = { entityId: "account", resource: "gpt-5" };
+    const reserved = { tpm: 2500 };
+    const reserve = () => account.limiter.acquire({ ...called, consume: reserved });
+    const leases = [await reserve(), await reserve(), await reserve()];
+    const last = await reserve();
+    for (const lease of leases) {
+      await lease.rollback();
+      await mirror.saw(headers, 429, "gpt-5", reserved);
+      expect((await account.left())["tpm"]).toBe(-1000);
+    }
+    await account.clock.advance(3000);
+    await last.rollback();
+    await mirror.saw(headers, 429, "gpt-5", reserved);
+    expect((await account.left())["tpm"]).toBe(-500);
+    await account.limiter.charge({ ...called, amounts: { tpm: 300 } });
+    await mirror.saw(headers, 429, "gpt-5", reserved);
+    expect((await account.left())["tpm"]).toBe(-800);
+  });
+
+  it("takes no more again than its own call gave back: others take theirs", async () => {
+    const mirror = account.mirror();
+    const headers = { ...openai(0), "retry-after": "6" };
+    await account.limiter.charge({
+      entityId: "account",
+      resource: "gpt-5",
+      amounts: { tpm: 10_000 },
+    });
+    await mirror.saw(headers, 429, "gpt-5");
+    await account.clock.advance(12_000);
+    const reserved = { tpm: 400 };
+    const called = { entityId: "account", resource: "gpt-5", consume: reserved };
+    const leases = [await account.limiter.acquire(called), await account.limiter.acquire(called)];
+    await mirror.saw(headers, 429, "gpt-5");
+    expect((await account.left())["tpm"]).toBe(-1000);
+    for (const lease of leases) await lease.rollback();
+    await mirror.saw(headers, 429, "gpt-5", reserved);
+    expect((await account.left())["tpm"]).toBe(-600);
+    await mirror.saw(headers, 429, "gpt-5", reserved);
+    expect((await account.left())["tpm"]).toBe(-1000);
+  });
+
   it("charges the rest if it asks for a longer pause than the one before", async () => {
     const mirror = account.mirror();
     await mirror.saw({ ...openai(0), "retry-after": "6" }, 429, "gpt-5");

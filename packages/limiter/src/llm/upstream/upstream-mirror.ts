@@ -11,15 +11,16 @@
  * the debt of a pause is charged without a condition.
  *
  * What is left is compared with a fresh read, so ten answers that say the same take once. A 429
- * that arrives while the pause of an earlier one lasts was under way before it, and changes nothing
- * unless it asks for a longer pause.
+ * that arrives while the pause of an earlier one lasts was under way before it. It asks for no
+ * other pause, unless for a longer one; but its call has just given back what it had reserved, and
+ * as much of that is taken again as the pause is short of.
  *
  * What is reserved here and not counted by the provider yet makes our balance the lower one, and
  * then nothing is taken; what comes back of it is compared a second later. Headers that are old by
  * the time they arrive take too much, by what was earned meanwhile: that costs some of the burst,
  * not of the rate.
  */
-import { addAmounts, isRecord } from "../../core/amounts.ts";
+import { addAmounts, isRecord, NO_AMOUNTS, type Amounts } from "../../core/amounts.ts";
 import { negated, type LimitStatus } from "../../core/bucket/decision.ts";
 import { ValidationError } from "../../core/errors.ts";
 import { entityId, limitName } from "../../core/identifiers.ts";
@@ -119,9 +120,15 @@ export class Mirror {
 
   /**
    * Reads the headers of an answer. Resolves when what follows from them is written, and never
-   * rejects: the call that was answered must not fail because of it.
+   * rejects: the call that was answered must not fail because of it. `givenBack` is what the call
+   * had reserved, if it got it back.
    */
-  async saw(headers: AnswerHeaders, status: number, model: string): Promise<void> {
+  async saw(
+    headers: AnswerHeaders,
+    status: number,
+    model: string,
+    givenBack: Amounts = NO_AMOUNTS,
+  ): Promise<void> {
     try {
       const nowMs = this.#limiter.clock.now();
       const seen = readUpstreamLimits(headers, nowMs);
@@ -132,7 +139,8 @@ export class Mirror {
       const resource = this.#resource(model);
       const lane = laneOf(this.#limiter, this.#options.entityId, resource);
       if (!isRefused && lane.wasEnteredWithin(COMPARED_EVERY_MS, nowMs)) return;
-      await lane.enter(nowMs, () => this.#compare(lane, resource, seen ?? {}, isRefused));
+      const refused = isRefused ? { givenBack } : undefined;
+      await lane.enter(nowMs, () => this.#compare(lane, resource, seen ?? {}, refused));
     } catch (error) {
       this.#warn(error);
     }
@@ -142,12 +150,12 @@ export class Mirror {
     lane: AccountLane,
     resource: string,
     seen: UpstreamLimits,
-    isRefused: boolean,
+    refused: Pick<Pause, "givenBack"> | undefined,
   ): Promise<void> {
     try {
       const request: Account = { entityId: this.#options.entityId, resource };
       const statuses = await this.#read(request);
-      const pause = isRefused ? this.#pauseOf(lane, seen, statuses) : undefined;
+      const pause = refused && { ...refused, ...this.#pauseOf(lane, seen, statuses) };
       await this.#take(request, seen, statuses, pause);
       if (pause !== undefined) lane.paused(pause, this.#limiter.clock.now());
     } catch (error) {
@@ -180,21 +188,30 @@ export class Mirror {
       statuses = await this.#read(request);
       amounts = amountsToTake(seen, this.#names, statuses, pause);
     }
+    const pausing = new Set([...(pause?.begins ?? []), ...(pause?.lasts.keys() ?? [])]);
     const debts = Object.entries(amounts).filter(
-      ([name, amount]) => amount > 0 && pause?.limitNames.includes(name),
+      ([name, amount]) => amount > 0 && pausing.has(name),
     );
     if (debts.length > 0)
       await this.#limiter.charge({ ...request, amounts: Object.fromEntries(debts) });
   }
 
-  /** What a 429 pauses, without the limits that pause already for as long. */
-  #pauseOf(lane: AccountLane, seen: UpstreamLimits, statuses: readonly LimitStatus[]): Pause {
+  /** What a 429 pauses. Limits that pause already for as long go on as they are. */
+  #pauseOf(
+    lane: AccountLane,
+    seen: UpstreamLimits,
+    statuses: readonly LimitStatus[],
+  ): Omit<Pause, "givenBack"> {
     const pauseMs = pauseMsOf(seen, this.#options.maxPauseMs ?? MAX_PAUSE_MS);
     const nowMs = this.#limiter.clock.now();
-    const limitNames = limitsToPause(seen, this.#names, statuses).filter(
-      (name) => !lane.isPausedFor(name, pauseMs, nowMs),
-    );
-    return { limitNames, pauseMs };
+    const begins: string[] = [];
+    const lasts = new Map<string, number>();
+    for (const name of limitsToPause(seen, this.#names, statuses)) {
+      const remainingMs = lane.remainingPauseMs(name, pauseMs, nowMs);
+      if (remainingMs > 0) lasts.set(name, remainingMs);
+      else begins.push(name);
+    }
+    return { begins, pauseMs, lasts };
   }
 
   /** The account's own limits as they are now, without those of a parent. */
