@@ -201,6 +201,13 @@ it("a refusal of one prompt among several ends all, and what was taken is kept",
   expect(ends()).toEqual(["abandoned estimated 1+50"]);
 });
 
+it("the function itself, which was not called, refuses runs instead of not limiting them", async () => {
+  const callbacks = [limitCallbacks as never];
+  const message = "give the client limitCallbacks({ limiter, entity, metering })";
+  await expect(new CompletingModel({ callbacks }).invoke("Hello?")).rejects.toThrow(message);
+  await expect(new WordModel(["12"]).invoke("Hello?", { callbacks })).rejects.toThrow(message);
+});
+
 it("unknown options are refused", () => {
   const wrong = { ...options, refusal: "throw" } as typeof options;
   expect(() => limitCallbacks(wrong)).toThrow(ValidationError);

@@ -19,7 +19,7 @@
  * the time they arrive take too much, by what was earned meanwhile: that costs some of the burst,
  * not of the rate.
  */
-import { addAmounts } from "../../core/amounts.ts";
+import { addAmounts, isRecord } from "../../core/amounts.ts";
 import { negated, type LimitStatus } from "../../core/bucket/decision.ts";
 import { ValidationError } from "../../core/errors.ts";
 import { entityId, limitName } from "../../core/identifiers.ts";
@@ -204,6 +204,12 @@ export class Mirror {
 
 /** Throws for options that are missing or wrong. */
 function checkMirror(options: UpstreamMirror): void {
+  if (!isRecord(options))
+    throw new ValidationError(
+      "upstream",
+      options,
+      'must be an object, such as { entityId: "openai" }',
+    );
   checkOptions(options, OPTION_NAMES, "upstream");
   entityId(options.entityId, "upstream.entityId");
   const { resource, limits = {}, maxPauseMs, onMirror } = options;
