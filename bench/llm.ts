@@ -70,6 +70,8 @@ const pace = quick
   : { rounds: 31, turnMs: 60, warmUp: 20, warmUpMs: 500 };
 /** The first thousands of calls take several times as long: a call runs a lot of code once. */
 const longWarmUp = quick ? {} : { warmUp: 20_000 };
+if (quick)
+  console.log("A quick run: it shows that the benchmark works, and its numbers say nothing.\n");
 
 const repository = new MemoryRepository();
 const limiter = new RateLimiter({ repository });

@@ -45,7 +45,7 @@ function printCommands(url: string): void {
     `Chat with ${MODEL} at ${url}, as one of two keys of ${TEAM}; Ctrl-C ends the server:\n`,
   );
   for (const key of KEYS)
-    console.log(`  curl -N ${url}/chat -H "Authorization: Bearer ${key}" -d "Hello!"`);
+    console.log(`  curl -N ${url}/chat -H "Authorization: Bearer ${key}" -d Hello`);
   console.log("\nSend a few dozen of them, and some are answered with 429. Add -i to see headers.");
 }
 

@@ -4,6 +4,7 @@ import { runSafely, warnOfFailure } from "../warnings/run-safely.ts";
 import type { Estimate, Estimator, LlmCall } from "./tokens/llm-call.ts";
 import { BYTES_PER_TOKEN, type TokenUsage } from "./tokens/token-usage.ts";
 
+const NOTHING: Estimate = { input: 0, output: 0 };
 const TOKENS = `from 0 to ${MAX_AMOUNT} tokens`;
 
 /**
@@ -19,6 +20,8 @@ export class CheckedEstimator {
 
   /** Whole tokens. Throws for an estimate that is none. */
   estimate(call: LlmCall): Estimate {
+    // Estimators that say the same of every call would take for requests that no model answers.
+    if (isEmpty(call)) return NOTHING;
     const estimate: unknown = this.#estimator.estimate(call);
     const { input, output } = isRecord(estimate) ? estimate : {};
     return { input: wholeTokens("input", input), output: wholeTokens("output", output) };
@@ -38,6 +41,11 @@ export class CheckedEstimator {
     if (tokens !== undefined) warnOfFailure("estimator.tokensOf", notTokens(tokens));
     return Math.ceil(textBytes / BYTES_PER_TOKEN);
   }
+}
+
+/** Whether a call has nothing to read and no answer, as far as is known. */
+function isEmpty({ textBytes, images, maxOutputTokens }: LlmCall): boolean {
+  return textBytes === 0 && images === 0 && maxOutputTokens === 0;
 }
 
 function wholeTokens(kind: keyof Estimate, tokens: unknown): number {

@@ -8,6 +8,7 @@
  *   no connection, or anything else                no: "failed", given back
  */
 import type { CallEnd } from "./settlement.ts";
+import type { AnswerHeaders } from "./upstream/upstream-limits.ts";
 
 /**
  * Codes of errors after which the provider may have done the work: the connection was there, and
@@ -76,11 +77,11 @@ export function statusOf(error: unknown): number | undefined {
 }
 
 /** The headers of the provider's answer that an error of a client carries. */
-export function headersOf(error: unknown): Headers | Readonly<Record<string, string>> | undefined {
+export function headersOf(error: unknown): AnswerHeaders | undefined {
   for (const cause of causesOf(error)) {
     const { responseHeaders, headers } = Object(cause) as Readonly<Record<string, unknown>>;
     for (const value of [responseHeaders, headers])
-      if (typeof value === "object" && value !== null) return value as Record<string, string>;
+      if (typeof value === "object" && value !== null) return value as AnswerHeaders;
   }
   return undefined;
 }

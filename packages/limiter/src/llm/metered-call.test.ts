@@ -105,6 +105,15 @@ describe("the end of a call", () => {
     expect(setting.records.map((record) => record.end)).toEqual([end]);
   });
 
+  it("by a 429 leaves the account paused, however many calls were under way", async () => {
+    const upstream = { entityId: "key-1" };
+    const meter = setting.meter({ upstream, estimator: fixedEstimate(2000, 1000) });
+    const calls = [await meter.begin(CALL, "x"), await meter.begin(CALL, "x")];
+    const headers = { "x-ratelimit-remaining-tokens": "0", "retry-after": "6" };
+    for (const call of calls) await call.threw({ status: 429, headers });
+    expect(await setting.charged()).toEqual({ rpm: 0, tpm: 11_000 });
+  });
+
   it("is settled whatever a provider reports", async () => {
     const ends = heard.ends();
     const call = await setting.meter().begin(CALL, "x");
@@ -217,6 +226,17 @@ describe("functions of the application that fail", () => {
     ]);
   });
 
+  it("are told of each, also if another one has failed before", async () => {
+    const estimator: Estimator = { ...fixedEstimate(100, 50), learn: failing };
+    const meter = setting.meter({ estimator, onSettled: failing });
+    for (let calls = 0; calls < 2; calls += 1)
+      await (await meter.begin(CALL, "x")).answered(reporting({ output: 7 }));
+    expect(warnings().map(([, text]) => text.split(" ")[0])).toEqual([
+      "estimator.learn",
+      "onSettled",
+    ]);
+  });
+
   it("and throw what has no text", async () => {
     await (await setting.meter({ onSettled: throwingNoText }).begin(CALL, "x")).failed();
     expect(warnings()[0]![1]).toContain("onSettled failed: object.");
@@ -240,6 +260,12 @@ describe("functions of the application that fail", () => {
         `estimator.tokensOf failed: ${message}. The call of the model went on without it.`,
       ],
     ]);
+  });
+
+  it("tokensOf: fractions are rounded up", async () => {
+    const estimator: Estimator = { ...fixedEstimate(100, 50), tokensOf: () => 10.5 };
+    await (await setting.meter({ estimator }).begin(CALL, "x")).answered(NOTHING_READ);
+    expect(setting.records[0]!.usage.output).toBe(11);
   });
 
   it("tokensOf: what it throws does not end a stream", async () => {

@@ -11,6 +11,8 @@ import { Overrun } from "./overrun.ts";
 import { settlementOf, type CallEnd, type Settlement } from "./settlement.ts";
 import type { Estimate, LlmCall } from "./tokens/llm-call.ts";
 import type { MeteredRecord } from "./tokens/metered-record.ts";
+import { costOf } from "./tokens/metering.ts";
+import { NO_TOKENS } from "./tokens/token-usage.ts";
 import type { AnswerHeaders } from "./upstream/upstream-limits.ts";
 import type { Mirror } from "./upstream/upstream-mirror.ts";
 import { watchedStream } from "./watched-stream.ts";
@@ -90,7 +92,7 @@ export class MeteredCall {
       idleMs: this.#meter.options.idleMs ?? IDLE_MS,
       signal: signal ?? undefined,
       overrun: this.#meter.options.overrun === "stop" ? this.#overrun() : undefined,
-      end: (end) => this.#settled ?? this.end({ ...this.#soFar(answer), end }),
+      end: (end) => this.end({ ...this.#soFar(answer), end }),
     });
   }
 
@@ -99,7 +101,10 @@ export class MeteredCall {
    * retries after it must find the account paused. Never rejects.
    */
   async saw(headers: AnswerHeaders, status: number): Promise<void> {
-    const seen = this.#meter.mirror?.saw(headers, status, this.#call.model);
+    const { mirror, options } = this.#meter;
+    if (mirror === undefined) return;
+    const reserved = costOf(options.metering, { ...NO_TOKENS, ...this.#reserved.estimate });
+    const seen = mirror.saw(headers, status, this.#call.model, reserved);
     if (status === 429) await seen;
   }
 

@@ -80,12 +80,7 @@ export function checkMeteredOptions<C>(
   owner: string,
   ownNames: readonly string[] = [],
 ): void {
-  if (isLimiterItself(options) || isCalledByClient(options))
-    throw new ValidationError(
-      "options",
-      undefined,
-      `must be an object; give the client ${owner}({ limiter, entity, metering })`,
-    );
+  if (isLimiterItself(options) || isCalledByClient(options)) throw notCalled(owner);
   checkOptions(options, new Set([...OPTION_NAMES, ...ownNames]), owner);
   const { limiter, entity, resource, metering, estimator, waitUpToMs, onUnavailable } = options;
   const { idleMs, onSettled } = options;
@@ -108,6 +103,12 @@ export function checkMeteredOptions<C>(
   checkOneOf("abandoned", options.abandoned, ["counted", "kept"]);
   if (idleMs !== undefined && !(typeof idleMs === "number" && idleMs > 0))
     throw new ValidationError("idleMs", idleMs, "must be more than 0 milliseconds");
+}
+
+/** The error about `owner` that is given to a client where what it returns belongs. */
+export function notCalled(owner: string): ValidationError {
+  const advice = `give the client ${owner}({ limiter, entity, metering })`;
+  return new ValidationError("options", undefined, `must be an object; ${advice}`);
 }
 
 function isLimiterItself(options: unknown): boolean {

@@ -17,11 +17,12 @@ export function runSafely<T>(name: string, work: () => T): T | undefined {
   }
 }
 
-/** Warns of something that failed beside a call. */
+/** Warns of something that failed beside a call, once for each name. */
 export function warnOfFailure(name: string, error: unknown): void {
   warnOnce(
     "WARN_LIMITER_METERING_FAILED",
     `${name} failed: ${textOf(error)}. The call of the model went on without it.`,
+    name,
   );
 }
 

@@ -19,18 +19,22 @@ export type MisuseCode =
   | "WARN_LIMITER_MIRROR_FAILED";
 
 /** How often each mistake was seen in this process. It stops counting at the warning. */
-const SEEN_MEMO = new Map<MisuseCode, number>();
+const SEEN_MEMO = new Map<string, number>();
 
-/** Emits a warning, unless this process has seen it. */
-export function warnOnce(code: MisuseCode, message: string): void {
-  warnAt(1, code, message);
+/**
+ * Emits a warning, unless this process has seen it. `about` tells mistakes with one code apart:
+ * each of them is warned of once, so there must be few.
+ */
+export function warnOnce(code: MisuseCode, message: string, about = ""): void {
+  warnAt(1, code, message, about);
 }
 
 /** Emits a warning when the mistake is seen for the n-th time, and never again. */
-export function warnAt(times: number, code: MisuseCode, message: string): void {
-  const seen = (SEEN_MEMO.get(code) ?? 0) + 1;
+export function warnAt(times: number, code: MisuseCode, message: string, about = ""): void {
+  const key = `${code} ${about}`;
+  const seen = (SEEN_MEMO.get(key) ?? 0) + 1;
   if (seen > times) return;
-  SEEN_MEMO.set(code, seen);
+  SEEN_MEMO.set(key, seen);
   if (seen === times) emitWarning(`${message} This process does not warn again.`, { code });
 }
 

@@ -14,7 +14,11 @@ export const FULL = { rpm: 100, tpm: 10_000, itpm: 10_000, otpm: 10_000 };
 /** The output that is reserved for each call. */
 export const RESERVED_OUTPUT = 100;
 
-/** A limiter on a clock that stands, options for it, and what became of the calls. */
+/**
+ * A limiter on a clock that stands, options for it, and what became of the calls. It is for tests
+ * of adapters, which may run under another Node, beside the package as it was built: so it imports
+ * nothing else. `metered-setting.ts` is for tests of the meter itself.
+ */
 export async function meteredCalls<C = unknown>(changes: Partial<MeteredOptions<C>> = {}) {
   const clock = new ManualClock();
   const repository = new MemoryRepository({ clock });

@@ -99,6 +99,24 @@ it("a middleware for the wrong kind of model refuses calls instead of not limiti
   expect(onError).toHaveBeenCalledWith({ error: expect.any(ValidationError) });
 });
 
+it("a function that is given as the middleware without being called refuses calls", async () => {
+  const openai = createOpenAI({ apiKey: "none" });
+  const message = "give the client limitLanguageModel({ limiter, entity, metering })";
+  const model = wrapLanguageModel({
+    model: openai.languageModel("gpt-5"),
+    middleware: limitLanguageModel as never,
+  });
+  await expect(generateText({ model, prompt: "four" })).rejects.toThrow(message);
+  const onError = vi.fn();
+  await streamText({ model, prompt: "four", onError }).consumeStream();
+  expect(onError).toHaveBeenCalledWith({ error: expect.any(ValidationError) });
+  const embedder = wrapEmbeddingModel({
+    model: openai.embeddingModel("text-embedding-3-small"),
+    middleware: limitEmbeddingModel as never,
+  });
+  await expect(embed({ model: embedder, value: "four" })).rejects.toThrow(/limitEmbeddingModel\(/);
+});
+
 it("the answer of a stream keeps all that it has besides the stream", async () => {
   const answer = {
     stream: new ReadableStream({ start: (controller) => controller.close() }),

@@ -4,7 +4,7 @@ import { llmCallOf } from "../estimating/llm-call-of.ts";
 import { Meter } from "../meter.ts";
 import type { MeteredCall } from "../metered-call.ts";
 import { isMeteredAlready, runMetered } from "../nested-calls.ts";
-import { checkOneOf, type MeteredOptions } from "../options.ts";
+import { checkOneOf, notCalled, type MeteredOptions } from "../options.ts";
 import type { MaybePromise } from "../../repository/port.ts";
 import type { LlmCall } from "../tokens/llm-call.ts";
 
@@ -104,6 +104,9 @@ export interface LimitedEmbeddingModel<V extends string> {
   ): Promise<R>;
 }
 
+/** What the AI SDK calls of a middleware for language models. */
+const LANGUAGE_HOOKS = ["wrapGenerate", "wrapStream"];
+
 /**
  * Limits the calls of a language model: for `wrapLanguageModel` of `ai` 5 ("v2"), 6 ("v3") and 7
  * ("v4"). Each step of a tool loop and each attempt of the SDK is a call of its own. A refusal
@@ -145,7 +148,7 @@ export function limitLanguageModel<V extends "v2" | "v3" | "v4" = "v4">(
         return { ...answer, stream };
       });
     },
-    ...refusing("wrapEmbed", "Embedding models have limitEmbeddingModel."),
+    ...refusing(["wrapEmbed"], () => notFor("Embedding models have limitEmbeddingModel.")),
   };
 }
 
@@ -177,17 +180,33 @@ export function limitEmbeddingModel<V extends "v3" | "v4" = "v4">(
         return answer;
       });
     },
-    ...refusing("wrapGenerate", "Language models have limitLanguageModel."),
-    ...refusing("wrapStream", "Language models have limitLanguageModel."),
+    ...refusing(LANGUAGE_HOOKS, () => notFor("Language models have limitLanguageModel.")),
   };
 }
 
+// The AI SDK ignores a middleware without hooks. If one of these functions itself were given as the
+// middleware, instead of what it returns, nothing would be limited, and nobody would say so.
+const HOOKS = [...LANGUAGE_HOOKS, "wrapEmbed"];
+Object.assign(
+  limitLanguageModel,
+  refusing(HOOKS, () => notCalled("limitLanguageModel")),
+);
+Object.assign(
+  limitEmbeddingModel,
+  refusing(HOOKS, () => notCalled("limitEmbeddingModel")),
+);
+
 /** The types of the AI SDK take a middleware for the wrong kind of model, which limits nothing. */
-function refusing(name: string, advice: string): object {
+function notFor(advice: string): ValidationError {
+  return new ValidationError("middleware", undefined, `is not for this model. ${advice}`);
+}
+
+/** Hooks of the AI SDK that throw. */
+function refusing(hooks: readonly string[], errorOf: () => ValidationError): object {
   const refuse = (): never => {
-    throw new ValidationError("middleware", undefined, `is not for this model. ${advice}`);
+    throw errorOf();
   };
-  return { [name]: refuse };
+  return Object.fromEntries(hooks.map((hook) => [hook, refuse]));
 }
 
 /** A call of a model, and what runs it. */

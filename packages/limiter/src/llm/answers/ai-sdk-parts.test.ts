@@ -103,6 +103,30 @@ describe("usage", () => {
     expect([nothing, isReportFinal, hasUnreadableUsage]).toEqual([undefined, false, true]);
   });
 
+  it.each([
+    ["nothing", {}, 0, 0, undefined],
+    ["no numbers", { prompt_tokens: null, completion_tokens: null }, 0, 0, undefined],
+    ["no prompt", { completion_tokens: 7 }, 0, 7, undefined],
+    ["no answer", { prompt_tokens: 5 }, 5, 0, undefined],
+    ["zeros", { prompt_tokens: 0, completion_tokens: 0 }, 0, 0, usage(0, 0, 0, 0, 0)],
+  ])("does not take a 0 for a report where the provider sent %s", (_, raw, input, output, told) => {
+    const made = { inputTokens: { total: input }, outputTokens: { total: output }, raw };
+    const answer = readAnswer({ usage: made, content: [{ type: "text", text: "Hello." }] });
+    expect(answer.reported).toEqual(told);
+    expect(answer.hasUnreadableUsage).toBe(told === undefined);
+    const stream = read(
+      { type: "text-delta", id: "0", delta: "Hello." },
+      { type: "finish", usage: made, finishReason: STOP },
+    );
+    expect(stream.reported).toEqual(told);
+  });
+
+  it("may tell of an answer without text", () => {
+    const raw = { promptTokenCount: 5 };
+    const reported = { inputTokens: { total: 5 }, outputTokens: { total: 0 }, raw };
+    expect(readAnswer({ usage: reported, content: [] }).reported).toEqual(usage(5, 0, 0, 0, 0));
+  });
+
   it("of embeddings has no output", () => {
     expect(readEmbeddings({ usage: { tokens: 8 } }).reported).toEqual(usage(8, 0, 0, 0, 0));
     expect(readEmbeddings({}).reported).toBeUndefined();

@@ -68,7 +68,19 @@ export function readEmbeddings(answer: unknown): AnswerSoFar {
 function readUsage({ usage, providerMetadata }: Json, notes: AnswerNotes): void {
   const fields = objectOf(usage);
   const isFlat = typeof (fields["inputTokens"] ?? 0) !== "object";
-  report(isFlat ? flatTotals(fields, objectOf(providerMetadata)) : nestedTotals(fields), notes);
+  const totals = isFlat ? flatTotals(fields, objectOf(providerMetadata)) : nestedTotals(fields);
+  const hasSaid = notes.outputBytes !== 0;
+  if (isMadeUp(totals.prompt, fields) || (hasSaid && isMadeUp(totals.output, fields)))
+    notes.reports(undefined);
+  else report(totals, notes);
+}
+
+/**
+ * Since version 3, models say 0 for a number that their provider left out, which would make such
+ * calls free. What the provider sent is beside it: it does not have that 0.
+ */
+function isMadeUp(total: unknown, { raw }: Json): boolean {
+  return total === 0 && !isMissing(raw) && !Object.values(objectOf(raw)).includes(0);
 }
 
 /** Numbers that are undefined were not reported. */

@@ -68,7 +68,7 @@ describe("a tokenizer", () => {
     expect(estimator.estimate(HELLO).input).toBe(4);
     expect(warned).toHaveBeenCalledOnce();
     expect(warned).toHaveBeenCalledWith(
-      expect.stringContaining("The text was estimated by its bytes"),
+      expect.stringContaining("The tokenizer of simpleEstimator failed"),
       { code: "WARN_LIMITER_METERING_FAILED" },
     );
   });

@@ -1,7 +1,6 @@
 import { ValidationError } from "../../core/errors.ts";
 import { checkOptions, optionNames } from "../../core/options.ts";
-import { textOf } from "../../warnings/run-safely.ts";
-import { warnOnce } from "../../warnings/warn-once.ts";
+import { warnOfFailure } from "../../warnings/run-safely.ts";
 import type { Estimate, Estimator, LlmCall } from "../tokens/llm-call.ts";
 import { BYTES_PER_TOKEN } from "../tokens/token-usage.ts";
 import { isWholeTokens, MOST_TOKENS } from "./whole-tokens.ts";
@@ -95,10 +94,7 @@ function countTexts(
       tokens += counted;
     } catch (error) {
       tokens += Buffer.byteLength(text) / bytesPerToken;
-      warnOnce(
-        "WARN_LIMITER_METERING_FAILED",
-        `The tokenizer of simpleEstimator failed (${textOf(error)}). The text was estimated by its bytes.`,
-      );
+      warnOfFailure("The tokenizer of simpleEstimator", error);
     }
   }
   return tokens;

@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
-import { withQuestion } from "./asked-usage.ts";
-import { readBody } from "./sent-request.ts";
+import { AskingFetch, withQuestion } from "./asked-usage.ts";
+import { readBody, sentRequest } from "./sent-request.ts";
 
 const asked = (text: string): string | undefined => withQuestion(readBody(text));
 
@@ -39,4 +39,23 @@ it.each([
 
 it("leaves a body alone that cannot be read", () => {
   expect(withQuestion(readBody(new FormData()))).toBeUndefined();
+});
+
+it("the last 100 servers that do not know the question are not asked again", async () => {
+  let questions = 0;
+  const asking = new AskingFetch(async (_input, init) => {
+    if (!(init!.body as string).includes("stream_options")) return new Response();
+    questions += 1;
+    return new Response("Unknown: stream_options", { status: 400 });
+  }, "ask");
+  const isAsked = async (server: number): Promise<boolean> => {
+    const before = questions;
+    const url = `http://server-${server}/chat/completions`;
+    const init = { method: "POST", body: '{"stream":true}' };
+    await asking.send(sentRequest(url, init)!, [url, init]);
+    return questions > before;
+  };
+  for (let server = 0; server <= 100; server += 1) expect(await isAsked(server)).toBe(true);
+  expect([await isAsked(1), await isAsked(100)]).toEqual([false, false]);
+  expect(await isAsked(0)).toBe(true);
 });

@@ -24,9 +24,6 @@ const NOTHING: AnswerSoFar = {
 /** An answer that somebody else has read, or that is no stream of the web. */
 const UNREADABLE: AnswerSoFar = { ...NOTHING, outputBytes: undefined };
 
-/** Headers that are wrong for a body from which something is left out. */
-const BODY_HEADERS = ["content-length", "content-encoding"] as const;
-
 /**
  * Sends a call that was granted, and settles it by its answer. Resolves with the provider's
  * response: the same object, or one with a body that is watched.
@@ -64,9 +61,10 @@ export async function meteredExchange(
   return watchedResponse(watched, response, headersFor(answered));
 }
 
+/** The length of a body from which something may be left out is not known. */
 function headersFor({ response, isShortened }: Answered): Headers {
   if (!isShortened) return response.headers;
   const headers = new Headers(response.headers);
-  for (const name of BODY_HEADERS) headers.delete(name);
+  headers.delete("content-length");
   return headers;
 }

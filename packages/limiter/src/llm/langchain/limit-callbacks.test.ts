@@ -4,11 +4,13 @@ import type { CallbackManagerForLLMRun } from "@langchain/core/callbacks/manager
 import { LLM } from "@langchain/core/language_models/llms";
 import { SimpleChatModel } from "@langchain/core/language_models/chat_models";
 import { AIMessageChunk, HumanMessage, type BaseMessage } from "@langchain/core/messages";
-import { ChatGenerationChunk } from "@langchain/core/outputs";
+import { ChatGenerationChunk, type LLMResult } from "@langchain/core/outputs";
 import { afterEach, beforeEach, expect, it, vi, type MockInstance } from "vitest";
 import { Limit, RateLimiter, RateLimitExceeded, ValidationError } from "zae-limiter";
 import { MemoryRepository } from "zae-limiter/memory";
 import { ManualClock } from "zae-limiter/testing";
+import { forgetWarnings } from "../../warnings/warn-once.ts";
+import { runMetered } from "../nested-calls.ts";
 import { simpleEstimator } from "../estimating/simple-estimator.ts";
 import type { MeteredOptions } from "../options.ts";
 import type { MeteredRecord } from "../tokens/metered-record.ts";
@@ -144,6 +146,27 @@ it("reads the caches and the reasoning that a message reports", async () => {
   ]);
 });
 
+it("reads the usage that only the whole output reports", async () => {
+  class ReportingModel extends CompletingModel {
+    override async _generate(): Promise<LLMResult> {
+      const tokenUsage = { promptTokens: 7, completionTokens: 3, totalTokens: 10 };
+      return { generations: [[{ text: "12345678" }]], llmOutput: { tokenUsage } };
+    }
+  }
+  await new ReportingModel({ callbacks: [limitCallbacks(options)] }).invoke("Hello?");
+  expect(ends()).toEqual(["complete reported 7+3"]);
+});
+
+it.each([
+  [0, 0],
+  [0, 7],
+  [5, 0],
+])("does not take a 0 for a report: %i and %i", async (input_tokens, output_tokens) => {
+  const usage = { input_tokens, output_tokens, total_tokens: input_tokens + output_tokens };
+  for await (const _ of await new WordModel(["Hello."], usage).stream("Hello?"));
+  expect(ends()).toEqual(["complete counted 2+2"]);
+});
+
 it("limits models that complete a text", async () => {
   const model = new CompletingModel({ callbacks: [limitCallbacks(options)] });
   await model.invoke("Hello?");
@@ -199,6 +222,41 @@ it("a refusal of one prompt among several ends all, and what was taken is kept",
   );
   await clock.advance(IDLE_MS); // LangChain does not say that the other one was not made
   expect(ends()).toEqual(["abandoned estimated 1+50"]);
+});
+
+it("a run inside of a call that is metered already is part of that", async () => {
+  const warned = vi.spyOn(process, "emitWarning").mockImplementation(() => {});
+  await runMetered(() => new WordModel(["Hello."]).invoke("Hello?"));
+  forgetWarnings();
+  warned.mockRestore();
+  expect(ends()).toEqual([]);
+  expect(await left("word-1")).toEqual({ rpm: 10, tpm: 1000 });
+});
+
+it("remembers the last 1000 runs that were stopped", async () => {
+  const handler = limitCallbacks({ ...options, metering: { tpm: { cachedInput: 1 } } });
+  for (let run = 0; run <= 1000; run += 1)
+    await handler.handleChatModelStart({}, [[]], `run-${run}`);
+  await clock.advance(IDLE_MS);
+  const isStopped = async (run: number): Promise<boolean> => {
+    const going = handler.handleLLMNewToken("word", {}, `run-${run}`) as unknown;
+    return Promise.resolve(going).then(
+      () => false,
+      () => true,
+    );
+  };
+  expect([await isStopped(0), await isStopped(1), await isStopped(1000)]).toEqual([
+    false,
+    true,
+    true,
+  ]);
+});
+
+it("the function itself, which was not called, refuses runs instead of not limiting them", async () => {
+  const callbacks = [limitCallbacks as never];
+  const message = "give the client limitCallbacks({ limiter, entity, metering })";
+  await expect(new CompletingModel({ callbacks }).invoke("Hello?")).rejects.toThrow(message);
+  await expect(new WordModel(["12"]).invoke("Hello?", { callbacks })).rejects.toThrow(message);
 });
 
 it("unknown options are refused", () => {

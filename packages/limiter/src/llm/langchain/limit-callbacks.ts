@@ -3,7 +3,7 @@ import { langChainMessages } from "../estimating/langchain-messages.ts";
 import { llmCallOf } from "../estimating/llm-call-of.ts";
 import { Meter } from "../meter.ts";
 import { isMeteredAlready } from "../nested-calls.ts";
-import type { MeteredOptions } from "../options.ts";
+import { notCalled, type MeteredOptions } from "../options.ts";
 import type { LlmCall } from "../tokens/llm-call.ts";
 import { MeteredRun } from "./metered-run.ts";
 import { streamedPiece } from "./run-answer.ts";
@@ -57,6 +57,19 @@ export interface LangChainHandler {
  */
 export function limitCallbacks(options: MeteredOptions<LangChainCall>): LangChainHandler {
   return new LimitCallbacks(options);
+}
+
+// LangChain takes anything with a name for a handler. Without this, the function itself in
+// `callbacks`, instead of what it returns, would limit nothing, and nobody would say so.
+Object.assign(limitCallbacks, {
+  awaitHandlers: true,
+  raiseError: true,
+  handleChatModelStart: refuseToStart,
+  handleLLMStart: refuseToStart,
+});
+
+function refuseToStart(): never {
+  throw notCalled("limitCallbacks");
 }
 
 /** Most stopped runs that are remembered. Nobody says which of them will never go on. */

@@ -50,6 +50,8 @@ export class RunAnswer extends AnswerNotes implements AnswerReader<Piece> {
     const prompt = usage["input_tokens"] ?? promptTokens;
     const output = usage["output_tokens"] ?? completionTokens;
     if (prompt === undefined && output === undefined) return;
+    // LangChain says 0 for a number that the provider left out, which would make such calls free.
+    if (prompt === 0 || (output === 0 && this.outputBytes !== 0)) return this.reports(undefined);
     this.reports(
       usageOfTotals({
         prompt,

@@ -1,3 +1,4 @@
+import { addAmounts, NO_AMOUNTS, type Amounts } from "../../core/amounts.ts";
 import type { LimitStatus } from "../../core/bucket/decision.ts";
 import type { RateLimiter } from "../../limiter/rate-limiter.ts";
 import type { Pause } from "./mirror-charges.ts";
@@ -12,6 +13,8 @@ export class AccountLane {
   /** The last pause of each limit: at most as many as a mirror has names. */
   readonly #pauses = new Map<string, { readonly untilMs: number; readonly pauseMs: number }>();
   #lastRefusal: ComparedRefusal | undefined;
+  /** What calls gave back whose 429 was not compared yet. */
+  #givenBack: Amounts = NO_AMOUNTS;
   #lookedAtMs = -Infinity;
   #last: Promise<void> = Promise.resolve();
   #waiting = 0;
@@ -33,17 +36,37 @@ export class AccountLane {
   /** Remembers a 429 that was compared. */
   refused(refusal: ComparedRefusal): void {
     this.#lastRefusal = refusal;
+    // Those that have waited for a comparison that failed are not compared any more.
+    if (refusal.statuses === undefined) this.#givenBack = NO_AMOUNTS;
+  }
+
+  /** Whether calls gave back whose 429 was not compared yet. */
+  get hasGivenBack(): boolean {
+    return Object.values(this.#givenBack).some((amount) => amount > 0);
+  }
+
+  /** Adds what a call gave back, for the next comparison of a 429. */
+  addGivenBack(amounts: Amounts): void {
+    this.#givenBack = addAmounts(this.#givenBack, amounts);
+  }
+
+  /** What was given back since the last comparison of a 429. */
+  takeGivenBack(): Amounts {
+    const givenBack = this.#givenBack;
+    this.#givenBack = NO_AMOUNTS;
+    return givenBack;
   }
 
   /** Remembers a pause that has begun. */
-  paused({ limitNames, pauseMs }: Pause, nowMs: number): void {
-    for (const name of limitNames) this.#pauses.set(name, { untilMs: nowMs + pauseMs, pauseMs });
+  paused({ begins, pauseMs }: Pause, nowMs: number): void {
+    for (const name of begins) this.#pauses.set(name, { untilMs: nowMs + pauseMs, pauseMs });
   }
 
-  /** Whether a limit pauses, and its pause was not shorter than this when it began. */
-  isPausedFor(name: string, pauseMs: number, nowMs: number): boolean {
+  /** How long a limit still pauses, if its pause was not shorter than this when it began; or 0. */
+  remainingPauseMs(name: string, pauseMs: number, nowMs: number): number {
     const pause = this.#pauses.get(name);
-    return pause !== undefined && nowMs < pause.untilMs && pauseMs <= pause.pauseMs;
+    if (pause === undefined || pauseMs > pause.pauseMs) return 0;
+    return Math.max(pause.untilMs - nowMs, 0);
   }
 
   /** Whether somebody is in it, or was less than this ago. */

@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, it, vi } from "vitest";
-import { Limit, RateLimiter } from "zae-limiter";
+import { Limit, RateLimiter, type Lease } from "zae-limiter";
 import { LIMITS, MirroredAccount, openai } from "../../../test/llm/mirror/mirrored-account.ts";
 import { Mirror, type UpstreamMirror } from "./upstream-mirror.ts";
 
@@ -91,6 +91,50 @@ describe("a 429", () => {
     expect(account.takes).toBe(2);
   });
 
+  it("pauses for as long as it says although calls that were under way give back", async () => {
+    const mirror = account.mirror();
+    const headers = { ...openai(0), "retry-after": "6" };
+    const called = { entityId: "account", resource: "gpt-5" };
+    const reserved = { tpm: 2500 };
+    const reserve = () => account.limiter.acquire({ ...called, consume: reserved });
+    const leases = [await reserve(), await reserve(), await reserve()];
+    const last = await reserve();
+    for (const lease of leases) {
+      await lease.rollback();
+      await mirror.saw(headers, 429, "gpt-5", reserved);
+      expect((await account.left())["tpm"]).toBe(-1000);
+    }
+    await account.clock.advance(3000);
+    await last.rollback();
+    await mirror.saw(headers, 429, "gpt-5", reserved);
+    expect((await account.left())["tpm"]).toBe(-500);
+    await account.limiter.charge({ ...called, amounts: { tpm: 300 } });
+    await mirror.saw(headers, 429, "gpt-5", reserved);
+    expect((await account.left())["tpm"]).toBe(-800);
+  });
+
+  it("takes no more again than its own call gave back: others take theirs", async () => {
+    const mirror = account.mirror();
+    const headers = { ...openai(0), "retry-after": "6" };
+    await account.limiter.charge({
+      entityId: "account",
+      resource: "gpt-5",
+      amounts: { tpm: 10_000 },
+    });
+    await mirror.saw(headers, 429, "gpt-5");
+    await account.clock.advance(12_000);
+    const reserved = { tpm: 400 };
+    const called = { entityId: "account", resource: "gpt-5", consume: reserved };
+    const leases = [await account.limiter.acquire(called), await account.limiter.acquire(called)];
+    await mirror.saw(headers, 429, "gpt-5");
+    expect((await account.left())["tpm"]).toBe(-1000);
+    for (const lease of leases) await lease.rollback();
+    await mirror.saw(headers, 429, "gpt-5", reserved);
+    expect((await account.left())["tpm"]).toBe(-600);
+    await mirror.saw(headers, 429, "gpt-5", reserved);
+    expect((await account.left())["tpm"]).toBe(-1000);
+  });
+
   it("charges the rest if it asks for a longer pause than the one before", async () => {
     const mirror = account.mirror();
     await mirror.saw({ ...openai(0), "retry-after": "6" }, 429, "gpt-5");
@@ -161,6 +205,29 @@ describe("a 429", () => {
     expect((await account.left())["tpm"]).toBe(-5000);
   });
 
+  it("is compared together with those that waited meanwhile, and takes what all gave back", async () => {
+    const mirror = account.mirror();
+    const reserved = { tpm: 500 };
+    const request = { entityId: "account", resource: "gpt-5", consume: reserved };
+    const reserve = () => account.limiter.acquire(request);
+    const leases = await Promise.all(Array.from({ length: 20 }, reserve));
+    const headers = { ...openai(0), "retry-after": "6" };
+    const refuse = async (lease: Lease): Promise<void> => {
+      await lease.rollback();
+      await mirror.saw(headers, 429, "gpt-5", reserved);
+    };
+    const others: Promise<void>[] = [];
+    account.faultOf = (operation) => {
+      // The first one has read the account, and begins its pause: the others give back now.
+      if (operation === "charge" && others.length === 0) others.push(...leases.map(refuse));
+      return undefined;
+    };
+    await refuse(leases.pop()!);
+    await Promise.all(others);
+    expect((await account.left())["tpm"]).toBe(-1000);
+    expect(account.reads).toBe(3); // with the one of this test
+  });
+
   it("is not read for if it waited for another that has caused its pause", async () => {
     const mirror = account.mirror();
     const saw = (seconds: number, requests = 100): Promise<void> =>
@@ -211,6 +278,27 @@ describe("the account", () => {
     await account.limiter.charge({ entityId: "account", resource: "gpt-5", amounts: { rpm: 150 } });
     await account.mirror().saw({ ...openai(0, 50), "retry-after": "6" }, 429, "gpt-5");
     expect(await account.left()).toEqual({ rpm: -50, tpm: -1000 });
+  });
+
+  it("is taken from once by four processes, also if another limit is in debt", async () => {
+    await account.limiter.charge({ entityId: "account", resource: "gpt-5", amounts: { rpm: 150 } });
+    const saws = Array.from({ length: 4 }, () => {
+      account.limiter = new RateLimiter({ repository: account.repository });
+      return account.mirror().saw({ ...openai(0, 50), "retry-after": "6" }, 429, "gpt-5");
+    });
+    await Promise.all(saws);
+    // The debt of each pause, and not four times what was there.
+    expect(await account.left()).toEqual({ rpm: -50, tpm: -4000 });
+  });
+
+  it("is not taken into debt by what its parent refuses, except to pause", async () => {
+    await account.repository.createEntity("company");
+    await account.repository.setLimits("company", [Limit.perMinute("tpm", 10)]);
+    await account.repository.createEntity("account", { parentId: "company", cascade: true });
+    await account.mirror().saw({ ...openai(4000, 0), "retry-after": "6" }, 429, "gpt-5");
+    const buckets = await account.repository.getBuckets("account", { resource: "gpt-5" });
+    const left = buckets.map(({ limitName, available }) => [limitName, available]);
+    expect(Object.fromEntries(left)).toEqual({ rpm: -10, tpm: 10_000 });
   });
 
   it("is compared by its own balance, not by that of its parent", async () => {

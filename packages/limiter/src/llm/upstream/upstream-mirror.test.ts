@@ -222,7 +222,7 @@ it.each([
   ["no account", {}, "upstream.entityId"],
   ["an account that is no id", { entityId: "a#b" }, "upstream.entityId"],
   ["an unknown option", { entityId: "a", maxPause: 5 }, "maxPause"],
-  ["no object", "account", "options"],
+  ["no object", "account", "upstream"],
   ["an unknown kind", { entityId: "a", limits: { token: "tpm" } }, "token"],
   ["a limit that is no name", { entityId: "a", limits: { tokens: "1" } }, "upstream.limits.tokens"],
   ["limits that are no object", { entityId: "a", limits: "tpm" }, "options"],

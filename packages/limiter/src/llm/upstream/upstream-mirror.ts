@@ -11,17 +11,18 @@
  * the debt of a pause is charged without a condition.
  *
  * What is left is compared with a fresh read, so ten answers that say the same take once. A 429
- * that arrives while the pause of an earlier one lasts was under way before it, and changes nothing
- * unless it asks for a longer pause. If it waited while that one was compared, the account is not
- * even read: a crowd of 429s would otherwise wait for as many reads, and while the store is away,
- * for as many time-outs.
+ * that arrives while the pause of an earlier one lasts was under way before it. It asks for no
+ * other pause, unless for a longer one; but its call has just given back what it had reserved, and
+ * as much of that is taken again as the pause is short of. Those that wait meanwhile are compared
+ * together, unless they ask for another pause: a crowd of 429s would otherwise wait for as many
+ * reads, and while the store is away, for as many time-outs.
  *
  * What is reserved here and not counted by the provider yet makes our balance the lower one, and
  * then nothing is taken; what comes back of it is compared a second later. Headers that are old by
  * the time they arrive take too much, by what was earned meanwhile: that costs some of the burst,
  * not of the rate.
  */
-import { addAmounts } from "../../core/amounts.ts";
+import { addAmounts, isRecord, NO_AMOUNTS, type Amounts } from "../../core/amounts.ts";
 import { negated, type LimitStatus } from "../../core/bucket/decision.ts";
 import { ValidationError } from "../../core/errors.ts";
 import { entityId, limitName } from "../../core/identifiers.ts";
@@ -34,6 +35,7 @@ import { laneOf, type AccountLane } from "./account-lanes.ts";
 import {
   amountsThere,
   amountsToTake,
+  limitsBesideDebt,
   limitsToPause,
   pauseMsOf,
   type LimitNames,
@@ -99,6 +101,9 @@ const COMPARED_EVERY_MS = 1000;
 /** How often what is there is tried to be taken, when others take it meanwhile. */
 const MAX_ATTEMPTS = 3;
 
+/** The account on one resource. */
+type Account = Pick<AcquireRequest, "entityId" | "resource">;
+
 /** Keeps an account in step with its provider. */
 export class Mirror {
   readonly #limiter: RateLimiter;
@@ -117,9 +122,15 @@ export class Mirror {
 
   /**
    * Reads the headers of an answer. Resolves when what follows from them is written, and never
-   * rejects: the call that was answered must not fail because of it.
+   * rejects: the call that was answered must not fail because of it. `givenBack` is what the call
+   * had reserved, if it got it back.
    */
-  async saw(headers: AnswerHeaders, status: number, model: string): Promise<void> {
+  async saw(
+    headers: AnswerHeaders,
+    status: number,
+    model: string,
+    givenBack: Amounts = NO_AMOUNTS,
+  ): Promise<void> {
     try {
       const nowMs = this.#limiter.clock.now();
       const seen = readUpstreamLimits(headers, nowMs);
@@ -131,6 +142,7 @@ export class Mirror {
       const lane = laneOf(this.#limiter, this.#options.entityId, resource);
       if (!isRefused && lane.wasEnteredWithin(COMPARED_EVERY_MS, nowMs)) return;
       const before = lane.lastRefusal;
+      if (isRefused) lane.addGivenBack(givenBack);
       await lane.enter(nowMs, async () => {
         const hasWaited = lane.lastRefusal !== before;
         if (hasWaited && this.#isCovered(lane, seen ?? {})) return;
@@ -144,7 +156,8 @@ export class Mirror {
   /** Whether the last 429 could not be written, or did all that this one asks for. */
   #isCovered(lane: AccountLane, seen: UpstreamLimits): boolean {
     const statuses = lane.lastRefusal?.statuses;
-    return statuses === undefined || this.#pauseOf(lane, seen, statuses).limitNames.length === 0;
+    if (statuses === undefined) return true;
+    return !lane.hasGivenBack && this.#pauseOf(lane, seen, statuses).begins.length === 0;
   }
 
   async #compare(
@@ -153,11 +166,12 @@ export class Mirror {
     seen: UpstreamLimits,
     isRefused: boolean,
   ): Promise<void> {
+    const givenBack = isRefused ? lane.takeGivenBack() : NO_AMOUNTS;
     let statuses: readonly LimitStatus[] | undefined;
     try {
-      const request = { entityId: this.#options.entityId, resource };
-      const read = this.#own(await this.#limiter.check({ ...request, consume: {} }));
-      const pause = isRefused ? this.#pauseOf(lane, seen, read) : undefined;
+      const request: Account = { entityId: this.#options.entityId, resource };
+      const read = await this.#read(request);
+      const pause = isRefused ? { givenBack, ...this.#pauseOf(lane, seen, read) } : undefined;
       await this.#take(request, seen, read, pause);
       if (pause !== undefined) lane.paused(pause, this.#limiter.clock.now());
       statuses = read;
@@ -168,7 +182,7 @@ export class Mirror {
   }
 
   async #take(
-    request: Pick<AcquireRequest, "entityId" | "resource">,
+    request: Account,
     seen: UpstreamLimits,
     read: readonly LimitStatus[],
     pause: Pause | undefined,
@@ -181,6 +195,7 @@ export class Mirror {
       const verdict = await this.#limiter.tryAcquire({
         ...request,
         consume,
+        ...limitsBesideDebt(statuses),
         onUnavailable: "block",
       });
       if (verdict.granted) {
@@ -188,26 +203,39 @@ export class Mirror {
         amounts = addAmounts(amounts, negated(consume));
         break;
       }
-      statuses = this.#own(verdict.refusal);
+      statuses = await this.#read(request);
       amounts = amountsToTake(seen, this.#names, statuses, pause);
     }
-    if (pause !== undefined && Object.values(amounts).some((amount) => amount > 0))
-      await this.#limiter.charge({ ...request, amounts });
+    const pausing = new Set([...(pause?.begins ?? []), ...(pause?.lasts.keys() ?? [])]);
+    const debts = Object.entries(amounts).filter(
+      ([name, amount]) => amount > 0 && pausing.has(name),
+    );
+    if (debts.length > 0)
+      await this.#limiter.charge({ ...request, amounts: Object.fromEntries(debts) });
   }
 
-  /** What a 429 pauses, without the limits that pause already for as long. */
-  #pauseOf(lane: AccountLane, seen: UpstreamLimits, statuses: readonly LimitStatus[]): Pause {
+  /** What a 429 pauses. Limits that pause already for as long go on as they are. */
+  #pauseOf(
+    lane: AccountLane,
+    seen: UpstreamLimits,
+    statuses: readonly LimitStatus[],
+  ): Omit<Pause, "givenBack"> {
     const pauseMs = pauseMsOf(seen, this.#options.maxPauseMs ?? MAX_PAUSE_MS);
     const nowMs = this.#limiter.clock.now();
-    const limitNames = limitsToPause(seen, this.#names, statuses).filter(
-      (name) => !lane.isPausedFor(name, pauseMs, nowMs),
-    );
-    return { limitNames, pauseMs };
+    const begins: string[] = [];
+    const lasts = new Map<string, number>();
+    for (const name of limitsToPause(seen, this.#names, statuses)) {
+      const remainingMs = lane.remainingPauseMs(name, pauseMs, nowMs);
+      if (remainingMs > 0) lasts.set(name, remainingMs);
+      else begins.push(name);
+    }
+    return { begins, pauseMs, lasts };
   }
 
-  /** The account's own limits, without those of a parent. */
-  #own({ statuses }: { readonly statuses: readonly LimitStatus[] }): readonly LimitStatus[] {
-    return statuses.filter(({ entityId: owner }) => owner === this.#options.entityId);
+  /** The account's own limits as they are now, without those of a parent. */
+  async #read(request: Account): Promise<readonly LimitStatus[]> {
+    const { statuses } = await this.#limiter.check({ ...request, consume: {} });
+    return statuses.filter(({ entityId: owner }) => owner === request.entityId);
   }
 
   #warn(error: unknown): void {
@@ -220,6 +248,12 @@ export class Mirror {
 
 /** Throws for options that are missing or wrong. */
 function checkMirror(options: UpstreamMirror): void {
+  if (!isRecord(options))
+    throw new ValidationError(
+      "upstream",
+      options,
+      'must be an object, such as { entityId: "openai" }',
+    );
   checkOptions(options, OPTION_NAMES, "upstream");
   entityId(options.entityId, "upstream.entityId");
   const { resource, limits = {}, maxPauseMs, onMirror } = options;

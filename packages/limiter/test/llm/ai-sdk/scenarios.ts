@@ -34,6 +34,11 @@ export const SCENARIOS: Readonly<Record<string, (scenario: Scenario) => Promise<
     return { text: (await scenario.sdk.ai.generateText(asked)).text };
   },
 
+  async "generateText with a usage without numbers"(scenario) {
+    const asked = scenario.asked({ "x-local-usage": "{}" });
+    return { text: (await scenario.sdk.ai.generateText(asked)).text };
+  },
+
   "parts of completions": (scenario) => equalParts(scenario, scenario.openai.chat(MODEL)),
 
   "parts of responses": (scenario) => equalParts(scenario, scenario.openai.responses(MODEL)),

@@ -34,6 +34,12 @@ const EXPECTED: Readonly<Record<string, object>> = {
     tpm: 18,
     calls: ["complete counted 6+12"],
   },
+  "generateText with a usage without numbers": {
+    text: ANSWER,
+    rpm: 1,
+    tpm: 18,
+    calls: ["complete counted 6+12"],
+  },
   "parts of completions": SAME_PARTS,
   "parts of responses": SAME_PARTS,
   generateObject: {

@@ -81,6 +81,20 @@ it("does not consume a Request, but charges what its answer reports", async () =
   expect(codes()).toEqual(["WARN_LIMITER_BODY_UNREADABLE"]);
 });
 
+it("does not ask an estimator about what it cannot know, whatever that says of other calls", async () => {
+  const estimator = { estimate: () => ({ input: 5_000, output: 1_000 }) };
+  const { options, records, taken } = await meteredCalls({ estimator });
+  server.answer = (outgoing) =>
+    void outgoing.writeHead(200, { "content-type": "application/json" }).end('{"choices":[]}');
+  const limited = limitFetch({ ...options, otherPaths: "requests" });
+  await (await limited(`${server.endpointUrl}/v1/models`)).text();
+  await (await limited(url, { method: "POST", body: new Blob([TEXT]) })).text();
+  expect(records.map(({ estimate }) => estimate.input)).toEqual([0, 0]);
+  expect(await taken("unknown")).toEqual({ rpm: 2 });
+  await (await limited(url, { method: "POST", body: TEXT })).text();
+  expect(await taken("gpt-5")).toEqual({ rpm: 1, tpm: 5_000 });
+});
+
 it("reads the body that is given beside a Request", async () => {
   const { options, taken } = await meteredCalls();
   const request = new Request(url, { method: "POST", body: "other" });

@@ -8,7 +8,7 @@ import { limitFetch } from "zae-limiter/openai";
 import { forgetWarnings } from "../../../src/warnings/warn-once.ts";
 import { pausedRepository } from "../../support/paused-repository.ts";
 import { startScriptedServer, type ScriptedServer } from "../../support/scripted-server.ts";
-import { meteredCalls } from "../metered-calls.ts";
+import { FULL, meteredCalls } from "../metered-calls.ts";
 import {
   answerJson,
   BODIES,
@@ -203,7 +203,7 @@ it.each([400, 401, 404, 429, 500, 529])("status %i is passed on as it is", async
 });
 
 it("when a 429 is passed on, the call is given back and the account has learned", async () => {
-  const { options, repository, limiter, taken } = await meteredCalls();
+  const { options, repository, limiter } = await meteredCalls();
   const slow = new RateLimiter({
     repository: pausedRepository(repository, () => new Promise(setImmediate)),
   });
@@ -211,12 +211,25 @@ it("when a 429 is passed on, the call is given back and the account has learned"
     const headers = { "retry-after-ms": "6000", "x-ratelimit-remaining-requests": "0" };
     outgoing.writeHead(429, headers).end();
   };
-  const upstream = { entityId: "account", limits: { requests: "rpm" } };
+  const upstream = { entityId: "key-1" };
   const limited = limitFetch({ ...options, limiter: slow, upstream });
   const response = await limited(...post("chat/completions"));
   expect(response.status).toBe(429);
-  expect(await taken("gpt-5")).toEqual({});
-  expect((await limiter.available("account", "gpt-5"))["rpm"]).toBeLessThanOrEqual(-9);
+  // What comes back must not shorten the pause of six seconds.
+  const left = await limiter.available("key-1", "gpt-5");
+  expect(left).toMatchObject({ rpm: -10, tpm: FULL.tpm });
+});
+
+it("an error that is no 429 does not wait for the account", async () => {
+  const { options, repository } = await meteredCalls();
+  const never = new Promise<void>(() => {});
+  const hanging = pausedRepository(repository, (name) => (name === "read" ? never : undefined));
+  server.answer = (outgoing) => {
+    outgoing.writeHead(500, { "x-ratelimit-remaining-requests": "5" }).end();
+  };
+  const limiter = new RateLimiter({ repository: hanging });
+  const limited = limitFetch({ ...options, limiter, upstream: { entityId: "account" } });
+  expect((await limited(...post("chat/completions"))).status).toBe(500);
 });
 
 it("an answer without a body costs its input", async () => {
