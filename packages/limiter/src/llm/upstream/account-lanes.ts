@@ -1,20 +1,20 @@
-import { addAmounts, NO_AMOUNTS, type Amounts } from "../../core/amounts.ts";
-import type { LimitStatus } from "../../core/bucket/decision.ts";
+import { addAmounts, type Amounts } from "../../core/amounts.ts";
 import type { RateLimiter } from "../../limiter/rate-limiter.ts";
 import type { Pause } from "./mirror-charges.ts";
+import { strictest, type UpstreamLimits } from "./upstream-limits.ts";
 
-/** A 429 that was compared: with the account's limits as they were read, if all of it succeeded. */
-export interface ComparedRefusal {
-  readonly statuses: readonly LimitStatus[] | undefined;
+/** What 429s said, and what their calls had reserved and have given back. */
+export interface Refused {
+  readonly seen: UpstreamLimits;
+  readonly givenBack: Amounts;
 }
 
 /** Comparisons of one account on one resource, which are made one at a time. */
 export class AccountLane {
   /** The last pause of each limit: at most as many as a mirror has names. */
   readonly #pauses = new Map<string, { readonly untilMs: number; readonly pauseMs: number }>();
-  #lastRefusal: ComparedRefusal | undefined;
-  /** What calls gave back whose 429 was not compared yet. */
-  #givenBack: Amounts = NO_AMOUNTS;
+  /** The 429s that wait for their turn, and what resolves when they were compared. */
+  #crowd: { refused: Refused; readonly compared: Promise<void> } | undefined;
   #lookedAtMs = -Infinity;
   #last: Promise<void> = Promise.resolve();
   #waiting = 0;
@@ -28,33 +28,23 @@ export class AccountLane {
     this.#waiting -= 1;
   }
 
-  /** The last 429 that was compared; each is an object of its own. */
-  get lastRefusal(): ComparedRefusal | undefined {
-    return this.#lastRefusal;
-  }
-
-  /** Remembers a 429 that was compared. */
-  refused(refusal: ComparedRefusal): void {
-    this.#lastRefusal = refusal;
-    // Those that have waited for a comparison that failed are not compared any more.
-    if (refusal.statuses === undefined) this.#givenBack = NO_AMOUNTS;
-  }
-
-  /** Whether calls gave back whose 429 was not compared yet. */
-  get hasGivenBack(): boolean {
-    return Object.values(this.#givenBack).some((amount) => amount > 0);
-  }
-
-  /** Adds what a call gave back, for the next comparison of a 429. */
-  addGivenBack(amounts: Amounts): void {
-    this.#givenBack = addAmounts(this.#givenBack, amounts);
-  }
-
-  /** What was given back since the last comparison of a 429. */
-  takeGivenBack(): Amounts {
-    const givenBack = this.#givenBack;
-    this.#givenBack = NO_AMOUNTS;
-    return givenBack;
+  /** The same for a 429. Those that wait for their turn are compared as one. */
+  enterRefused(
+    nowMs: number,
+    refused: Refused,
+    compare: (all: Refused) => Promise<void>,
+  ): Promise<void> {
+    if (this.#crowd !== undefined) {
+      this.#crowd.refused = joined(this.#crowd.refused, refused);
+      return this.#crowd.compared;
+    }
+    const compared = this.enter(nowMs, () => {
+      const all = this.#crowd!.refused;
+      this.#crowd = undefined;
+      return compare(all);
+    });
+    this.#crowd = { refused, compared };
+    return compared;
   }
 
   /** Remembers a pause that has begun. */
@@ -74,6 +64,13 @@ export class AccountLane {
     const elapsedMs = nowMs - this.#lookedAtMs;
     return this.#waiting > 0 || (elapsedMs >= 0 && elapsedMs < ms);
   }
+}
+
+function joined(one: Refused, other: Refused): Refused {
+  return {
+    seen: strictest(one.seen, other.seen),
+    givenBack: addAmounts(one.givenBack, other.givenBack),
+  };
 }
 
 /**

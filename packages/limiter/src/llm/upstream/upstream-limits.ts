@@ -102,6 +102,17 @@ function limitOf(
   return { limit, remaining, fullAfterMs };
 }
 
+/** What two answers tell: the limits of which less is left, and the longer wait. */
+export function strictest(one: UpstreamLimits, other: UpstreamLimits): UpstreamLimits {
+  const limits: Partial<Record<UpstreamKind, UpstreamLimit>> = {};
+  for (const { kind } of KINDS) {
+    const told = [one[kind], other[kind]].filter((limit) => limit !== undefined);
+    if (told.length > 0) limits[kind] = told.reduce(tighter);
+  }
+  const retryAfterMs = Math.max(one.retryAfterMs ?? 0, other.retryAfterMs ?? 0);
+  return { ...limits, ...(retryAfterMs > 0 && { retryAfterMs }) };
+}
+
 /** The limit of which less is left, if a call counts against two: a project's and its owner's. */
 function tighter(one: UpstreamLimit, other: UpstreamLimit): UpstreamLimit {
   return (other.remaining ?? Infinity) < (one.remaining ?? Infinity) ? other : one;

@@ -2,7 +2,7 @@
  * Keeps an account in step with its provider:
  *
  *   answer, no 429, at most once a second ─▶ read the account ─▶ take what it holds too much
- *   429, each of them, one after another ──▶ read the account ─▶ take that and what is left of the
+ *   429, all of them, a crowd at a time ───▶ read the account ─▶ take that and what is left of the
  *                                            limits that pause, and charge the debt of their pause
  *
  * It only ever takes. What is there is taken as a call takes it, all or nothing: when four
@@ -14,8 +14,8 @@
  * that arrives while the pause of an earlier one lasts was under way before it. It asks for no
  * other pause, unless for a longer one; but its call has just given back what it had reserved, and
  * as much of that is taken again as the pause is short of. Those that wait meanwhile are compared
- * together, unless they ask for another pause: a crowd of 429s would otherwise wait for as many
- * reads, and while the store is away, for as many time-outs.
+ * as one, by the strictest of what they say: a crowd of 429s would otherwise wait for as many reads,
+ * and while the store is away, for as many time-outs.
  *
  * What is reserved here and not counted by the provider yet makes our balance the lower one, and
  * then nothing is taken; what comes back of it is compared a second later. Headers that are old by
@@ -31,7 +31,7 @@ import { runSafely, textOf } from "../../warnings/run-safely.ts";
 import { warnOnce } from "../../warnings/warn-once.ts";
 import type { AcquireRequest } from "../../limiter/call.ts";
 import type { RateLimiter } from "../../limiter/rate-limiter.ts";
-import { laneOf, type AccountLane } from "./account-lanes.ts";
+import { laneOf, type AccountLane, type Refused } from "./account-lanes.ts";
 import {
   amountsThere,
   amountsToTake,
@@ -140,45 +140,32 @@ export class Mirror {
       if (seen === undefined && !isRefused) return;
       const resource = this.#resource(model);
       const lane = laneOf(this.#limiter, this.#options.entityId, resource);
-      if (!isRefused && lane.wasEnteredWithin(COMPARED_EVERY_MS, nowMs)) return;
-      const before = lane.lastRefusal;
-      if (isRefused) lane.addGivenBack(givenBack);
-      await lane.enter(nowMs, async () => {
-        const hasWaited = lane.lastRefusal !== before;
-        if (hasWaited && this.#isCovered(lane, seen ?? {})) return;
-        await this.#compare(lane, resource, seen ?? {}, isRefused);
-      });
+      if (isRefused)
+        await lane.enterRefused(nowMs, { seen: seen ?? {}, givenBack }, (refused) =>
+          this.#compare(lane, resource, refused),
+        );
+      else if (!lane.wasEnteredWithin(COMPARED_EVERY_MS, nowMs))
+        await lane.enter(nowMs, () => this.#compare(lane, resource, { seen: seen ?? {} }));
     } catch (error) {
       this.#warn(error);
     }
   }
 
-  /** Whether the last 429 could not be written, or did all that this one asks for. */
-  #isCovered(lane: AccountLane, seen: UpstreamLimits): boolean {
-    const statuses = lane.lastRefusal?.statuses;
-    if (statuses === undefined) return true;
-    return !lane.hasGivenBack && this.#pauseOf(lane, seen, statuses).begins.length === 0;
-  }
-
+  /** `givenBack` is undefined for an answer that is no 429. */
   async #compare(
     lane: AccountLane,
     resource: string,
-    seen: UpstreamLimits,
-    isRefused: boolean,
+    { seen, givenBack }: Pick<Refused, "seen"> & Partial<Refused>,
   ): Promise<void> {
-    const givenBack = isRefused ? lane.takeGivenBack() : NO_AMOUNTS;
-    let statuses: readonly LimitStatus[] | undefined;
     try {
       const request: Account = { entityId: this.#options.entityId, resource };
-      const read = await this.#read(request);
-      const pause = isRefused ? { givenBack, ...this.#pauseOf(lane, seen, read) } : undefined;
-      await this.#take(request, seen, read, pause);
+      const statuses = await this.#read(request);
+      const pause = givenBack && { givenBack, ...this.#pauseOf(lane, seen, statuses) };
+      await this.#take(request, seen, statuses, pause);
       if (pause !== undefined) lane.paused(pause, this.#limiter.clock.now());
-      statuses = read;
     } catch (error) {
       this.#warn(error);
     }
-    if (isRefused) lane.refused({ statuses });
   }
 
   async #take(
