@@ -14,8 +14,8 @@
  * that arrives while the pause of an earlier one lasts was under way before it. It asks for no
  * other pause, unless for a longer one; but its call has just given back what it had reserved, and
  * as much of that is taken again as the pause is short of. Those that wait meanwhile are compared
- * as one, by the strictest of what they say: a crowd of 429s would otherwise wait for as many reads,
- * and while the store is away, for as many time-outs.
+ * as one, by the strictest of what they say: a crowd of 429s would otherwise wait for as many
+ * reads, and while the store is away, for as many time-outs.
  *
  * What is reserved here and not counted by the provider yet makes our balance the lower one, and
  * then nothing is taken; what comes back of it is compared a second later. Headers that are old by
