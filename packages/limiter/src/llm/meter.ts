@@ -96,7 +96,7 @@ export class Meter<C> {
         ...(waitUpToMs !== undefined && { waitUpToMs }),
         ...(onUnavailable !== undefined && { onUnavailable }),
       });
-      return { estimate, lease };
+      return { estimate, consume, lease };
     } catch (error) {
       throw inTermsOfMetering(error, consume);
     }

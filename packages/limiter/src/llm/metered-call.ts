@@ -1,3 +1,4 @@
+import type { Amounts } from "../core/amounts.ts";
 import { METERED } from "../diagnostics/channels.ts";
 import { warnOnce } from "../warnings/warn-once.ts";
 import type { Lease } from "../limiter/lease.ts";
@@ -11,8 +12,6 @@ import { Overrun } from "./overrun.ts";
 import { settlementOf, type CallEnd, type Settlement } from "./settlement.ts";
 import type { Estimate, LlmCall } from "./tokens/llm-call.ts";
 import type { MeteredRecord } from "./tokens/metered-record.ts";
-import { costOf } from "./tokens/metering.ts";
-import { NO_TOKENS } from "./tokens/token-usage.ts";
 import type { AnswerHeaders } from "./upstream/upstream-limits.ts";
 import type { Mirror } from "./upstream/upstream-mirror.ts";
 import { watchedStream } from "./watched-stream.ts";
@@ -20,6 +19,8 @@ import { watchedStream } from "./watched-stream.ts";
 /** What was reserved for a call. */
 export interface Reserved {
   readonly estimate: Estimate;
+  /** What the estimate costs, which was taken. */
+  readonly consume: Amounts;
   readonly lease: Lease;
 }
 
@@ -101,10 +102,8 @@ export class MeteredCall {
    * retries after it must find the account paused. Never rejects.
    */
   async saw(headers: AnswerHeaders, status: number): Promise<void> {
-    const { mirror, options } = this.#meter;
-    if (mirror === undefined) return;
-    const reserved = costOf(options.metering, { ...NO_TOKENS, ...this.#reserved.estimate });
-    const seen = mirror.saw(headers, status, this.#call.model, reserved);
+    const { consume } = this.#reserved;
+    const seen = this.#meter.mirror?.saw(headers, status, this.#call.model, consume);
     if (status === 429) await seen;
   }
 
