@@ -3,7 +3,7 @@
 // runs before anything is installed.
 import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
-import { existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
@@ -26,6 +26,7 @@ execFileSync(process.execPath, [`${root}node_modules/typescript/bin/tsc`, "-b"],
   cwd: root,
   stdio: "inherit",
 });
+for (const name of ["limiter", "infra", "cli"]) removeStaleOutput(`${root}packages/${name}`);
 // What it imports may just have been installed.
 await (await import("./lambda.mjs")).packOutdated();
 
@@ -37,4 +38,12 @@ function isInstalled() {
   if (!existsSync(record)) return false;
   if (existsSync(stamp) && readFileSync(stamp, "utf8") === wanted) return true;
   return statSync(record).mtimeMs >= statSync(lockFile).mtimeMs;
+}
+
+/** The compiler leaves what it made of a source that is gone, and `npm pack` would ship it. */
+function removeStaleOutput(folder) {
+  for (const path of readdirSync(`${folder}/dist`, { recursive: true })) {
+    const source = path.replace(/(?:\.js|\.js\.map|\.d\.ts)$/, ".ts");
+    if (source !== path && !existsSync(`${folder}/src/${source}`)) rmSync(`${folder}/dist/${path}`);
+  }
 }
