@@ -4,7 +4,7 @@ import type { Pause } from "./mirror-charges.ts";
 import { strictest, type UpstreamLimits } from "./upstream-limits.ts";
 
 /** What 429s said, and what their calls had reserved and have given back. */
-export interface Refused {
+interface Refused {
   readonly seen: UpstreamLimits;
   readonly givenBack: Amounts;
 }

@@ -58,17 +58,12 @@ export function readUpstreamLimits(
   nowMs: number,
 ): UpstreamLimits | undefined {
   const lookup = lookupIn(headers);
-  const limits: Partial<Record<UpstreamKind, UpstreamLimit>> = {};
-  for (const { kind, openai, anthropic } of KINDS) {
-    const told = [
-      ...openai.map((name) => openaiLimit(lookup, name)),
-      anthropicLimit(lookup, anthropic, nowMs),
-    ].filter((limit) => limit !== undefined);
-    if (told.length > 0) limits[kind] = told.reduce(tighter);
-  }
   const retryAfterMs =
     millisecondsOf(lookup("retry-after-ms")) ?? retryAfterOf(lookup("retry-after"), nowMs);
-  const seen = { ...limits, ...(retryAfterMs === undefined ? {} : { retryAfterMs }) };
+  const seen = tightestLimits(retryAfterMs, ({ openai, anthropic }) => [
+    ...openai.map((name) => openaiLimit(lookup, name)),
+    anthropicLimit(lookup, anthropic, nowMs),
+  ]);
   return Object.keys(seen).length === 0 ? undefined : seen;
 }
 
@@ -104,16 +99,26 @@ function limitOf(
 
 /** What two answers tell: the limits of which less is left, and the longer wait. */
 export function strictest(one: UpstreamLimits, other: UpstreamLimits): UpstreamLimits {
-  const limits: Partial<Record<UpstreamKind, UpstreamLimit>> = {};
-  for (const { kind } of KINDS) {
-    const told = [one[kind], other[kind]].filter((limit) => limit !== undefined);
-    if (told.length > 0) limits[kind] = told.reduce(tighter);
-  }
-  const retryAfterMs = Math.max(one.retryAfterMs ?? 0, other.retryAfterMs ?? 0);
-  return { ...limits, ...(retryAfterMs > 0 && { retryAfterMs }) };
+  const longest = Math.max(one.retryAfterMs ?? 0, other.retryAfterMs ?? 0);
+  return tightestLimits(longest || undefined, ({ kind }) => [one[kind], other[kind]]);
 }
 
-/** The limit of which less is left, if a call counts against two: a project's and its owner's. */
+/**
+ * Of each kind, the limit of which less is left: a call may count against two, a project's and its
+ * owner's.
+ */
+function tightestLimits(
+  retryAfterMs: number | undefined,
+  toldOf: (source: (typeof KINDS)[number]) => readonly (UpstreamLimit | undefined)[],
+): UpstreamLimits {
+  const limits: Partial<Record<UpstreamKind, UpstreamLimit>> = {};
+  for (const source of KINDS) {
+    const told = toldOf(source).filter((limit) => limit !== undefined);
+    if (told.length > 0) limits[source.kind] = told.reduce(tighter);
+  }
+  return { ...limits, ...(retryAfterMs !== undefined && { retryAfterMs }) };
+}
+
 function tighter(one: UpstreamLimit, other: UpstreamLimit): UpstreamLimit {
   return (other.remaining ?? Infinity) < (one.remaining ?? Infinity) ? other : one;
 }

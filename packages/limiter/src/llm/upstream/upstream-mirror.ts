@@ -31,7 +31,7 @@ import { runSafely, textOf } from "../../warnings/run-safely.ts";
 import { warnOnce } from "../../warnings/warn-once.ts";
 import type { AcquireRequest } from "../../limiter/call.ts";
 import type { RateLimiter } from "../../limiter/rate-limiter.ts";
-import { laneOf, type AccountLane, type Refused } from "./account-lanes.ts";
+import { laneOf, type AccountLane } from "./account-lanes.ts";
 import {
   amountsThere,
   amountsToTake,
@@ -140,12 +140,13 @@ export class Mirror {
       if (seen === undefined && !isRefused) return;
       const resource = this.#resource(model);
       const lane = laneOf(this.#limiter, this.#options.entityId, resource);
+      const told = seen ?? {};
       if (isRefused)
-        await lane.enterRefused(nowMs, { seen: seen ?? {}, givenBack }, (refused) =>
-          this.#compare(lane, resource, refused),
+        await lane.enterRefused(nowMs, { seen: told, givenBack }, (all) =>
+          this.#compare(lane, resource, all.seen, all.givenBack),
         );
       else if (!lane.wasEnteredWithin(COMPARED_EVERY_MS, nowMs))
-        await lane.enter(nowMs, () => this.#compare(lane, resource, { seen: seen ?? {} }));
+        await lane.enter(nowMs, () => this.#compare(lane, resource, told));
     } catch (error) {
       this.#warn(error);
     }
@@ -155,7 +156,8 @@ export class Mirror {
   async #compare(
     lane: AccountLane,
     resource: string,
-    { seen, givenBack }: Pick<Refused, "seen"> & Partial<Refused>,
+    seen: UpstreamLimits,
+    givenBack?: Amounts,
   ): Promise<void> {
     try {
       const request: Account = { entityId: this.#options.entityId, resource };
