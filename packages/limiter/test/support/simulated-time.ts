@@ -73,3 +73,8 @@ export class ProcessClock implements Clock {
     this.lowestSkewMs = Math.min(this.lowestSkewMs, this.skewMs);
   }
 }
+
+/** The clock of a process whose pauses take no time: there is none that it could wait for. */
+export class LoneClock extends ProcessClock {
+  override async sleep(): Promise<void> {}
+}

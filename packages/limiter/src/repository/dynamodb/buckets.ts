@@ -27,11 +27,12 @@ import type {
   ResourceAmounts,
 } from "../port.ts";
 import type { BucketStore, PolicySource, StoredBucket } from "../store.ts";
-import type { Clock } from "../system-clock.ts";
+import type { Clock, Random } from "../system-clock.ts";
 import { BucketWriter } from "./write/bucket-writer.ts";
 import type { BucketKey } from "./items/bucket-key.ts";
 import type { BucketCounts } from "./write/write-observer.ts";
-import { contended, MAX_DECISIONS, MAX_TAKE_ROUNDS, overloaded } from "./acquire/bounds.ts";
+import type { Admission } from "./acquire/admission.ts";
+import { contended, MAX_DECISIONS, MAX_TAKE_ROUNDS } from "./acquire/bounds.ts";
 import { ChargePreparation, mayFit, takeFromShard, type KnownEntity } from "./acquire/charges.ts";
 import type { Connection } from "./table/connection.ts";
 import { CurrentPolicies } from "./acquire/current-policy.ts";
@@ -44,11 +45,12 @@ import { BucketList } from "./acquire/list-buckets.ts";
 import type { OperationIds } from "./write/operation-ids.ts";
 import type { Merger } from "./shards/merger.ts";
 import { resharding } from "./shards/resharding.ts";
-import type { NotTaken, Refused, Taken, Throttled, Undecided } from "./acquire/receipt.ts";
+import type { NotTaken, ReceiptPart, Refused, Taken, Throttled, Undecided } from "./acquire/receipt.ts";
 import { noteThrottled, type TakeAttempt } from "./acquire/gather-queue.ts";
 import { Refusals, unlessUnavailable } from "./acquire/refusal.ts";
 import type { Splitter } from "./shards/splitter.ts";
 import { ShardTaker } from "./acquire/take-from-shards.ts";
+import { UndecidedCalls } from "./acquire/undecided-calls.ts";
 import { takeFromSeveral, type SeveralRefused } from "./acquire/take-from-several.ts";
 import type { WantedCharge } from "./acquire/wanted-charge.ts";
 
@@ -96,6 +98,8 @@ interface Call {
 export class DynamoBuckets implements BucketStore {
   readonly #admission: Admission;
   readonly #clock: Clock;
+  readonly #random: Random;
+  readonly #undecided = new UndecidedCalls();
   readonly #known: KnownBuckets;
   readonly #policies: CurrentPolicies;
   readonly #preparation: ChargePreparation;
@@ -112,6 +116,7 @@ export class DynamoBuckets implements BucketStore {
     const { clock } = connection;
     this.#admission = options.admission;
     this.#clock = clock;
+    this.#random = connection.random;
     this.#known = known;
     this.#policies = new CurrentPolicies(options.policies, known);
     const chooser = this.#policies;
@@ -233,13 +238,22 @@ export class DynamoBuckets implements BucketStore {
     const taking =
       charges.length === 1
         ? this.#takeFromBucket(charges[0]!, call)
-        : takeFromSeveral(charges, {
-            take: (charge) => this.#takeFromBucket(charge, call),
-            // When the store is gone, this call's own cost stays charged until it refills.
-            giveBack: (part) => unlessUnavailable(this.#leaseEnds.undo(part)),
-          });
+        : this.#takeFromSeveral(call);
     return taking.then((outcome) =>
       outcome.kind === "taken" ? granted(call, outcome) : this.#notGranted(call, outcome),
+    );
+  }
+
+  #takeFromSeveral(call: Call): Promise<Taken | SeveralRefused> {
+    const steps = {
+      take: (charge: WantedCharge) => this.#takeFromBucket(charge, call),
+      // When the store is gone, this call's own cost stays charged until it refills.
+      giveBack: (part: ReceiptPart) => unlessUnavailable(this.#leaseEnds.undo(part)),
+    };
+    return this.#undecided.note(
+      call.charges,
+      takeFromSeveral(call.charges, steps),
+      (outcome) => outcome.kind === "refused" && outcome.hasUndone,
     );
   }
 
@@ -255,6 +269,7 @@ export class DynamoBuckets implements BucketStore {
   async #takeFromBucket(wanted: WantedCharge, call: Call): Promise<Taken | Refused> {
     const attempt: TakeAttempt = {
       requests: call.extending === undefined ? 1 : 0,
+      undone: call.charges.length > 1 ? 0 : undefined,
       begun: call.begun,
       begunMs: call.begunMs,
       throttled: undefined,
@@ -266,7 +281,7 @@ export class DynamoBuckets implements BucketStore {
       call.rounds.begin(key);
       let outcome: Taken | Refused | Undecided;
       if (this.#known.countOf(key) === 1) {
-        const whole = await takeFromShard(charge, key, attempt.requests, this.#taking);
+        const whole = await takeFromShard(charge, key, attempt, this.#taking);
         outcome = whole.kind === "taken" ? whole : await this.#notTaken(charge, whole, attempt);
       } else outcome = await this.#shardTaker.takeOnce(charge, attempt);
       if (outcome.kind !== "undecided") return outcome;
@@ -294,8 +309,27 @@ export class DynamoBuckets implements BucketStore {
     return { kind: "refused", atMs: outcome.refusedAtMs ?? this.#nowMs(), charge };
   }
 
+  /** Refuses, unless what a bucket is short of may still be given back. */
   #refuse(call: Call, atMs: number, nowMs: number): MaybePromise<ConsumeOutcome> {
+    if (this.#undecided.has(call.charges) || !this.#refusals.isSure(call, atMs))
+      return this.#lookAgain(call, atMs);
     return this.#refusals.refuse(call, atMs, nowMs) ?? this.#decideAgain(call);
+  }
+
+  /**
+   * Waits until the calls that were taking from the same buckets are decided: those of this process
+   * say so themselves; to others it gives the time that a few requests take.
+   */
+  async #lookAgain(call: Call, atMs: number): Promise<ConsumeOutcome> {
+    const hasUndone = await this.#undecided.wait(call.charges);
+    if (hasUndone) return this.#decideAgain(call);
+    if (this.#refusals.isSure(call, atMs))
+      return this.#refusals.refuse(call, atMs, this.#nowMs()) ?? this.#decideAgain(call);
+    const before = call.charges.map(({ key }) => this.#known.known(key));
+    await this.#clock.sleep(this.#known.decisionMs * (1 + this.#random()));
+    const charges = await this.#readAll(call.charges);
+    for (const [index, { key }] of charges.entries()) this.#known.confirm(key, before[index]!);
+    return this.#decideAgain({ ...call, charges });
   }
 
   /** Reads all shards of all buckets; returns the charges with the policies that they show. */
@@ -327,41 +361,6 @@ class TakeRounds {
     if (this.#left === 0) throw contended(key);
     this.#left -= 1;
   }
-}
-
-/** The most acquires in progress: each takes a kilobyte, and what its caller holds. */
-const MAX_UNDER_WAY = 20_000;
-
-/**
- * Bounds what one process keeps in its queues; more than this is a leak, not load. Only acquires
- * and charges are rejected: everything else that is written ends a lease that was granted, so there
- * is never more of it than there are leases.
- */
-export class Admission {
-  readonly #most: number;
-  #underWay = 0;
-
-  constructor(most = MAX_UNDER_WAY) {
-    this.#most = most;
-  }
-
-  /** Throws when too many acquires and charges are in progress. */
-  check(): void {
-    if (this.#underWay >= this.#most) throw overloaded(this.#underWay);
-  }
-
-  /** Counts a call while it is in progress. One that returned at once is not counted. */
-  count<T>(outcome: MaybePromise<T>): MaybePromise<T> {
-    if (outcome instanceof Promise) {
-      this.#underWay += 1;
-      outcome.then(this.#end, this.#end);
-    }
-    return outcome;
-  }
-
-  readonly #end = (): void => {
-    this.#underWay -= 1;
-  };
 }
 
 function newCall(

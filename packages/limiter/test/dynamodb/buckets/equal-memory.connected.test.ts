@@ -1,5 +1,5 @@
 import { Limit } from "zae-limiter";
-import { ManualClock, seededRandom } from "zae-limiter/testing";
+import { seededRandom } from "zae-limiter/testing";
 import { beforeAll, expect, it } from "vitest";
 import { amountOf, type Amounts } from "../../../src/core/amounts.ts";
 import { balanceMilli, type Bucket } from "../../../src/core/bucket/bucket.ts";
@@ -8,6 +8,7 @@ import { bucketProcess, requestFor } from "../../support/bucket-process.ts";
 import { connectToNewTable } from "../../support/connect.ts";
 import { describeWithEngine } from "../../support/engine.ts";
 import { between, pick } from "../../support/seeded/random-choice.ts";
+import { SleeplessClock } from "../../support/sleepless-clock.ts";
 import { eachOf, seedsFromEnvironment } from "../../support/seeded/seeds.ts";
 import { MemoryBuckets } from "../../../src/repository/memory/buckets.ts";
 import { PolicyCache } from "../../../src/repository/policy-cache.ts";
@@ -44,7 +45,7 @@ describeWithEngine("processes that take turns", (engine) => {
 
   async function compare(seed: number): Promise<void> {
     const random = seededRandom(seed);
-    const clock = new ManualClock(1_800_000_000_000);
+    const clock = new SleeplessClock(1_800_000_000_000);
     const [child, parent, resources] = [`child-${seed}`, `parent-${seed}`, ["gpt-4", "gpt-5"]];
     const policies = new Map<string, readonly Limit[]>([
       [child, someLimits(random)],

@@ -5,7 +5,7 @@ import { bucketProcess, type BucketProcess } from "../../support/bucket-process.
 import { Gate, type DecisionSurroundings, type Reshapes } from "./gate.ts";
 import { GRANTS, reversed, type Effect } from "./ledger.ts";
 import type { Scenario } from "./scenario.ts";
-import { ProcessClock, type SimulatedTime } from "../../support/simulated-time.ts";
+import { LoneClock, ProcessClock, type SimulatedTime } from "../../support/simulated-time.ts";
 
 /** What was granted and has not ended. */
 export interface Lease {
@@ -62,7 +62,8 @@ export class Client {
   }) {
     const { number, scenario, time, limits } = options;
     this.number = number;
-    this.clock = new ProcessClock(time, options.skewMs);
+    const ClockOf = options.transport === undefined ? ProcessClock : LoneClock;
+    this.clock = new ClockOf(time, options.skewMs);
     this.gate = new Gate(() => ({
       decidedAtMs: this.clock.now(),
       decidedAtTrueMs: time.nowMs,

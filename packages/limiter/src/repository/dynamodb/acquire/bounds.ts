@@ -6,7 +6,7 @@ import { MAX_OVERTAKEN } from "../write/bucket-writer.ts";
 import { MAX_TRIES } from "./take-from-shards.ts";
 
 /** The most decisions of one acquire: it is decided again when the images change meanwhile. */
-export const MAX_DECISIONS = 5;
+export const MAX_DECISIONS = 8;
 
 /** The most rounds of takes from one bucket: each follows a take by another process. */
 export const MAX_TAKE_ROUNDS = 12;

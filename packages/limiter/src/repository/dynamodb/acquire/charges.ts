@@ -31,10 +31,11 @@ import type {
   KnownBuckets,
   KnownShard,
   RequestStamp,
+  SeenShard,
 } from "../cache/known-buckets.ts";
 import type { NotTaken, ReceiptPart, Taken, Throttled } from "./receipt.ts";
 import type { PolicyChooser, PolicyHolder, WantedCharge } from "./wanted-charge.ts";
-import type { AppliedOutcome, PolicyChoice } from "../write/write-intent.ts";
+import type { AppliedOutcome, PolicyChoice, WriteIntent } from "../write/write-intent.ts";
 
 /** What is remembered of an entity. */
 export interface KnownEntity {
@@ -113,10 +114,10 @@ export class ChargePreparation {
     if (kept === undefined) return undefined;
     const { shards, isWhole } = this.#known.known(kept.key);
     if (!isWhole || shards.length !== 1) return undefined;
-    const { image, seenAt } = shards[0]!;
+    const { image, seenAt, sure } = shards[0]!;
     const { bucket } = image;
     const costs = costsMilli(bucket, amounts);
-    if (holds(bucket, costs, Math.floor(nowMs))) return undefined;
+    if (holds(bucket, costs, Math.floor(nowMs)) || sure?.image !== image) return undefined;
     if (!isYoung(seenAt, nowMs, this.#refusalMemoryMs)) return undefined;
     if (this.#active.fresh(this.#namespaceId, nowMs) === undefined) return undefined;
     kept.policy = this.#policies.cached(entityId, resource, kept.policy);
@@ -297,7 +298,7 @@ export function fitsShard(charge: WantedCharge, image: BucketImage, nowMs: numbe
 /** Whether shards hold together all that a charge wants; none of them means a new, full bucket. */
 export function fitsTogether(
   charge: WantedCharge,
-  shards: readonly KnownShard[],
+  shards: readonly SeenShard[],
   nowMs: number,
 ): boolean {
   return fits([decidedCharge(charge, shards, nowMs)], nowMs);
@@ -334,13 +335,13 @@ export function bucketUnder(
 export function takeFromShard(
   charge: WantedCharge,
   key: BucketKey,
-  requests: number,
+  { requests, undone }: Pick<WriteIntent, "requests" | "undone">,
   { writer, chooser }: { readonly writer: BucketWriter; readonly chooser: PolicyChooser },
 ): Promise<Taken | Throttled | NotTaken> {
   const { costs, isCascaded } = charge;
   const policy = policyChoice(charge, key, chooser);
   return writer
-    .write(key, { kind: "take", costs, requests, policy, isCascaded })
+    .write(key, { kind: "take", costs, requests, undone, policy, isCascaded })
     .then((outcome) => {
       if (outcome.kind === "applied")
         return { kind: "taken", parts: [takenPart(charge, key, requests, outcome)] };

@@ -35,6 +35,8 @@ import type { WantedCharge } from "./wanted-charge.ts";
 export interface TakeAttempt {
   /** Granted acquires to count. */
   readonly requests: number;
+  /** 0 when the call takes from several buckets, so that this take may be undone. */
+  readonly undone?: 0 | undefined;
   /** The order of the last request before the call began: older images are older than the call. */
   readonly begun: number;
   /** When the call began. */
@@ -134,11 +136,11 @@ export class GatherQueue {
     const [gathered, left] = [new Map<Carried, Taken>(), [] as Carried[]];
     for (const each of carried) {
       const { charge, member } = each;
-      const { requests, throttled } = member.work.attempt;
+      const { requests, undone, throttled } = member.work.attempt;
       const atMs = asOfMs(member.work.attempt, nowMs);
       const isBarred = ({ key: { text } }: { readonly key: BucketKey }): boolean =>
         throttled?.has(text) === true;
-      const verdict = gathering.decide({ charge, requests, asOfMs: atMs, isBarred });
+      const verdict = gathering.decide({ charge, requests, undone, asOfMs: atMs, isBarred });
       if (verdict.kind === "gathered") gathered.set(each, { kind: "taken", parts: verdict.parts });
       else if (verdict.kind === "left") left.push(each);
       else conclude(each, verdict.kind, atMs);

@@ -22,6 +22,8 @@ export interface GatherWish {
   readonly charge: WantedCharge;
   /** Granted acquires to count. */
   readonly requests: number;
+  /** As in the attempt. */
+  readonly undone?: 0 | undefined;
   /** When it must have fitted: now, or earlier. */
   readonly asOfMs: number;
   /** Whether this call must not take from a shard. */
@@ -51,6 +53,8 @@ interface Giver {
   requests: number;
   /** How many of these came by cascade. */
   cascadedRequests: number;
+  /** 0 when any of the calls takes from several buckets. */
+  undone: 0 | undefined;
   isGiving: boolean;
 }
 
@@ -79,6 +83,7 @@ export class Gathering {
         folds: new Map(),
         requests: 0,
         cascadedRequests: 0,
+        undone: undefined,
         isGiving: false,
       };
     });
@@ -100,13 +105,14 @@ export class Gathering {
   /** The writes of the transaction; none when no call is part of it. */
   writes(): readonly TransactItem[] {
     const giving = this.#givers.filter(({ isGiving }) => isGiving);
-    return giving.map(({ shard, bucket, folds, requests, cascadedRequests }) => {
+    return giving.map(({ shard, bucket, folds, requests, cascadedRequests, undone }) => {
       const change = {
         folds,
         limits: bucket.limits,
         overridden: this.#overridden,
         requests,
         cascadedRequests,
+        undone,
         writeUnits: TRANSACTION_WRITE_UNITS,
         mark: undefined,
         afterUnanswered: false,
@@ -119,7 +125,7 @@ export class Gathering {
   }
 
   /** Divides a call that fits into parts of shards. */
-  #take({ charge, requests }: GatherWish, free: readonly Giver[]): readonly ReceiptPart[] {
+  #take({ charge, requests, undone }: GatherWish, free: readonly Giver[]): readonly ReceiptPart[] {
     const parts = new Map<Giver, Record<string, number>>();
     const { isCascaded } = charge;
     const { amounts, unlimited } = dividedAmounts(charge.policy, charge.costs);
@@ -139,6 +145,7 @@ export class Gathering {
       const counted = index === 0 ? requests : 0;
       giver.requests += counted;
       if (isCascaded) giver.cascadedRequests += counted;
+      giver.undone ??= undone;
       giver.isGiving = true;
       const isCounting = index === 0 && unlimited !== undefined;
       if (isCounting) countIn(giver.folds, unlimited, isCascaded);

@@ -52,6 +52,8 @@ export interface EndWrite {
   /** What is only counted. */
   readonly unlimited: Costs | undefined;
   readonly requests: number;
+  /** 1 when it undoes a take of a call that another bucket refused. */
+  readonly undone: 1 | undefined;
   /** Whether this is the shard's part of what one shard could not pay alone. */
   readonly mayOwe: boolean;
   readonly operation: RepeatableOperation;
@@ -127,7 +129,7 @@ export class LeaseEnds {
   /** Puts back what one take took for a call that is not granted. */
   async undo(part: ReceiptPart): Promise<void> {
     const { amounts, unlimited } = negatedPart(part);
-    await this.#write(newEnd(part, amounts, { unlimited, requests: -part.requests }));
+    await this.#write(newEnd(part, amounts, { unlimited, requests: -part.requests, undone: 1 }));
   }
 
   /**
@@ -183,7 +185,7 @@ export class LeaseEnds {
   }
 
   async #divided(end: EndWrite): Promise<readonly EndWrite[]> {
-    const { part, charge } = end;
+    const { part, charge, undone } = end;
     const first = siblingKey(part.key, 0);
     const { shards } = await this.#known.readAll(first);
     const nowMs = wholeMs(this.#clock);
@@ -196,7 +198,7 @@ export class LeaseEnds {
     else if (shards[0]?.image.creation === part.incarnation!.creation)
       divided = dividedEnd(leftOf(end), shards, nowMs);
     return divided.map(({ part: target, costs, unlimited, requests }) =>
-      newEnd(target, costs, { unlimited, requests, charge, mayOwe: true }),
+      newEnd(target, costs, { unlimited, requests, undone, charge, mayOwe: true }),
     );
   }
 
@@ -220,7 +222,7 @@ export class LeaseEnds {
    * exists for as long as the bucket.
    */
   async #writeToShard(end: EndWrite): Promise<boolean> {
-    const { part, costs, unlimited, requests, charge, mayOwe, operation } = end;
+    const { part, costs, unlimited, requests, undone, charge, mayOwe, operation } = end;
     const { key, policy, incarnation, isCascaded } = part;
     const kind = charge === undefined ? kindOfEnd(end) : "charge";
     // A charge creates a bucket that is missing.
@@ -231,6 +233,7 @@ export class LeaseEnds {
       unlimited,
       isCascaded,
       requests,
+      undone,
       policy: charge === undefined ? policy : policyChoice(charge, key, this.#chooser),
       incarnation,
       mayOwe,
@@ -313,11 +316,13 @@ function newEnd(
   {
     unlimited,
     requests,
+    undone,
     charge,
     mayOwe = false,
   }: {
     readonly unlimited: Costs | undefined;
     readonly requests: number;
+    readonly undone?: 1 | undefined;
     readonly charge?: WantedCharge | undefined;
     readonly mayOwe?: boolean;
   },
@@ -328,6 +333,7 @@ function newEnd(
     costs,
     unlimited: isCounting ? unlimited : undefined,
     requests,
+    undone,
     charge,
     mayOwe,
     operation: { history: undefined },

@@ -17,7 +17,7 @@ import type { BucketImage } from "../items/bucket-item.ts";
 import { siblingKey, type BucketKey } from "../items/bucket-key.ts";
 import { costsOf } from "../write/batch-decision.ts";
 import type { BucketWriter } from "../write/bucket-writer.ts";
-import { bucketUnder, decidedCharge, isYoung, policyChoice } from "./charges.ts";
+import { bucketUnder, decidedCharge, fitsTogether, isYoung, policyChoice } from "./charges.ts";
 import type { KnownBuckets, SeenShard } from "../cache/known-buckets.ts";
 import type { ReceiptPart } from "./receipt.ts";
 import type { PolicyChooser, WantedCharge } from "./wanted-charge.ts";
@@ -65,6 +65,31 @@ export class Refusals {
       const { seenAt, isWhole } = this.#known.known(key);
       if (!isWhole || seenAt === undefined) return false;
       return seenAt.order >= begun || isYoung(seenAt, nowMs, this.#refusalMemoryMs);
+    });
+  }
+
+  /**
+   * Whether a bucket is short of a call whatever other processes may still give back: by its last
+   * image that shows nothing of that kind. An older one counts as of its own time, because what was
+   * earned since others may have taken.
+   */
+  isSure(
+    { charges, begun, begunMs }: RefusedCall & { readonly begunMs: number },
+    atMs: number,
+  ): boolean {
+    const nowMs = this.#clock.now();
+    return charges.some((charge) => {
+      if (!fitsTogether(charge, [], atMs)) return true;
+      const { shards } = this.#known.known(charge.key);
+      const sure = shards.flatMap((shard) => shard.sure ?? []);
+      const mayRefuse = sure.every(
+        ({ seenAt }) =>
+          seenAt.order >= begun || isYoung(seenAt, nowMs, this.#refusalMemoryMs),
+      );
+      if (sure.length < shards.length || !mayRefuse) return false;
+      const isLast = sure.every(({ image }, index) => image === shards[index]!.image);
+      const seenMs = Math.floor(Math.max(begunMs, ...sure.map(({ seenAt }) => seenAt.ms)));
+      return !fitsTogether(charge, sure, isLast ? atMs : Math.min(seenMs, atMs));
     });
   }
 

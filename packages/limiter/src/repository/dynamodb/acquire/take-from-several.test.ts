@@ -8,67 +8,49 @@ import type { WantedCharge } from "./wanted-charge.ts";
 
 const POLICY = policyOf([TPM], "resource");
 const FOUND = policyOf([Limit.perMinute("tpm", 120)], "resource");
-const CHARGES = ["child", "parent"].map(chargeOf);
+const CHILD = chargeOf("child");
+const PARENT = { ...chargeOf("parent"), isCascaded: true };
+const CHARGES = [CHILD, PARENT];
 
 describe("a call that takes from several buckets", () => {
   it("takes from all of them at the same time", async () => {
-    const calls = scripted({ child: ["taken"], parent: ["taken"] });
+    const calls = scripted({ child: "taken", parent: "taken" });
     const outcome = await takeFromSeveral(CHARGES, calls);
     expect(outcome).toEqual({ kind: "taken", parts: CHARGES.map(partOf) });
     expect(calls.log).toEqual(["take child", "take parent"]);
   });
 
-  it("gives back what was taken when another refuses, and tries once more, one after another", async () => {
-    const calls = scripted({ child: ["refused", "taken"], parent: ["taken", "taken"] });
-    expect(await takeFromSeveral(CHARGES, calls)).toMatchObject({ kind: "taken" });
-    expect(calls.log).toEqual([
-      "take child",
-      "take parent",
-      "give back parent",
-      "take child",
-      "take parent",
-    ]);
+  it("gives back what was taken when another refuses, and says so", async () => {
+    const calls = scripted({ child: "refused", parent: "taken" });
+    const outcome = await takeFromSeveral(CHARGES, calls);
+    expect(outcome).toMatchObject({ kind: "refused", atMs: NOW_MS, hasUndone: true });
+    expect(calls.log).toEqual(["take child", "take parent", "give back parent"]);
   });
 
-  it("is refused when one refuses again, and stops there", async () => {
-    const calls = scripted({ child: ["refused", "refused"], parent: ["taken"] });
-    expect(await takeFromSeveral(CHARGES, calls)).toMatchObject({ kind: "refused", atMs: NOW_MS });
-    expect(calls.log.slice(3)).toEqual(["take child"]);
-  });
-
-  it("gives back what the second try took before it was refused", async () => {
-    const calls = scripted({ child: ["taken", "taken"], parent: ["refused", "refused"] });
-    expect(await takeFromSeveral(CHARGES, calls)).toMatchObject({ kind: "refused" });
-    expect(calls.log.slice(3)).toEqual(["take child", "take parent", "give back child"]);
-  });
-
-  it("is not tried again when nothing was taken", async () => {
-    const calls = scripted({ child: ["refused"], parent: ["refused"] });
-    expect(await takeFromSeveral(CHARGES, calls)).toMatchObject({ kind: "refused" });
-    expect(calls.log).toEqual(["take child", "take parent"]);
+  it("says that nothing was undone when all refuse", async () => {
+    const calls = scripted({ child: "refused", parent: "refused" });
+    const outcome = await takeFromSeveral(CHARGES, calls);
+    expect(outcome).toMatchObject({ kind: "refused", hasUndone: false });
   });
 
   it("fails with an error of any of them, once the rest was given back", async () => {
     const error = new Error("away");
-    const calls = scripted({ child: [error], parent: ["taken"] });
+    const calls = scripted({ child: error, parent: "taken" });
     await expect(takeFromSeveral(CHARGES, calls)).rejects.toBe(error);
     expect(calls.log.slice(2)).toEqual(["give back parent"]);
   });
 
   it("fails although another has refused: a refusal would hide the error", async () => {
     const error = new Error("away");
-    const calls = scripted({ child: ["refused"], parent: [error] });
+    const calls = scripted({ child: "refused", parent: error });
     await expect(takeFromSeveral(CHARGES, calls)).rejects.toBe(error);
   });
 
   it("is refused with the policies that were found, also those of what was taken", async () => {
-    const calls = scripted(
-      { child: ["taken", "taken"], parent: ["refused", "refused"] },
-      { child: FOUND, parent: FOUND },
-    );
+    const policies = { child: FOUND, parent: FOUND };
+    const calls = scripted({ child: "taken", parent: "refused" }, policies);
     const refused = await takeFromSeveral(CHARGES, calls);
     expect(refused).toMatchObject({ charges: [{ policy: FOUND }, { policy: FOUND }] });
-    expect(calls.wanted.slice(2)).toEqual([FOUND, FOUND]);
   });
 });
 
@@ -76,20 +58,14 @@ type Answer = "taken" | "refused" | Error;
 
 /** Buckets that answer as they are told, under the policies that they are said to have. */
 function scripted(
-  answers: Readonly<Record<string, readonly Answer[]>>,
+  answers: Readonly<Record<string, Answer>>,
   policies: Readonly<Record<string, WantedCharge["policy"]>> = {},
-): Parameters<typeof takeFromSeveral>[1] & {
-  readonly log: readonly string[];
-  readonly wanted: readonly WantedCharge["policy"][];
-} {
+): Parameters<typeof takeFromSeveral>[1] & { readonly log: readonly string[] } {
   const log: string[] = [];
-  const wanted: WantedCharge["policy"][] = [];
-  const left = new Map(Object.entries(answers).map(([entityId, list]) => [entityId, [...list]]));
   const take = async (charge: WantedCharge): Promise<Taken | Refused> => {
     const { entityId } = charge.key;
     log.push(`take ${entityId}`);
-    wanted.push(charge.policy);
-    const answer = left.get(entityId)!.shift()!;
+    const answer = answers[entityId];
     if (answer instanceof Error) throw answer;
     const found = { ...charge, policy: policies[entityId] ?? charge.policy };
     return answer === "taken"
@@ -99,7 +75,7 @@ function scripted(
   const giveBack = async ({ entityId }: ReceiptPart): Promise<void> => {
     log.push(`give back ${entityId}`);
   };
-  return { take, giveBack, log, wanted };
+  return { take, giveBack, log };
 }
 
 function chargeOf(entityId: string): WantedCharge {
@@ -115,7 +91,7 @@ function chargeOf(entityId: string): WantedCharge {
   };
 }
 
-function partOf({ key, costs, policy }: WantedCharge): ReceiptPart {
+function partOf({ key, costs, policy, isCascaded }: WantedCharge): ReceiptPart {
   return {
     key,
     entityId: key.entityId,
@@ -123,7 +99,7 @@ function partOf({ key, costs, policy }: WantedCharge): ReceiptPart {
     amounts: costs,
     policy,
     requests: 1,
-    isCascaded: false,
+    isCascaded,
     incarnation: {
       creation: "other.0000",
       divisor: 1,

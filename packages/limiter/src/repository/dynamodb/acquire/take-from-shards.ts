@@ -70,7 +70,7 @@ export class ShardTaker {
     let charge = wanted;
     let tries = 0;
     for (const { key } of this.#holders(charge, attempt)) {
-      const outcome = await takeFromShard(charge, key, attempt.requests, {
+      const outcome = await takeFromShard(charge, key, attempt, {
         writer: this.#writer,
         chooser: this.#policies,
       });

@@ -9,6 +9,7 @@ import { addAmounts, NO_AMOUNTS, type Amounts } from "../../../core/amounts.ts";
 import type { Clock } from "../../system-clock.ts";
 import { imageOf, type BucketImage } from "../items/bucket-item.ts";
 import { siblingKey, type BucketKey } from "../items/bucket-key.ts";
+import { SharedRounds } from "./shared-rounds.ts";
 import type { ItemReader } from "../table/item-reader.ts";
 
 /**
@@ -25,6 +26,18 @@ export interface RequestStamp {
   readonly ms: number;
   readonly order: number;
 }
+
+/**
+ * The most round trips of a call that takes from several buckets, until all that it will not keep
+ * has gone back: a take and its give-back, each after a write that was under way.
+ */
+const ROUND_TRIPS = 4;
+
+/** What deciding such a call takes at least, and at most, whatever round trips take now. */
+const DECISION_MS = { least: 20, most: 250 };
+
+/** How much of the slowest round trip is remembered with each that follows. */
+const MEMORY = 0.9;
 
 const NEVER_SEEN: RequestStamp = { ms: -Infinity, order: 0 };
 
@@ -50,6 +63,10 @@ interface OwnedEntry extends BucketEntry {
   sentBeforeAnswer: number;
   /** What the image does not show yet, and the last request that may not show it either. */
   unseen: { readonly milli: Amounts; readonly order: number } | undefined;
+  /** When this process noticed the last write of another one. */
+  othersWroteMs: number;
+  /** See `KnownShard`. */
+  sure: SeenImage | undefined;
   /** Whether work is under way that needs the image: then the entry is not forgotten. */
   isPinned: boolean;
   /**
@@ -57,6 +74,12 @@ interface OwnedEntry extends BucketEntry {
    * rest of a call.
    */
   siblings: BucketKey[] | undefined;
+}
+
+/** An image, and the request whose reply brought it. */
+export interface SeenImage {
+  readonly image: BucketImage;
+  readonly seenAt: RequestStamp;
 }
 
 /** What a shard holds, as far as this process knows. */
@@ -70,6 +93,8 @@ export interface SeenShard {
 export interface KnownShard extends SeenShard {
   readonly key: BucketKey;
   readonly seenAt: RequestStamp;
+  /** The last image that shows no take that another process may undo. */
+  readonly sure?: SeenImage | undefined;
 }
 
 /** A bucket as far as this process knows it. */
@@ -87,12 +112,6 @@ export interface KnownBucket {
   readonly seenAt: RequestStamp | undefined;
 }
 
-/** A read of all shards of a bucket, and the one that follows it for those who came later. */
-interface SharedRead {
-  readonly underWay: Promise<KnownBucket>;
-  next: Promise<KnownBucket> | undefined;
-}
-
 /** The buckets of one namespace, or of all, as remembered and as stored. */
 export class KnownBuckets {
   /**
@@ -103,11 +122,13 @@ export class KnownBuckets {
    */
   #recent = new Map<string, OwnedEntry>();
   #older = new Map<string, OwnedEntry>();
-  /** The reads of all shards that are under way, by the key of shard 0. */
-  readonly #readings = new Map<string, SharedRead>();
+  /** The reads of all shards, by the key of shard 0. */
+  readonly #readings = new SharedRounds<KnownBucket>();
   readonly #reader: ItemReader;
   readonly #clock: Clock;
   #requests = 0;
+  /** The slowest of the last ones. */
+  #roundTripMs = 0;
 
   constructor(reader: ItemReader, clock: Clock) {
     this.#reader = reader;
@@ -118,6 +139,12 @@ export class KnownBuckets {
   stampRequest(): RequestStamp {
     this.#requests += 1;
     return { ms: this.#clock.now(), order: this.#requests };
+  }
+
+  /** How long other processes take to decide a call that takes from several buckets. */
+  get decisionMs(): number {
+    const { least, most } = DECISION_MS;
+    return Math.min(most, Math.max(least, ROUND_TRIPS * this.#roundTripMs));
   }
 
   /** The last image of a shard, if there is one. */
@@ -140,14 +167,48 @@ export class KnownBuckets {
     (entry as OwnedEntry).isPinned = false;
   }
 
-  /** Remembers a reply, unless a newer one is known: replies overtake each other. */
-  remember({ text }: BucketKey, image: BucketImage | undefined, sent: RequestStamp): void {
+  /**
+   * Remembers a reply, unless a newer one is known: replies overtake each other. `writtenUnits` are
+   * those of the write of this process that it replies to.
+   */
+  remember(
+    { text }: BucketKey,
+    image: BucketImage | undefined,
+    sent: RequestStamp,
+    writtenUnits = 0,
+  ): void {
+    this.#roundTripMs = Math.max(this.#clock.now() - sent.ms, MEMORY * this.#roundTripMs);
     const entry = this.#touch(text);
     if (isOlder(entry, image, sent)) return;
+    if (image === undefined) entry.sure = undefined;
+    else {
+      const isKnown = image.writes === (entry.image?.writes ?? 0) + writtenUnits;
+      if (!isKnown) entry.othersWroteMs = this.#clock.now();
+      const isSure = image.undone === undefined || sent.ms >= entry.othersWroteMs + this.decisionMs;
+      if (isSure) entry.sure = { image, seenAt: sent };
+      else if (entry.sure?.image.creation !== image.creation) entry.sure = undefined;
+    }
     entry.image = image;
     entry.seenAt = sent;
     entry.sentBeforeAnswer = this.#requests;
     if (entry.unseen !== undefined && sent.order > entry.unseen.order) entry.unseen = undefined;
+  }
+
+  /**
+   * Notes what was known of a bucket a while ago, longer than others need to decide a call. What
+   * they took by then is taken for good if nothing was undone since.
+   */
+  confirm(key: BucketKey, before: KnownBucket): void {
+    const { shards } = this.known(key);
+    const isSame = shards.every(({ image }, index) => {
+      const seen = before.shards[index]?.image;
+      return seen?.creation === image.creation && seen?.undone === image.undone;
+    });
+    if (!isSame || shards.length !== before.shards.length) return;
+    for (const { key: shard, image, seenAt } of before.shards) {
+      const entry = this.#held(shard.text)!;
+      if ((entry.sure?.seenAt.order ?? 0) < seenAt.order) entry.sure = { image, seenAt };
+    }
   }
 
   /**
@@ -170,7 +231,7 @@ export class KnownBuckets {
     for (const entries of [this.#recent, this.#older])
       for (const [text, entry] of entries) {
         if (!text.startsWith(keyPrefix)) continue;
-        if (entry.isPinned) entry.seenAt = NEVER_SEEN;
+        if (entry.isPinned) Object.assign(entry, { seenAt: NEVER_SEEN, sure: undefined });
         else entries.delete(text);
       }
   }
@@ -188,7 +249,8 @@ export class KnownBuckets {
       return { count: 1, shards: [], isWhole: false, seenAt: undefined };
     const { image, seenAt, unseen } = first;
     if (image === undefined) return { count: 1, shards: [], isWhole: true, seenAt };
-    const shards: KnownShard[] = [{ key, image, seenAt, unseenMilli: unseen?.milli }];
+    const { sure } = first;
+    const shards: KnownShard[] = [{ key, image, seenAt, sure, unseenMilli: unseen?.milli }];
     if (image.divisor === 1) return { count: 1, shards, isWhole: true, seenAt };
     // While shards are merged, some have a larger divisor than shard 0, and so has the other half.
     let classes = image.divisor;
@@ -198,7 +260,8 @@ export class KnownBuckets {
       // What is left of a bucket that was deleted and created again is no part of it.
       if (held?.image === undefined || held.image.creation !== image.creation) continue;
       const { image: seen, seenAt: at, unseen: later } = held;
-      shards.push({ key: sibling, image: seen, seenAt: at, unseenMilli: later?.milli });
+      const unseenMilli = later?.milli;
+      shards.push({ key: sibling, image: seen, seenAt: at, sure: held.sure, unseenMilli });
       classes = Math.max(classes, held.image.divisor);
     }
     return {
@@ -214,21 +277,7 @@ export class KnownBuckets {
    * what they get was requested after they came.
    */
   readAll(key: BucketKey): Promise<KnownBucket> {
-    const reading = this.#readings.get(key.text);
-    if (reading === undefined) return this.#shareReadOf(key);
-    const begin = (): Promise<KnownBucket> => this.#shareReadOf(key);
-    return (reading.next ??= reading.underWay.then(begin, begin));
-  }
-
-  #shareReadOf(key: BucketKey): Promise<KnownBucket> {
-    const underWay = this.#readAllShards(key);
-    const reading: SharedRead = { underWay, next: undefined };
-    this.#readings.set(key.text, reading);
-    const end = (): void => {
-      if (reading.next === undefined) this.#readings.delete(key.text);
-    };
-    underWay.then(end, end);
-    return underWay;
+    return this.#readings.join(key.text, () => this.#readAllShards(key));
   }
 
   /** Reads every shard of a bucket, in one batch unless there turn out to be more. */
@@ -265,6 +314,8 @@ export class KnownBuckets {
       seenAt: NEVER_SEEN,
       sentBeforeAnswer: 0,
       unseen: undefined,
+      othersWroteMs: -Infinity,
+      sure: undefined,
       isPinned: false,
       siblings: undefined,
     };

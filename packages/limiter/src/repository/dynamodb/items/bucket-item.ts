@@ -62,6 +62,11 @@ export interface BucketImage {
    * again from the one before.
    */
   readonly creation: string | undefined;
+  /**
+   * `ud`: how often something was given back that a call took before another of its buckets refused
+   * it. Undefined while no call that takes from several buckets has taken from this one.
+   */
+  readonly undone: number | undefined;
   /** `parent_id`: the parent that calls of the entity also take from. */
   readonly parentId: string | undefined;
   /** `ttl`: when the item may be deleted; undefined when it may not. */
@@ -149,6 +154,7 @@ export function imageOf(item: AttributeMap, known?: BucketImage): BucketImage {
     mergedIds: readMergedIds(item),
     overridden: item["po"] !== undefined,
     creation: stringOf(item["cr"]),
+    undone: numberOf(item["ud"]),
     parentId: stringOf(item["parent_id"]),
     expiresAtSeconds: numberOf(item["ttl"]),
   };
@@ -202,6 +208,7 @@ function imageWith(
     mergedIds,
     overridden: known.overridden,
     creation: known.creation,
+    undone: numberOf(item["ud"]) ?? known.undone,
     parentId: known.parentId,
     expiresAtSeconds: numberOf(item["ttl"]),
   };

@@ -189,6 +189,7 @@ function updateOfKept(
   else removeIfPresent("po");
   builder.add("gr", numberIn(gone.item, "gr") ?? 0);
   builder.add("gc", numberIn(gone.item, "gc") ?? 0);
+  if (gone.image.undone !== undefined) builder.begin("ud", gone.image.undone);
   builder.add("b_wcu_tc", gone.image.writes + 2 * TRANSACTION_WRITE_UNITS);
   for (const total of totalsOf(gone.item)) builder.add(total, numberIn(gone.item, total) ?? 0);
   if (divisor === 1 && ttlMultiplier > 0)

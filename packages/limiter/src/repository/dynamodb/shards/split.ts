@@ -126,6 +126,7 @@ export function splitOf({
     b_wcu_tc: TRANSACTION_WRITE_UNITS,
     cr: image.creation,
     ...(image.overridden && { po: 1 }),
+    ...(image.undone !== undefined && { ud: 0 }),
   });
   return [
     {

@@ -94,16 +94,32 @@ export function decideBatch(
   return { accepted, folds: byName };
 }
 
-/** Granted acquires that members add, less those that are rolled back. */
-export function requestsOf(
-  members: readonly { readonly requests: number; readonly isCascaded: boolean }[],
-): { readonly requests: number; readonly cascadedRequests: number } {
+/** What a write counts beside amounts. */
+export interface CountedCalls {
+  /** Granted acquires that it adds, less those that are rolled back. */
+  readonly requests: number;
+  /** How many of these came by cascade. */
+  readonly cascadedRequests: number;
+  /** Takes that it undoes; undefined when none of its calls takes from several buckets. */
+  readonly undone: number | undefined;
+}
+
+/** Counts what the members of a write are. */
+export function countCalls(
+  members: readonly {
+    readonly requests: number;
+    readonly isCascaded: boolean;
+    readonly undone?: number | undefined;
+  }[],
+): CountedCalls {
   let [requests, cascadedRequests] = [0, 0];
+  let undone: number | undefined;
   for (const member of members) {
     requests += member.requests;
     if (member.isCascaded) cascadedRequests += member.requests;
+    if (member.undone !== undefined) undone = (undone ?? 0) + member.undone;
   }
-  return { requests, cascadedRequests };
+  return { requests, cascadedRequests, undone };
 }
 
 /** Adds what is only counted. */

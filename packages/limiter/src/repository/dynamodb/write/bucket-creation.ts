@@ -22,6 +22,7 @@ export function putOf(
     sv: nowMs,
     gr: change.requests,
     ...(cascadedRequests !== 0 && { gc: cascadedRequests }),
+    ...(change.undone !== undefined && { ud: change.undone }),
     b_wcu_tc: writeUnits,
     shard_count: 1,
     ...(overridden && { po: 1 }),

@@ -266,6 +266,7 @@ function update(image: BucketImage, change: Partial<BucketChange>): BucketUpdate
     overridden: false,
     requests: 1,
     cascadedRequests: 0,
+    undone: undefined,
     writeUnits: 1,
     mark: undefined,
     afterUnanswered: false,

@@ -27,7 +27,7 @@ import {
   storedRemainder,
   type BucketLimit,
 } from "../../../core/bucket/bucket.ts";
-import { LimitFold } from "./batch-decision.ts";
+import { LimitFold, type CountedCalls } from "./batch-decision.ts";
 import {
   type BucketImage,
   expiry,
@@ -40,7 +40,7 @@ import { addLimit, countUnlimited, dropLimit, writeParameters } from "./paramete
 import { ExpressionBuilder } from "../table/update-expression.ts";
 
 /** A change to a bucket. */
-export interface BucketChange {
+export interface BucketChange extends CountedCalls {
   /** What the batch does to each limit, by name. */
   readonly folds: ReadonlyMap<string, LimitFold>;
   /**
@@ -50,10 +50,6 @@ export interface BucketChange {
   readonly limits: readonly BucketLimit[];
   /** Whether `limits` came from a call's override. */
   readonly overridden: boolean;
-  /** Granted acquires that this write adds, less those that are rolled back. */
-  readonly requests: number;
-  /** How many of these came by cascade. */
-  readonly cascadedRequests: number;
   /** Write units since this writer's last successful write, this one included. */
   readonly writeUnits: number;
   /** Undefined when the writer has no slot on this item; the write must then not be repeated. */
@@ -88,6 +84,7 @@ export function updateOf(image: BucketImage, change: BucketChange, nowMs: number
   builder.add("b_wcu_tc", change.writeUnits);
   builder.add("gr", change.requests);
   builder.add("gc", change.cascadedRequests);
+  if (change.undone !== undefined) countUndone(builder, image, change.undone);
   for (const [name, fold] of change.folds) {
     if (fold.countedMilli !== 0) countUnlimited(builder, name, fold);
     if (fold.cascadedMilli !== 0) builder.add(limitAttribute(name, "cc"), fold.cascadedMilli);
@@ -122,6 +119,13 @@ function writesAllBalances(
     ({ limit: { name } }) =>
       builder.changes(limitAttribute(name, "tk")) && builder.changes(limitAttribute(name, "tc")),
   );
+}
+
+/** Statements can only add to what exists, so the first such write begins the count. */
+function countUndone(builder: ExpressionBuilder, image: BucketImage, undone: number): void {
+  if (image.undone !== undefined) return builder.add("ud", undone);
+  builder.requireMissing("ud");
+  builder.set("ud", undone);
 }
 
 function isGiveBack({ folds, limits }: BucketChange, { bucket }: BucketImage): boolean {

@@ -295,7 +295,8 @@ export class BucketWriter {
     return this.#requests.send(write.request, { isRetry: attempt > 1 }).then(
       (reply) => {
         const image = imageAfter(reply, write, batch.entry.image);
-        this.#known.remember(batch.key, image, sent);
+        const units = reply.applied ? batch.lane.failedUnits + 1 : 0;
+        this.#known.remember(batch.key, image, sent, units);
         this.#count(batch.lane, write, reply.applied);
         if (image !== undefined) this.#observer.noteWrite(batch.key, image, sent.ms);
         if (sending.ambiguous && !reply.applied) leaveUnanswered(batch.lane, sending);

@@ -17,6 +17,11 @@ export interface WriteIntent extends BatchStep {
    * otherwise all shards pay it together.
    */
   readonly mayOwe?: boolean | undefined;
+  /**
+   * Set by calls that take from several buckets: 0 for a take, 1 for giving it back because another
+   * bucket refused. The bucket counts the latter.
+   */
+  readonly undone?: 0 | 1 | undefined;
   /** Given by a caller that may try again, so that it does not happen twice. */
   readonly operation?: RepeatableOperation | undefined;
 }

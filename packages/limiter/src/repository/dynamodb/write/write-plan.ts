@@ -7,7 +7,7 @@ import type { AttributeMap } from "../transport/attribute-values.ts";
 import type { Conditional } from "../table/connection.ts";
 import type { WriteOutput } from "../table/shared-requests.ts";
 import { ItemUpdate, type ItemWrite } from "../table/update-expression.ts";
-import { decideBatch, requestsOf, UNDER_POLICY } from "./batch-decision.ts";
+import { decideBatch, countCalls, UNDER_POLICY } from "./batch-decision.ts";
 import { putOf } from "./bucket-creation.ts";
 import {
   changedImage,
@@ -264,7 +264,7 @@ function planUpdate(
   const change: BucketChange = {
     limits,
     folds,
-    ...requestsOf(written),
+    ...countCalls(written),
     overridden: policy.source === "override",
     writeUnits,
     mark,
@@ -303,7 +303,7 @@ function planCreation(request: PlanRequest): Plan {
   const mark = ids.next([], { nowMs, pending });
   const put = putOf(key, bucket, {
     folds,
-    ...requestsOf(written),
+    ...countCalls(written),
     overridden: policy.source === "override",
     writeUnits,
     mark,
