@@ -7,6 +7,7 @@
  *                            applied, or its condition failed  ──▶ the reply
  *                            throttled, invalid or denied      ──▶ UpdateItem, alone
  *                            in conflict, or unknown           ──▶ an error; the caller tries again
+ *                          the replies are in another order: each is unknown, and sharing ends
  *
  * Nothing waits for a timer. A write waits while a few requests are under way, so that the requests
  * of a busy process become larger instead of more; but not for requests that are slow. Retries,
@@ -19,7 +20,13 @@ import type { AttributeMap } from "../transport/attribute-values.ts";
 import { AwayItems } from "./away-items.ts";
 import type { Conditional, Connection } from "./connection.ts";
 import type { ItemReader } from "./item-reader.ts";
-import { statementOutcome, type KnownOutcome, type StatementReply } from "./statement-outcome.ts";
+import {
+  isAbout,
+  statementOutcome,
+  type KnownOutcome,
+  type StatementOutcome,
+  type StatementReply,
+} from "./statement-outcome.ts";
 import { TableUnavailable } from "./table-errors.ts";
 import type { ItemWrite, Statement } from "./update-expression.ts";
 
@@ -189,10 +196,8 @@ export class SharedRequests {
       const output = await this.#connection.call<BatchOutput>("BatchExecuteStatement", {
         Statements: statements,
       });
-      const replies = output?.Responses;
-      // A reply to fewer statements does not show which of them it is about.
-      const whole = replies?.length === stated.length ? replies : undefined;
-      stated.forEach((waiting, index) => this.#conclude(waiting, whole?.[index]));
+      const outcomes = this.#outcomes(statements, output?.Responses);
+      stated.forEach((waiting, index) => this.#conclude(waiting, outcomes[index]!));
     } catch (error) {
       this.#fail(stated, error);
     }
@@ -209,8 +214,25 @@ export class SharedRequests {
       else reject(failure === "not understood" ? this.#ambiguous(error) : asTableWide(error));
   }
 
-  #conclude({ write, resolve, reject }: Waiting, reply: StatementReply | null | undefined): void {
-    const outcome = statementOutcome(reply, this.#connection.tableName);
+  /**
+   * What became of each statement: of none is that known where it is not clear which one a reply is
+   * about. One that shows no item cannot be told from another, so all of them are in doubt then.
+   */
+  #outcomes(
+    statements: readonly Statement[],
+    replies: BatchOutput["Responses"],
+  ): readonly StatementOutcome[] {
+    const { tableName } = this.#connection;
+    // A reply to fewer statements does not show which of them it is about.
+    const whole = replies?.length === statements.length ? replies : undefined;
+    const outcomes = statements.map((_, index) => statementOutcome(whole?.[index], tableName));
+    if (statements.every((statement, index) => isAbout(statement, outcomes[index]!)))
+      return outcomes;
+    this.#turnOff("its replies are not in the order of the statements");
+    return statements.map(() => statementOutcome(undefined, tableName));
+  }
+
+  #conclude({ write, resolve, reject }: Waiting, outcome: StatementOutcome): void {
     if ("item" in outcome) {
       this.#isUnderstood = true;
       return resolve(this.#replyOf(write, outcome));

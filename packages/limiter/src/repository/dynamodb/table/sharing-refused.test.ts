@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
-import { HeldRequests, turn } from "../../../../test/support/held-requests.ts";
+import { HeldRequests, itemOf, turn } from "../../../../test/support/held-requests.ts";
 import { named } from "../../../../test/support/scripted-table.ts";
 import { TableUnavailable } from "./table-errors.ts";
 
@@ -63,6 +63,27 @@ it.each([
     expect((outcome as PromiseRejectedResult).reason).toBeInstanceOf(TableUnavailable);
   }
   await expectNotShared(new RegExp(name));
+});
+
+const failedAs = (entity: string): object => ({
+  Error: { Code: "ConditionalCheckFailed", Item: itemOf(entity) },
+});
+const unseen = { Error: { Code: "ConditionalCheckFailed" } };
+
+it.each<[string, readonly object[]]>([
+  ["the items of others", [{ Item: itemOf("b") }, { Item: itemOf("a") }, { Item: itemOf("c") }]],
+  ["an item twice", [{ Item: itemOf("a") }, { Item: itemOf("b") }, { Item: itemOf("b") }]],
+  ["what another wrote", [{ Item: { o1: { S: "2" } } }, { Item: { o1: { S: "1" } } }, {}]],
+  ["items of others that were not changed", [failedAs("b"), failedAs("a"), failedAs("c")]],
+  ["an item that another condition hides", [unseen, { Item: itemOf("a") }, unseen]],
+])("after replies that show %s each outcome is unknown, and sharing ends", async (_, replies) => {
+  const outcomes = Promise.allSettled(["a", "b", "c"].map((entity) => table.send(entity)));
+  await turn();
+  await table.reply(0, ...replies);
+  for (const outcome of await outcomes)
+    expect(outcome).toMatchObject({ reason: { ambiguous: true, throttled: false } });
+  expect(table.sent).toHaveLength(1);
+  await expectNotShared(/its replies are not in the order of the statements/);
 });
 
 it("a server that is only away for a while is asked again", async () => {
