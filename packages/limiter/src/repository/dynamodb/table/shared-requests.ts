@@ -55,6 +55,9 @@ const MAX_INVALID = 50;
 /** How DynamoDB says that a statement adds to an attribute that does not exist. */
 const MISSING_ATTRIBUTE = "attribute that does not exist";
 
+/** A sum with an attribute whose name must be quoted, such as one with a dash. */
+const QUOTED_SUM = '"+?';
+
 /** A write that waits for a request. */
 interface Waiting {
   readonly write: ItemWrite;
@@ -73,6 +76,8 @@ export class SharedRequests {
   #isUnderstood = false;
   /** Statements that were invalid before. */
   #invalid = 0;
+  /** Whether the table is known not to read sums with quoted names, as dynoxide does not. */
+  #refusesQuotedSums = false;
   readonly #waiting: Waiting[] = [];
   #isScheduled = false;
   #isWatching = false;
@@ -185,7 +190,8 @@ export class SharedRequests {
     const [stated, statements]: [Waiting[], Statement[]] = [[], []];
     for (const waiting of writes) {
       const statement = this.#isOn && waiting.write.statement(this.#connection.tableName);
-      if (!statement) waiting.resolve(this.#alone(waiting.write));
+      if (!statement || (this.#refusesQuotedSums && hasQuotedSum(statement)))
+        waiting.resolve(this.#alone(waiting.write));
       else {
         stated.push(waiting);
         statements.push(statement);
@@ -197,7 +203,9 @@ export class SharedRequests {
         Statements: statements,
       });
       const outcomes = this.#outcomes(statements, output?.Responses);
-      stated.forEach((waiting, index) => this.#conclude(waiting, outcomes[index]!));
+      stated.forEach((waiting, index) =>
+        this.#conclude(waiting, statements[index]!, outcomes[index]!),
+      );
     } catch (error) {
       this.#fail(stated, error);
     }
@@ -232,7 +240,11 @@ export class SharedRequests {
     return statements.map(() => statementOutcome(undefined, tableName));
   }
 
-  #conclude({ write, resolve, reject }: Waiting, outcome: StatementOutcome): void {
+  #conclude(
+    { write, resolve, reject }: Waiting,
+    statement: Statement,
+    outcome: StatementOutcome,
+  ): void {
     if ("item" in outcome) {
       this.#isUnderstood = true;
       return resolve(this.#replyOf(write, outcome));
@@ -241,10 +253,16 @@ export class SharedRequests {
     if (outcome.kind === "failed") return reject(outcome.error);
     const { kind, why } = outcome;
     // Alone, the write makes the attribute that a statement found missing.
-    if (why.includes(MISSING_ATTRIBUTE)) this.#isUnderstood = true;
+    const isMissing = why.includes(MISSING_ATTRIBUTE);
+    if (isMissing) this.#isUnderstood = true;
     if (kind === "invalid" && !this.#isUnderstood && ++this.#invalid === MAX_INVALID)
       this.#turnOff(why);
-    resolve(this.#again(write, { deniedBy: kind === "denied" ? why : undefined }));
+    resolve(
+      this.#again(write, {
+        deniedBy: kind === "denied" ? why : undefined,
+        isMisread: kind === "invalid" && !isMissing && hasQuotedSum(statement),
+      }),
+    );
   }
 
   /** Reads the item whose condition failed, where the reply does not show it. */
@@ -280,15 +298,20 @@ export class SharedRequests {
 
   /**
    * Sends a write alone that was not applied in a shared request. If it was denied there and is
-   * allowed alone, sharing is what is denied; otherwise the item may be another tenant's.
+   * allowed alone, sharing is what is denied; otherwise the item may be another tenant's. Likewise,
+   * if it was invalid there and is valid alone, its statement is what the table does not read.
    */
   async #again(
     write: ItemWrite,
-    { deniedBy }: { readonly deniedBy: string | undefined },
+    {
+      deniedBy,
+      isMisread = false,
+    }: { readonly deniedBy: string | undefined; readonly isMisread?: boolean },
   ): Promise<Reply> {
     this.#connection.countRetry();
     const reply = await this.#alone(write);
     if (deniedBy !== undefined) this.#turnOff(deniedBy, "Allow dynamodb:PartiQLUpdate, or open");
+    if (isMisread) this.#refusesQuotedSums = true;
     return reply;
   }
 
@@ -312,6 +335,10 @@ export class SharedRequests {
       { code: "WARN_LIMITER_REQUESTS_NOT_SHARED" },
     );
   }
+}
+
+function hasQuotedSum({ Statement: text }: Statement): boolean {
+  return text.includes(QUOTED_SUM);
 }
 
 interface BatchOutput {
