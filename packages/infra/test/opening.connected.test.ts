@@ -122,6 +122,47 @@ describeWithAws("opening a stack", (aws) => {
     expect(askedSince(newer)).toEqual([]);
   });
 
+  it("goes on after a first deployment was rolled back under it, and repeated, without a restart", async () => {
+    const place = placeOf();
+    const { stack } = place;
+    const call = { entityId: "key-1", resource: "gpt-4", consume: { rpm: 1 } };
+    const limits = [Limit.perMinute("rpm", 2)];
+    const { cloudFormation } = aws();
+    const isThere = (): boolean =>
+      cloudFormation
+        .stack(stack)!
+        .events.some(
+          ({ type, status }) => type === "AWS::DynamoDB::Table" && status === "CREATE_COMPLETE",
+        );
+    cloudFormation.failAt("AggregatorRole", "No permission to create a role");
+    await infra.deployStack({ ...place, wait: false });
+    for (let step = 0; step < 100 && !isThere(); step += 1) await cloudFormation.advance(stack, 1);
+
+    await using early = await DynamoRepository.open("my-team", place);
+    await early.setSystemDefaults(limits);
+    const limiter = new RateLimiter({ repository: early });
+    await (await limiter.acquire(call)).commit();
+    expect(statesOf(stack)).toEqual(["CREATE_IN_PROGRESS"]);
+
+    await cloudFormation.advance(stack);
+    const start = aws().seen.length;
+    for (let attempt = 0; attempt < 2; attempt += 1)
+      await expect(limiter.acquire(call)).rejects.toMatchObject({
+        code: "ERR_LIMITER_INFRASTRUCTURE_NOT_FOUND",
+        message: expect.stringMatching(/is gone, .* rolled back\. Deploy or create it again/),
+      });
+    // A program that is running deploys nothing.
+    expect(askedSince(start)).toEqual([]);
+
+    await infra.deployStack({ ...place, confirm: () => true });
+    await using restarted = await DynamoRepository.open("my-team", place);
+    await restarted.setSystemDefaults(limits);
+    await (await limiter.acquire(call)).commit();
+    expect(early.namespaceId).toBe(restarted.namespaceId);
+    const other = new RateLimiter({ repository: restarted });
+    expect(await other.available("key-1", "gpt-4")).toEqual({ rpm: 1 });
+  });
+
   it("leaves a table alone that has no stack when it is to delete that", async () => {
     await using alone = await DynamoRepository.open("my-team", {
       ...placeOf(),

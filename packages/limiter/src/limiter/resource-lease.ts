@@ -100,7 +100,8 @@ export class ResourceLease implements LeaseOfResource {
   #unlimited: Set<string> | undefined;
   #taken: Amounts;
   #pendingDeltas: Amounts = NO_AMOUNTS;
-  #pendingTakes: readonly PendingTake[] = NONE;
+  /** Made on first use, because most leases have none. */
+  #pendingTakes: Set<PendingTake> | undefined;
   /** The last change, if it was invalid. */
   #invalid: InvalidChange | undefined;
 
@@ -133,14 +134,15 @@ export class ResourceLease implements LeaseOfResource {
   async consume(amounts: Amounts): Promise<void> {
     this.#owner.assertOpen();
     const take: PendingTake = { amounts: copiedAmounts(amounts, "consume"), settled: new Set() };
-    this.#pendingTakes = [...this.#pendingTakes, take];
+    const pendingTakes = (this.#pendingTakes ??= new Set());
+    pendingTakes.add(take);
     try {
       await this.#owner.take({ resource: this.resource, amounts: take.amounts }, (names) => {
         this.#addTaken(take);
         this.#noteUnlimited(take.amounts, names);
       });
     } finally {
-      this.#pendingTakes = this.#pendingTakes.filter((other) => other !== take);
+      pendingTakes.delete(take);
     }
   }
 
@@ -215,7 +217,7 @@ export class ResourceLease implements LeaseOfResource {
       total - amountOf(this.#taken, name),
     ]);
     this.#pendingDeltas = { ...this.#pendingDeltas, ...Object.fromEntries(differences) };
-    for (const { settled } of this.#pendingTakes)
+    for (const { settled } of this.#pendingTakes ?? NONE)
       for (const name of Object.keys(wanted)) settled.add(name);
   }
 

@@ -7,7 +7,12 @@ import {
   type Course,
   type ProxiedRequest,
 } from "./proxy-server.ts";
-import { carriedOut, isStatementFault, type StatementFault } from "./statement-faults.ts";
+import {
+  carriedOut,
+  isStatementFault,
+  type StatementFault,
+  type StatementReply,
+} from "./statement-faults.ts";
 import { statementsOf, writtenKeys, type RequestKey } from "./written-items.ts";
 
 export type { Answer, ProxiedRequest };
@@ -29,7 +34,8 @@ export type { Answer, ProxiedRequest };
  * - `delayMs`: it takes that much longer, then goes its normal course;
  * - `partial`: a batch of statements is done, and the reply lacks the first of them;
  * - `half-done`: only the second half of a batch of statements is done and replied to;
- * - `statements`: each statement of a batch suffers what is said of its item.
+ * - `statements`: each statement of a batch suffers what is said of its item;
+ * - `reordered`: a batch of statements is done, and its replies come in another order.
  */
 export type Fault =
   | "lost-request"
@@ -50,7 +56,8 @@ export type Fault =
   | "partial"
   | "half-done"
   | { readonly delayMs: number }
-  | { readonly statements: (key: RequestKey) => StatementFault | undefined };
+  | { readonly statements: (key: RequestKey) => StatementFault | undefined }
+  | { readonly reordered: (replies: readonly StatementReply[]) => readonly StatementReply[] };
 
 /** A proxy between clients and an engine that lets requests fail as a test decides. */
 export interface FaultProxy {
@@ -130,6 +137,12 @@ async function suffer(
   if (typeof fault === "object" && "delayMs" in fault) {
     await sleep(fault.delayMs);
     return reply(await forward());
+  }
+  if (typeof fault === "object" && "reordered" in fault) {
+    const done = await forward();
+    if (done.status !== 200) return reply(done);
+    const body = JSON.parse(done.body) as BatchReply;
+    return reply(ok({ ...body, Responses: fault.reordered(body.Responses) }));
   }
   if (typeof fault === "object")
     return reply(await statementByStatement(proxied.input, fault.statements, forward));

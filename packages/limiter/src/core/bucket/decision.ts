@@ -234,17 +234,17 @@ type FindCharge<C extends Owned> = (wanted: WantedBucket, nowMs: number) => C | 
 export function chargesOf<C extends Owned>(
   request: WantedAmounts,
   find: (wanted: WantedBucket) => C | undefined,
-): readonly C[];
+): C[];
 export function chargesOf<C extends Owned>(
   request: WantedAmounts,
   find: FindCharge<C>,
   nowMs: number,
-): readonly C[];
+): C[];
 export function chargesOf<C extends Owned>(
   request: WantedAmounts,
   find: FindCharge<C>,
   nowMs = 0,
-): readonly C[] {
+): C[] {
   // Most calls have one resource, and need no second list.
   if (request.resources.length === 1) return chargesOn(request, request.resources[0]!, find, nowMs);
   const all: C[] = [];
@@ -329,7 +329,7 @@ function chargesOn<C extends Owned>(
   { resource, amounts, field }: WantedAmounts["resources"][number],
   find: FindCharge<C>,
   nowMs: number,
-): readonly C[] {
+): C[] {
   const own = find({ entityId, resource, amounts, override, isParent: false, field }, nowMs);
   if (own === undefined) throw noLimits(entityId, resource);
   const { parentId } = own;

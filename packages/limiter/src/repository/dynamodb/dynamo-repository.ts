@@ -5,7 +5,7 @@ import { cacheTtlMs, notConstructed } from "../repository-options.ts";
 import { StoreRepository, type Scope } from "../management/store-repository.ts";
 import type { Connection } from "./table/connection.ts";
 import { DynamoStore } from "./dynamo-store.ts";
-import { openNamespace } from "./open-namespace.ts";
+import { openNamespace, reopenNamespace } from "./open-namespace.ts";
 import { openConnection } from "./opening/open-connection.ts";
 import { ttlMultiplier, type DynamoOptions, type ResolvedOptions } from "./opening/options.ts";
 import type { StackOptions } from "./opening/stack-options.ts";
@@ -102,7 +102,8 @@ export class DynamoRepository extends StoreRepository {
     });
     const stack = new StackAccess(options, opened);
     try {
-      const namespaceId = await openNamespace({ ...opened, ...how, store, stack });
+      const opening = { ...opened, ...how, store, stack };
+      const namespaceId = await openNamespace(opening);
       if (namespaceId === undefined && options.create !== false)
         throw new NamespaceNotFoundError(resolved.namespace);
       const scope: Scope = {
@@ -110,6 +111,12 @@ export class DynamoRepository extends StoreRepository {
         namespaceName: resolved.namespace,
         namespaceId: namespaceId ?? NO_NAMESPACE,
         options: { ...options, clock: connection.clock },
+        reopening: {
+          get losses() {
+            return connection.losses;
+          },
+          find: (name) => reopenNamespace(opening, name),
+        },
       };
       return new DynamoRepository(scope, { store, connection, region, resolved, stack });
     } catch (error) {

@@ -1,4 +1,4 @@
-import { InfrastructureNotFoundError } from "../../core/errors.ts";
+import { InfrastructureNotFoundError, NamespaceNotFoundError } from "../../core/errors.ts";
 import { DEFAULT_NAMESPACE, newNamespaceId } from "../../core/namespace.ts";
 import { VERSION } from "../../core/version.ts";
 import type { VersionRecord } from "../repository.ts";
@@ -25,10 +25,31 @@ export interface Opening extends OpenedConnection {
  * the id of the namespace; undefined if it is not registered, and must not be.
  */
 export async function openNamespace(opening: Opening): Promise<string | undefined> {
-  const { store, connection, resolved, stack, registers } = opening;
+  return findNamespace(opening, await openTable(opening));
+}
+
+/**
+ * Finds a namespace again in a table that was gone. What may be registered at first is registered
+ * again; but no table is created, because somebody may have deleted it on purpose.
+ */
+export async function reopenNamespace(opening: Opening, name: string): Promise<string> {
+  const { store, resolved, registers } = opening;
+  const again = {
+    ...opening,
+    resolved: { ...resolved, namespace: name },
+    registers: (each: string) => each === resolved.namespace && registers(each),
+  };
+  const found = await findNamespace(again, { isNew: false, record: await firstLook(store) });
+  if (found === undefined) throw new NamespaceNotFoundError(name);
+  return found;
+}
+
+async function findNamespace(
+  { store, connection, resolved, stack, registers }: Opening,
+  { isNew, record }: OpenedTable,
+): Promise<string | undefined> {
   const { namespace, provisioning } = resolved;
   const nowMs = wholeMs(connection.clock);
-  const { isNew, record } = await openTable(opening);
   assertCompatible(record);
   if (record === undefined) await assertNew(store, namespace);
   if (provisioning === "never") return (await store.namespaces.byName(namespace))?.namespaceId;

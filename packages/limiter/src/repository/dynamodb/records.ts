@@ -12,7 +12,7 @@ import { SCHEMA_VERSION } from "./items/schema-version.ts";
 export class DynamoVersions implements VersionStore {
   readonly #connection: Connection;
   readonly #reader: ItemReader;
-  /** Whether this process knows that there is a record: it never goes away. */
+  /** Whether this process knows that there is a record: it only goes away with its table. */
   #isRecorded = false;
 
   constructor(connection: Connection, reader: ItemReader) {
@@ -22,9 +22,8 @@ export class DynamoVersions implements VersionStore {
 
   async get(): Promise<VersionRecord | undefined> {
     const item = await this.#reader.get(versionKey());
-    if (item === undefined) return undefined;
-    this.#isRecorded = true;
-    return versionOf(item);
+    this.#isRecorded = item !== undefined;
+    return item && versionOf(item);
   }
 
   async put(record: VersionRecord): Promise<void> {

@@ -12,6 +12,16 @@ export interface Scope {
   readonly namespaceName: string;
   readonly namespaceId: string;
   readonly options: RepositoryOptions;
+  /** Undefined where a store cannot disappear. */
+  readonly reopening?: Reopening;
+}
+
+/** How a namespace is found again in a store that disappeared under an open repository. */
+export interface Reopening {
+  /** How often the store was found missing; after it has grown, ids may be others. */
+  readonly losses: number;
+  /** Returns the id that a namespace has now; rejects while there is none. */
+  readonly find: (namespaceName: string) => Promise<string>;
 }
 
 /** What a repository shares with those that are made from it with `namespace()`. */
@@ -37,8 +47,48 @@ export interface Context {
   readonly eventOrder: EventOrder;
 }
 
+/** The context of one repository, which is another one after its store was lost and made again. */
+export class CurrentContext {
+  readonly #shared: Shared;
+  #scope: Scope;
+  #context: Context;
+  /** How often the store had been lost when the namespace was found. */
+  #losses: number | undefined;
+  #finding: Promise<void> | undefined;
+
+  constructor(scope: Scope, shared: Shared) {
+    this.#shared = shared;
+    this.#scope = scope;
+    this.#context = contextOf(scope, shared);
+    this.#losses = scope.reopening?.losses;
+  }
+
+  get scope(): Scope {
+    return this.#scope;
+  }
+
+  get context(): Context {
+    return this.#context;
+  }
+
+  /** Finds the namespace again if the store was lost since; returns undefined if it was not. */
+  findAgain(): Promise<void> | undefined {
+    const { reopening } = this.#scope;
+    if (reopening === undefined || reopening.losses === this.#losses) return undefined;
+    this.#finding ??= this.#find(reopening).finally(() => (this.#finding = undefined));
+    return this.#finding;
+  }
+
+  async #find({ losses, find }: Reopening): Promise<void> {
+    const namespaceId = await find(this.#scope.namespaceName);
+    this.#scope = { ...this.#scope, namespaceId };
+    this.#context = contextOf(this.#scope, this.#shared);
+    this.#losses = losses;
+  }
+}
+
 /** The context of a namespace, which repositories of that namespace share. */
-export function contextOf({ store, namespaceId, options }: Scope, { contexts }: Shared): Context {
+function contextOf({ store, namespaceId, options }: Scope, { contexts }: Shared): Context {
   const shared = contexts.get(namespaceId);
   if (shared !== undefined) return shared;
   const clock = options.clock ?? systemClock;

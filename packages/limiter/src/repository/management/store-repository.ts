@@ -46,7 +46,7 @@ import type {
 } from "../repository.ts";
 import type { BucketStore } from "../store.ts";
 import type { Clock } from "../system-clock.ts";
-import { contextOf, Shared, type Context, type Scope } from "./context.ts";
+import { CurrentContext, Shared, type Context, type Scope } from "./context.ts";
 import * as entities from "./entities.ts";
 import * as limits from "./limits.ts";
 import * as namespaces from "./namespaces.ts";
@@ -63,26 +63,22 @@ export type { Scope } from "./context.ts";
  */
 export class StoreRepository implements Repository {
   readonly namespaceName: string;
-  readonly namespaceId: string;
   readonly clock: Clock;
   readonly closed: AbortSignal;
   readonly splitBucket?: NonNullable<Repository["splitBucket"]>;
   readonly mergeBucket?: NonNullable<Repository["mergeBucket"]>;
-  readonly #scope: Scope;
+  readonly #current: CurrentContext;
   readonly #shared: Shared;
   /** Whether `close` closes the store. Repositories made with `namespace()` leave it open. */
   readonly #isOwner: boolean;
-  readonly #context: Context;
 
   constructor(scope: Scope, shared?: Shared) {
-    this.#scope = scope;
     this.#shared = shared ?? new Shared();
     this.#isOwner = shared === undefined;
-    this.#context = contextOf(scope, this.#shared);
+    this.#current = new CurrentContext(scope, this.#shared);
     this.clock = this.#context.clock;
     this.closed = this.#shared.closing.signal;
     this.namespaceName = scope.namespaceName;
-    this.namespaceId = scope.namespaceId;
     if (this.#context.data.buckets.split !== undefined)
       this.splitBucket = async (entityId, resource, options) =>
         splitBucket(await this.#active(), entityId, resource, options);
@@ -91,16 +87,21 @@ export class StoreRepository implements Repository {
         mergeBucket(await this.#active(), entityId, resource, options);
   }
 
+  /** The id of the namespace; another one if its store was lost and made again. */
+  get namespaceId(): string {
+    return this.#context.namespaceId;
+  }
+
   get lastOnUnavailable(): OnUnavailable | undefined {
     return this.#context.policies.lastOnUnavailable;
   }
 
   consume(request: ConsumeRequest, extending?: Receipt): MaybePromise<ConsumeOutcome> {
-    return this.#buckets().consume(request, extending);
+    return this.#whenFound(() => this.#buckets().consume(request, extending));
   }
 
   charge(request: ConsumeRequest): MaybePromise<void> {
-    return this.#buckets().charge(request);
+    return this.#whenFound(() => this.#buckets().charge(request));
   }
 
   settle(receipt: Receipt, deltas: readonly ResourceAmounts[]): MaybePromise<void> {
@@ -116,7 +117,7 @@ export class StoreRepository implements Repository {
   }
 
   read(request: ConsumeRequest): MaybePromise<readonly LimitStatus[]> {
-    return this.#buckets().read(request);
+    return this.#whenFound(() => this.#buckets().read(request));
   }
 
   remembered(receipt: Receipt): MaybePromise<readonly LimitStatus[]> {
@@ -230,7 +231,7 @@ export class StoreRepository implements Repository {
   }
 
   getStatistics(): RepositoryStatistics {
-    return this.#scope.store.statistics();
+    return this.#context.store.statistics();
   }
 
   async getBuckets(
@@ -264,7 +265,11 @@ export class StoreRepository implements Repository {
     checkOptionsOf("namespace", options);
     const info = await this.getNamespace(name);
     if (info?.status !== "active") throw new NamespaceNotFoundError(name);
-    const scope = { ...this.#scope, namespaceName: info.name, namespaceId: info.namespaceId };
+    const scope = {
+      ...this.#current.scope,
+      namespaceName: info.name,
+      namespaceId: info.namespaceId,
+    };
     const scoped = new StoreRepository(scope, this.#shared);
     await limits.setSettings(scoped.#context, options);
     return scoped;
@@ -319,11 +324,11 @@ export class StoreRepository implements Repository {
   }
 
   async ping(): Promise<boolean> {
-    return !this.closed.aborted && this.#scope.store.ping();
+    return !this.closed.aborted && this.#context.store.ping();
   }
 
   get capabilities(): BackendCapabilities {
-    return this.#scope.store.capabilities;
+    return this.#context.store.capabilities;
   }
 
   async close(): Promise<void> {
@@ -331,7 +336,7 @@ export class StoreRepository implements Repository {
     this.#shared.closing.abort(
       new RateLimiterUnavailable("The repository was closed. Open it again."),
     );
-    await this.#scope.store.close();
+    await this.#context.store.close();
   }
 
   /** The same as `close`. @example await using repository = new MemoryRepository(); */
@@ -344,11 +349,13 @@ export class StoreRepository implements Repository {
    * but throws if the repository's namespace was deleted.
    */
   async #administrative(): Promise<Context> {
+    await this.#current.findAgain();
     return this.namespaceId === NO_NAMESPACE ? this.#open() : this.#active();
   }
 
   /** The context of an active namespace. Operations on a deleted one throw. */
   async #active(): Promise<Context> {
+    await this.#current.findAgain();
     const context = this.#open();
     const info = await context.store.namespaces.byId(this.namespaceId);
     if (info?.status !== "active") throw new NamespaceNotFoundError(this.namespaceName);
@@ -360,6 +367,15 @@ export class StoreRepository implements Repository {
     const { buckets } = this.#open().data;
     if (this.namespaceId === NO_NAMESPACE) throw new NamespaceNotFoundError(this.namespaceName);
     return buckets;
+  }
+
+  #whenFound<T>(work: () => MaybePromise<T>): MaybePromise<T> {
+    const finding = this.#current.findAgain();
+    return finding === undefined ? work() : finding.then(work);
+  }
+
+  get #context(): Context {
+    return this.#current.context;
   }
 
   /** The context, unless the repository was closed: then every operation throws the same error. */

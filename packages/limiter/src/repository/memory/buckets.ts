@@ -185,7 +185,7 @@ export class MemoryBuckets implements BucketStore {
     return count;
   }
 
-  #charges(request: ConsumeRequest, nowMs: number): readonly CellCharge[] {
+  #charges(request: ConsumeRequest, nowMs: number): CellCharge[] {
     return chargesOf(request, this.#charge, nowMs);
   }
 

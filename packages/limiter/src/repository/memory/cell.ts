@@ -104,10 +104,11 @@ export function asDecided({
 /** A receipt, which is also the outcome of its call: that saves 130 bytes for each call. */
 export class MemoryReceipt implements Receipt {
   readonly granted = true;
-  parts: readonly CellCharge[];
+  readonly parts: CellCharge[];
   #isEnded = false;
 
-  constructor(parts: readonly CellCharge[]) {
+  /** The list becomes the receipt's own: further takes are added to it. */
+  constructor(parts: CellCharge[]) {
     this.parts = parts;
   }
 
@@ -121,7 +122,7 @@ export class MemoryReceipt implements Receipt {
 
   /** Adds a further take of the same lease, and returns its outcome. */
   extendedBy({ parts, limitNames }: MemoryReceipt): ConsumeOutcome {
-    this.parts = [...this.parts, ...parts];
+    this.parts.push(...parts);
     return { granted: true, receipt: this, limitNames };
   }
 

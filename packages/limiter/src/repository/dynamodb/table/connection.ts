@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { setMaxListeners } from "node:events";
-import { RateLimiterUnavailable } from "../../../core/errors.ts";
+import { InfrastructureNotFoundError, RateLimiterUnavailable } from "../../../core/errors.ts";
 import {
   monotonicMs,
   startTimeout,
@@ -9,7 +9,13 @@ import {
   type Timeout,
 } from "../../system-clock.ts";
 import type { AttributeMap } from "../transport/attribute-values.ts";
-import { ConditionFailed, contention, TransactionCancelled, translated } from "./table-errors.ts";
+import {
+  ConditionFailed,
+  contention,
+  tableGone,
+  TransactionCancelled,
+  translated,
+} from "./table-errors.ts";
 import { failureOf, type CancellationReason } from "../transport/failure.ts";
 import { isTransient, retrying, type RetryOptions } from "./retry.ts";
 import type { DynamoTransport } from "../transport/transport.ts";
@@ -62,6 +68,9 @@ export class Connection {
   readonly #timeouts: SharedTimeouts;
   #requests = 0;
   #retries = 0;
+  /** Whether the table has ever answered. */
+  #wasThere = false;
+  #losses = 0;
   #isClosed = false;
 
   constructor(options: ConnectionOptions) {
@@ -82,6 +91,11 @@ export class Connection {
   /** Retries that were made. */
   get retries(): number {
     return this.#retries;
+  }
+
+  /** How often the table was missing after it had been there. */
+  get losses(): number {
+    return this.#losses;
   }
 
   /** The most attempts at each piece of work. */
@@ -110,18 +124,24 @@ export class Connection {
     const either =
       signal === undefined ? timeout.signal : AbortSignal.any([signal, timeout.signal]);
     try {
-      return (await this.#transport.call(operation, this.#addressed(input), {
+      const output = await this.#transport.call(operation, this.#addressed(input), {
         signal: either,
-      })) as Output;
+      });
+      this.#wasThere = true;
+      return output as Output;
     } catch (error) {
       // An abort by the caller is reported as such; ours is a time-out, whatever the transport
       // reports, unless it looked for credentials all the while and found none.
       if (signal?.aborted) throw signal.reason;
       const isLate = timeout.signal.aborted && failureOf(error).kind !== "credentials";
-      throw translated(isLate ? timeout.signal.reason : error, {
+      const failure = translated(isLate ? timeout.signal.reason : error, {
         tableName: this.tableName,
         operation,
       });
+      const isMissing = failure instanceof InfrastructureNotFoundError && !isOfStream(input);
+      if (!isMissing || !this.#wasThere) throw failure;
+      this.#losses += 1;
+      throw tableGone(this.tableName, { cause: failure.cause });
     } finally {
       timeout.end();
     }
@@ -219,6 +239,10 @@ export class Connection {
       Object.entries(item).map(([kind, write]) => [kind, { TableName: this.tableName, ...write }]),
     );
   }
+}
+
+function isOfStream(input: object): boolean {
+  return "StreamArn" in input || "ShardIterator" in input;
 }
 
 /** The fields that say what a request is about; one without any of them is about the table. */

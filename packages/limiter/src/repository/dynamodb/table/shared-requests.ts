@@ -7,6 +7,7 @@
  *                            applied, or its condition failed  ──▶ the reply
  *                            throttled, invalid or denied      ──▶ UpdateItem, alone
  *                            in conflict, or unknown           ──▶ an error; the caller tries again
+ *                          the replies are in another order: each is unknown, and sharing ends
  *
  * Nothing waits for a timer. A write waits while a few requests are under way, so that the requests
  * of a busy process become larger instead of more; but not for requests that are slow. Retries,
@@ -19,7 +20,13 @@ import type { AttributeMap } from "../transport/attribute-values.ts";
 import { AwayItems } from "./away-items.ts";
 import type { Conditional, Connection } from "./connection.ts";
 import type { ItemReader } from "./item-reader.ts";
-import { statementOutcome, type KnownOutcome, type StatementReply } from "./statement-outcome.ts";
+import {
+  isAbout,
+  statementOutcome,
+  type KnownOutcome,
+  type StatementOutcome,
+  type StatementReply,
+} from "./statement-outcome.ts";
 import { TableUnavailable } from "./table-errors.ts";
 import type { ItemWrite, Statement } from "./update-expression.ts";
 
@@ -48,6 +55,9 @@ const MAX_INVALID = 50;
 /** How DynamoDB says that a statement adds to an attribute that does not exist. */
 const MISSING_ATTRIBUTE = "attribute that does not exist";
 
+/** A sum with an attribute whose name must be quoted, such as one with a dash. */
+const QUOTED_SUM = '"+?';
+
 /** A write that waits for a request. */
 interface Waiting {
   readonly write: ItemWrite;
@@ -66,6 +76,8 @@ export class SharedRequests {
   #isUnderstood = false;
   /** Statements that were invalid before. */
   #invalid = 0;
+  /** Whether the table is known not to read sums with quoted names, as dynoxide does not. */
+  #refusesQuotedSums = false;
   readonly #waiting: Waiting[] = [];
   #isScheduled = false;
   #isWatching = false;
@@ -178,7 +190,8 @@ export class SharedRequests {
     const [stated, statements]: [Waiting[], Statement[]] = [[], []];
     for (const waiting of writes) {
       const statement = this.#isOn && waiting.write.statement(this.#connection.tableName);
-      if (!statement) waiting.resolve(this.#alone(waiting.write));
+      if (!statement || (this.#refusesQuotedSums && hasQuotedSum(statement)))
+        waiting.resolve(this.#alone(waiting.write));
       else {
         stated.push(waiting);
         statements.push(statement);
@@ -189,10 +202,10 @@ export class SharedRequests {
       const output = await this.#connection.call<BatchOutput>("BatchExecuteStatement", {
         Statements: statements,
       });
-      const replies = output?.Responses;
-      // A reply to fewer statements does not show which of them it is about.
-      const whole = replies?.length === stated.length ? replies : undefined;
-      stated.forEach((waiting, index) => this.#conclude(waiting, whole?.[index]));
+      const outcomes = this.#outcomes(statements, output?.Responses);
+      stated.forEach((waiting, index) =>
+        this.#conclude(waiting, statements[index]!, outcomes[index]!),
+      );
     } catch (error) {
       this.#fail(stated, error);
     }
@@ -209,8 +222,29 @@ export class SharedRequests {
       else reject(failure === "not understood" ? this.#ambiguous(error) : asTableWide(error));
   }
 
-  #conclude({ write, resolve, reject }: Waiting, reply: StatementReply | null | undefined): void {
-    const outcome = statementOutcome(reply, this.#connection.tableName);
+  /**
+   * What became of each statement: of none is that known where it is not clear which one a reply is
+   * about. One that shows no item cannot be told from another, so all of them are in doubt then.
+   */
+  #outcomes(
+    statements: readonly Statement[],
+    replies: BatchOutput["Responses"],
+  ): readonly StatementOutcome[] {
+    const { tableName } = this.#connection;
+    // A reply to fewer statements does not show which of them it is about.
+    const whole = replies?.length === statements.length ? replies : undefined;
+    const outcomes = statements.map((_, index) => statementOutcome(whole?.[index], tableName));
+    if (statements.every((statement, index) => isAbout(statement, outcomes[index]!)))
+      return outcomes;
+    this.#turnOff("its replies are not in the order of the statements");
+    return statements.map(() => statementOutcome(undefined, tableName));
+  }
+
+  #conclude(
+    { write, resolve, reject }: Waiting,
+    statement: Statement,
+    outcome: StatementOutcome,
+  ): void {
     if ("item" in outcome) {
       this.#isUnderstood = true;
       return resolve(this.#replyOf(write, outcome));
@@ -219,10 +253,16 @@ export class SharedRequests {
     if (outcome.kind === "failed") return reject(outcome.error);
     const { kind, why } = outcome;
     // Alone, the write makes the attribute that a statement found missing.
-    if (why.includes(MISSING_ATTRIBUTE)) this.#isUnderstood = true;
+    const isMissing = why.includes(MISSING_ATTRIBUTE);
+    if (isMissing) this.#isUnderstood = true;
     if (kind === "invalid" && !this.#isUnderstood && ++this.#invalid === MAX_INVALID)
       this.#turnOff(why);
-    resolve(this.#again(write, { deniedBy: kind === "denied" ? why : undefined }));
+    resolve(
+      this.#again(write, {
+        deniedBy: kind === "denied" ? why : undefined,
+        isMisread: kind === "invalid" && !isMissing && hasQuotedSum(statement),
+      }),
+    );
   }
 
   /** Reads the item whose condition failed, where the reply does not show it. */
@@ -258,15 +298,20 @@ export class SharedRequests {
 
   /**
    * Sends a write alone that was not applied in a shared request. If it was denied there and is
-   * allowed alone, sharing is what is denied; otherwise the item may be another tenant's.
+   * allowed alone, sharing is what is denied; otherwise the item may be another tenant's. Likewise,
+   * if it was invalid there and is valid alone, its statement is what the table does not read.
    */
   async #again(
     write: ItemWrite,
-    { deniedBy }: { readonly deniedBy: string | undefined },
+    {
+      deniedBy,
+      isMisread = false,
+    }: { readonly deniedBy: string | undefined; readonly isMisread?: boolean },
   ): Promise<Reply> {
     this.#connection.countRetry();
     const reply = await this.#alone(write);
     if (deniedBy !== undefined) this.#turnOff(deniedBy, "Allow dynamodb:PartiQLUpdate, or open");
+    if (isMisread) this.#refusesQuotedSums = true;
     return reply;
   }
 
@@ -290,6 +335,10 @@ export class SharedRequests {
       { code: "WARN_LIMITER_REQUESTS_NOT_SHARED" },
     );
   }
+}
+
+function hasQuotedSum({ Statement: text }: Statement): boolean {
+  return text.includes(QUOTED_SUM);
 }
 
 interface BatchOutput {

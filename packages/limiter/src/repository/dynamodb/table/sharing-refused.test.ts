@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
-import { HeldRequests, turn } from "../../../../test/support/held-requests.ts";
+import { HeldRequests, itemOf, turn, updateOf } from "../../../../test/support/held-requests.ts";
 import { named } from "../../../../test/support/scripted-table.ts";
 import { TableUnavailable } from "./table-errors.ts";
 
@@ -65,6 +65,27 @@ it.each([
   await expectNotShared(new RegExp(name));
 });
 
+const failedAs = (entity: string): object => ({
+  Error: { Code: "ConditionalCheckFailed", Item: itemOf(entity) },
+});
+const unseen = { Error: { Code: "ConditionalCheckFailed" } };
+
+it.each<[string, readonly object[]]>([
+  ["the items of others", [{ Item: itemOf("b") }, { Item: itemOf("a") }, { Item: itemOf("c") }]],
+  ["an item twice", [{ Item: itemOf("a") }, { Item: itemOf("b") }, { Item: itemOf("b") }]],
+  ["what another wrote", [{ Item: { o1: { S: "2" } } }, { Item: { o1: { S: "1" } } }, {}]],
+  ["items of others that were not changed", [failedAs("b"), failedAs("a"), failedAs("c")]],
+  ["an item that another condition hides", [unseen, { Item: itemOf("a") }, unseen]],
+])("after replies that show %s each outcome is unknown, and sharing ends", async (_, replies) => {
+  const outcomes = Promise.allSettled(["a", "b", "c"].map((entity) => table.send(entity)));
+  await turn();
+  await table.reply(0, ...replies);
+  for (const outcome of await outcomes)
+    expect(outcome).toMatchObject({ reason: { ambiguous: true, throttled: false } });
+  expect(table.sent).toHaveLength(1);
+  await expectNotShared(/its replies are not in the order of the statements/);
+});
+
 it("a server that is only away for a while is asked again", async () => {
   await table.sendAll("a", "b");
   table.sent[0]!.reject(named("ServiceUnavailable", { $metadata: { httpStatusCode: 503 } }));
@@ -101,6 +122,34 @@ it("some invalid statements are not enough, if others were understood", async ()
   expect(warned.mock.calls).toEqual([]);
 });
 
+it.each([
+  ["go alone after one was invalid, and valid alone", "Unexpected token", undefined, true],
+  ["go on sharing after one was invalid alone too", "too large", "ValidationException", false],
+  [
+    "go on sharing where an attribute is missing",
+    "attribute that does not exist",
+    undefined,
+    false,
+  ],
+])("sums with quoted names %s", async (_, message, aloneError, areAlone) => {
+  const sendAll = async (...entities: readonly string[]): Promise<void> => {
+    for (const entity of entities) table.send(quoted(entity)).catch(() => {});
+    await table.sendAll("plain-1", "plain-2");
+  };
+  await sendAll("a");
+  const plain = [{ Item: itemOf("plain-1") }, { Item: itemOf("plain-2") }];
+  await table.reply(0, { Error: { Code: "ValidationError", Message: message } }, ...plain);
+  if (aloneError === undefined) await table.apply(1);
+  else table.sent[1]!.reject(named(aloneError));
+  await turn();
+  await sendAll("b", "c");
+  expect(table.texts(2)).toEqual(
+    areAlone
+      ? ["UpdateItem b", "UpdateItem c", `${SHARED} plain-1 plain-2`]
+      : [`${SHARED} b c plain-1 plain-2`],
+  );
+});
+
 it("what waits when sharing ends goes alone too", async () => {
   table = new HeldRequests({ maxRequests: 1 });
   await table.sendAll("a", "b");
@@ -119,6 +168,17 @@ async function expectNotShared(why: RegExp): Promise<void> {
     [expect.stringMatching(why), { code: "WARN_LIMITER_REQUESTS_NOT_SHARED" }],
   ]);
   expect(warned.mock.calls[0]![0]).toMatch(/ table limits \(.*shareRequests: false\.$/);
+}
+
+/** An update of a limit whose name has a dash. */
+function quoted(entity: string): ReturnType<typeof updateOf> {
+  return {
+    ...updateOf(entity),
+    statement: (tableName) => ({
+      ...updateOf(entity).statement(tableName)!,
+      Statement: `UPDATE "${tableName}" SET "in-put"="in-put"+? WHERE "PK"=? AND "SK"=?`,
+    }),
+  };
 }
 
 function names(count: number, name = "e"): readonly string[] {

@@ -1,6 +1,7 @@
-import type { AttributeMap } from "../transport/attribute-values.ts";
+import { stringOf, type AttributeMap } from "../transport/attribute-values.ts";
 import { saidBy } from "../transport/failure.ts";
 import { translated, TableUnavailable } from "./table-errors.ts";
+import type { Statement } from "./update-expression.ts";
 
 /** The reply to one statement of a `BatchExecuteStatement`; `null` stands for what is absent. */
 export interface StatementReply {
@@ -55,6 +56,21 @@ export function statementOutcome(
     default:
       return { kind: "failed", error: unknownOutcome(code, why, tableName) };
   }
+}
+
+/**
+ * Whether the item of an outcome is the one that a statement is about. It has its key or, where
+ * only what was written is shown, no text but what the statement wrote: its operation id, which no
+ * other write has.
+ */
+export function isAbout({ Parameters }: Statement, outcome: StatementOutcome): boolean {
+  if (!("item" in outcome) || outcome.item === undefined) return true;
+  const { PK } = outcome.item;
+  const shown = PK === undefined ? Object.values(outcome.item) : [PK];
+  return shown.every((value) => {
+    const text = stringOf(value);
+    return text === undefined || Parameters.some((parameter) => stringOf(parameter) === text);
+  });
 }
 
 /** A conflict with a transaction was not applied; any other error may have been. */

@@ -84,6 +84,16 @@ export function contention(
   );
 }
 
+/** The error of a table that this process has used, and that does not exist any more. */
+export function tableGone(tableName: string, options: ErrorOptions): InfrastructureNotFoundError {
+  return new InfrastructureNotFoundError(
+    `Table ${tableName} is gone, with what was stored in it: it was deleted, or the first ` +
+      "deployment of its stack failed and was rolled back. Deploy or create it again; this process " +
+      "then goes on without a restart.",
+    options,
+  );
+}
+
 /** The error that callers get for an error of the transport. */
 export function translated(
   error: unknown,

@@ -225,7 +225,8 @@ describe("the slot of an operation", () => {
 
 describe("the reply", () => {
   const stored = { tokens: { tpm: 500 } };
-  const whole = { folds: takes(1200), ttlMultiplier: 7 };
+  const mark = { id: "me000.0005", writer: "me000", slot: 0, seenId: undefined };
+  const whole = { folds: takes(1200), ttlMultiplier: 7, mark };
 
   it("shows only what was written when that is every balance", () =>
     expect(update(shardImage(stored), whole).returns).toBe("UPDATED_NEW"));
@@ -235,6 +236,7 @@ describe("the reply", () => {
     ["the expiry was not written", shardImage(stored), { ...whole, ttlMultiplier: 0 }],
     ["one limit costs nothing", shardImage({ ...stored, limits: [RPM, TPM] }), whole],
     ["the creation is not known", { ...shardImage(stored), creation: undefined }, whole],
+    ["no id of the write is", shardImage(stored), { ...whole, mark: undefined }],
     ["limits change", shardImage(stored), { ...whole, limits: bucketLimits([RPM, TPM]) }],
   ])("shows the whole item when %s", (_, image, change) =>
     expect(update(image, change).returns).toBe("ALL_NEW"),

@@ -91,9 +91,11 @@ export function updateOf(image: BucketImage, change: BucketChange, nowMs: number
   }
   if (hasOldMergedIds(image, nowMs)) builder.remove("mi");
   markOperation(builder, change);
+  // A reply must show what it is about: by an operation id, or by the key that the whole item has.
+  const isMarked = change.mark !== undefined;
   return {
     expression: builder,
-    returns: writesAllBalances(builder, image, change) ? "UPDATED_NEW" : "ALL_NEW",
+    returns: isMarked && writesAllBalances(builder, image, change) ? "UPDATED_NEW" : "ALL_NEW",
     requiresStamp,
   };
 }
