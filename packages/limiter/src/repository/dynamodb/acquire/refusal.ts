@@ -17,8 +17,8 @@ import type { BucketImage } from "../items/bucket-item.ts";
 import { siblingKey, type BucketKey } from "../items/bucket-key.ts";
 import { costsOf } from "../write/batch-decision.ts";
 import type { BucketWriter } from "../write/bucket-writer.ts";
-import { bucketUnder, decidedCharge, isYoung, policyChoice } from "./charges.ts";
-import type { KnownBuckets, SeenShard } from "../cache/known-buckets.ts";
+import { bucketUnder, decidedCharge, policyChoice } from "./charges.ts";
+import { isYoung, type KnownBuckets, type SeenShard } from "../cache/known-buckets.ts";
 import type { ReceiptPart } from "./receipt.ts";
 import type { PolicyChooser, WantedCharge } from "./wanted-charge.ts";
 
