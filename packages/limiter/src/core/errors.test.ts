@@ -183,6 +183,18 @@ describe("what errors carry", () => {
     expect(new errors.ValidationError("f", value, "why").message).toBe(`Invalid f: why${repeated}`);
   });
 
+  it("a validation error cuts and escapes a field that is named after input", () => {
+    const { ValidationError } = errors;
+    const long = new ValidationError(`consume.${"x".repeat(100_000)}`, 1, "no such limit");
+    expect(long.field).toBe(`consume.${"x".repeat(192)}…`);
+    expect(long.message).toBe(`Invalid ${long.field}: no such limit (got 1)`);
+    const forged = new ValidationError("consume.a\u001B[2J\n\u202Eb", "a\u001B[2J\n\u202Eb", "no");
+    expect(forged.message).toBe("Invalid consume.a\\u{1b}[2J\\u{a}\\u{202e}b: no");
+    expect(forged.field).toBe("consume.a\\u{1b}[2J\\u{a}\\u{202e}b");
+    const widest = `metadata.${"y".repeat(128)}`;
+    expect(new ValidationError(widest, 1, "no").field).toBe(widest);
+  });
+
   it("a value that the message has already is not repeated", () => {
     const { ValidationError } = errors;
     expect(new ValidationError("consume.rmp", "rmp", "no such limit").message).toBe(

@@ -224,9 +224,12 @@ export class IncompatibleSchemaError extends VersionError {
 /** Most characters of an invalid value that an error repeats. */
 const VALUE_LENGTH = 50;
 
+/** Most characters of a field: names that are valid are shorter, also those of metadata. */
+const FIELD_LENGTH = 200;
+
 /** Input was invalid; nothing was written. The message ends with the value, if that helps. */
 export class ValidationError extends ZaeLimiterError {
-  /** What was invalid: an argument or an option, such as `consume.rpm`. */
+  /** What was invalid: an argument or an option, such as `consume.rpm`; escaped, and cut if long. */
   readonly field: string;
   /** The invalid value as text, cut to 50 characters. */
   readonly value: string;
@@ -236,8 +239,9 @@ export class ValidationError extends ZaeLimiterError {
   constructor(field: string, value: unknown, reason: string, code = "ERR_LIMITER_VALIDATION") {
     const text = described(value);
     const says = field.split(".").at(-1) === text || reason.includes(`'${text}'`);
-    super(code, `Invalid ${field}: ${reason}${says ? "" : repeated(value, text)}`);
-    this.field = field;
+    const shown = shownField(field);
+    super(code, `Invalid ${shown}: ${reason}${says ? "" : repeated(value, text)}`);
+    this.field = shown;
     this.value = text;
     this.reason = reason;
   }
@@ -274,6 +278,11 @@ export class ApplyConflictError extends ValidationError {
 
 function causeOf(options: ErrorOptions): ErrorOptions | undefined {
   return "cause" in options ? { cause: options.cause } : undefined;
+}
+
+/** A field may be named after whatever a caller of the caller has sent. */
+function shownField(field: string): string {
+  return escaped(field.length > FIELD_LENGTH ? `${field.slice(0, FIELD_LENGTH)}…` : field);
 }
 
 /** What a message says about a value; nothing where its text would tell nobody anything. */
