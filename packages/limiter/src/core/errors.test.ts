@@ -205,6 +205,28 @@ describe("what errors carry", () => {
     );
   });
 
+  it.each([
+    ["http://me:secret@host:8000 did not answer", "http://***@host:8000 did not answer"],
+    ["http%3A%2F%2Fme%3Asecret%40host did not", "http%3A%2F%2F***%40host did not"],
+    [
+      'see "dynamodb://eu-west-1/s?endpoint=http://me:se%24cret@host&provisioning=table".',
+      'see "dynamodb://eu-west-1/s?endpoint=http://***@host&provisioning=table".',
+    ],
+    [
+      "dynamodb:///s?endpoint=http%3a%2f%2fme%40host",
+      "dynamodb:///s?endpoint=http%3a%2f%2f***%40host",
+    ],
+    [
+      "npm install @zae-limiter/infra, or https://x/y.",
+      "npm install @zae-limiter/infra, or https://x/y.",
+    ],
+    ["https://host/@scope/name", "https://host/@scope/name"],
+    ["a@b of dynamodb://eu-west-1/s", "a@b of dynamodb://eu-west-1/s"],
+  ])("no message has the credentials of an address: %s", (message, shown) => {
+    expect(new errors.RateLimiterUnavailable(message).message).toBe(shown);
+    expect(errors.withoutCredentials(shown)).toBe(shown);
+  });
+
   it("no field of a validation error has a password", () => {
     expect(valueOf("https://me:secret@host")).toBe("https://***@host");
   });
