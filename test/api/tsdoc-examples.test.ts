@@ -44,6 +44,7 @@ import { limitCallbacks } from "zae-limiter/langchain";
 import { MemoryRepository } from "zae-limiter/memory";
 import { SqliteRepository } from "zae-limiter/sqlite";
 import type { SqliteDatabase, SqliteStatement } from "zae-limiter/sqlite";
+import { withoutCredentials } from "zae-limiter/open";
 import { expressRateLimitStore, fastifyRateLimitStore, nestThrottlerStorage } from "zae-limiter/stores";
 import type { FastifyHitStore, HitStore, ThrottlerHitStorage } from "zae-limiter/stores";
 import { rateLimit } from "express-rate-limit";

@@ -6,11 +6,13 @@ import {
   ValidationError,
   ZaeLimiterError,
 } from "zae-limiter";
+import { withoutCredentials } from "zae-limiter/open";
 import type { ApplyError, ManifestError } from "zae-limiter/manifest";
 import type { Environment } from "./environment.ts";
 import { coloursFor, type Colours } from "./output/colours.ts";
 import { jsonText } from "./output/json.ts";
 import { leftText, problemsText } from "./output/plan.ts";
+import { printable } from "./output/text.ts";
 
 /** The exit codes of the program. Scripts rely on them. */
 export const EXIT = { done: 0, failed: 1, wrongUsage: 2, refused: 3, differs: 3 } as const;
@@ -28,6 +30,11 @@ export class LocalError extends Error {
   readonly code = "ERR_CLI_LOCAL";
 }
 
+/** The result of a command could not be written to standard output. */
+export class OutputError extends Error {
+  readonly code = "ERR_CLI_OUTPUT";
+}
+
 /** The person at the terminal answered no. */
 export class Cancelled extends Error {
   readonly code = "ERR_CLI_CANCELLED";
@@ -41,7 +48,10 @@ export function reportError(error: unknown, json: boolean, { stderr, env }: Envi
     if (json)
       stderr.write(
         jsonText({
-          error: { code: "ERR_CLI_USAGE", message: error.message.replace(/^error: /, "") },
+          error: {
+            code: "ERR_CLI_USAGE",
+            message: withoutCredentials(error.message.replace(/^error: /, "")),
+          },
         }),
       );
     return EXIT.wrongUsage;
@@ -51,8 +61,14 @@ export function reportError(error: unknown, json: boolean, { stderr, env }: Envi
   if (json) stderr.write(jsonText({ error: { code: codeOf(error), message, ...factsOf(error) } }));
   // Problems name their files, so that editors and review bots find the lines.
   else if (isManifestError(error)) stderr.write(problemsText(error.problems));
-  else stderr.write(`${colours.red("error:")} ${message}\n${leftOf(error, colours)}`);
+  else stderr.write(`${colours.red("error:")} ${printable(message)}\n${leftOf(error, colours)}`);
   return exitCodeOf(error);
+}
+
+/** What commander says of a wrong command, which repeats arguments, and may suggest others. */
+export function usageErrorText(text: string): string {
+  const lines = text.trimEnd().split(/\n(?=\(Did you mean )/);
+  return `${lines.map((line) => printable(withoutCredentials(line))).join("\n")}\n`;
 }
 
 /** Input fields that are checked without the repository, so an error means wrong usage. */
@@ -86,7 +102,7 @@ export function exitCodeOf(error: unknown): ExitCode {
   return EXIT.failed;
 }
 
-const OWN_ERRORS = [UsageError, LocalError, Cancelled] as const;
+const OWN_ERRORS = [UsageError, LocalError, OutputError, Cancelled] as const;
 
 function codeOf(error: unknown): string {
   if (error instanceof ZaeLimiterError || OWN_ERRORS.some((type) => error instanceof type))
@@ -117,7 +133,7 @@ function factsOf(error: unknown): object {
 }
 
 function messageOf(error: unknown): string {
-  const message = error instanceof Error ? error.message : String(error);
+  const message = withoutCredentials(error instanceof Error ? error.message : String(error));
   if (error instanceof NamespaceNotFoundError && !message.includes("zae-limiter namespace"))
     return `${message} To register it: zae-limiter namespace register ${error.namespaceName}`;
   return message;

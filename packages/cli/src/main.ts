@@ -1,19 +1,22 @@
 import { openRepository } from "zae-limiter/open";
+import type { Environment } from "./environment.ts";
 import { onInterrupt } from "./interrupt.ts";
 import { holdNodeNotice } from "./node-notice.ts";
-import { run } from "./program.ts";
+import { reportUnwritten, run } from "./program.ts";
 
 // A reader that has seen enough (`… | head`) closes the pipe. The verb goes on, so its exit code is
-// the same; one that would go on for ever is told as of an interrupt.
+// the same; one that would go on for ever is told as of an interrupt. After any other error, such
+// as a full disk, it goes on too, but has failed.
+let unwritten: Error | undefined;
 process.stdout.on("error", (error: NodeJS.ErrnoException) => {
-  if (error.code !== "EPIPE") throw error;
+  if (error.code !== "EPIPE") unwritten ??= error;
 });
 // There is nowhere left to say it, and what is under way must not stop halfway.
 process.stderr.on("error", () => {});
 
 const { stdout, stderr, stdin, env, version: nodeVersion } = process;
 // The code is set instead of calling exit(), so that output to a pipe is still flushed.
-process.exitCode = await run(process.argv.slice(2), {
+const environment: Environment = {
   stdout,
   stderr,
   stdin,
@@ -25,4 +28,10 @@ process.exitCode = await run(process.argv.slice(2), {
   onInterrupt: (listener, options) => onInterrupt(process, listener, options),
   nowMs: () => Date.now(),
   nodeNotice: holdNodeNotice(process),
+};
+const argv = process.argv.slice(2);
+process.exitCode = await run(argv, environment);
+// What was written last may still be on its way.
+process.on("exit", () => {
+  if (unwritten !== undefined) process.exitCode = reportUnwritten(unwritten, argv, environment);
 });

@@ -26,7 +26,7 @@ import { Session } from "./commands/support/session.ts";
 import { addSystemCommands } from "./commands/system.ts";
 import { addUsageCommands } from "./commands/usage.ts";
 import type { Environment } from "./environment.ts";
-import { EXIT, reportError, type ExitCode } from "./exit.ts";
+import { EXIT, OutputError, reportError, usageErrorText, type ExitCode } from "./exit.ts";
 
 /** Runs one command line and returns its exit code. Never throws. */
 export async function run(argv: readonly string[], environment: Environment): Promise<ExitCode> {
@@ -43,6 +43,18 @@ export async function run(argv: readonly string[], environment: Environment): Pr
   }
 }
 
+/** Says that standard output could not be written, and returns the exit code of that. */
+export function reportUnwritten(
+  cause: Error,
+  argv: readonly string[],
+  environment: Environment,
+): ExitCode {
+  const error = new OutputError(
+    `The output could not be written: ${cause.message}. What the command changed is changed.`,
+  );
+  return reportError(error, argv.includes("--json"), environment);
+}
+
 /** What a run knows before any command is parsed. */
 export interface RunOptions {
   readonly json: boolean;
@@ -57,6 +69,7 @@ export function createProgram(environment: Environment, { json, exitWith }: RunO
   program.exitOverride().configureOutput({
     writeOut: (text) => stdout.write(text),
     writeErr: (text) => (json ? undefined : stderr.write(text)),
+    outputError: (text, write) => write(usageErrorText(text)),
     getOutHelpWidth: () => stdout.columns ?? 100,
     getErrHelpWidth: () => stderr.columns ?? 100,
   });

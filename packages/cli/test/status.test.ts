@@ -69,6 +69,35 @@ describe("status", () => {
     expect(stdout).toMatch(/^Reachable +no: .*127\.0\.0\.1:1/m);
   });
 
+  it.each([
+    ["a URL", (endpoint) => ["--repository", `dynamodb://eu-west-1/s?endpoint=${endpoint}`]],
+    [
+      "an encoded URL",
+      (endpoint) => [
+        "--repository",
+        `dynamodb://eu-west-1/s?provisioning=never&endpoint=${encodeURIComponent(endpoint)}`,
+      ],
+    ],
+    ["an option", (endpoint) => ["--endpoint-url", endpoint, "--region", "eu-west-1"]],
+  ] as readonly (readonly [string, (endpoint: string) => readonly string[]])[])(
+    "never shows the password of an endpoint that is named by %s",
+    async (_, place) => {
+      vi.stubEnv("AWS_ACCESS_KEY_ID", "x");
+      vi.stubEnv("AWS_SECRET_ACCESS_KEY", "y");
+      const words = place("http://someone:pass%24word@127.0.0.1:9");
+      const verbs = ["status", "status --json", "entity list", "list", "no-verb"];
+      for (const verb of [...verbs, "entity list --stack other"]) {
+        const line = words.concat(verb.split(" "));
+        const { stdout, stderr } = await zaeLimiter(line, {
+          open: openRepository,
+          env: { ZAEL_REPOSITORY: "" },
+        });
+        expect(stdout + stderr).not.toMatch(/someone|pass|word/);
+        if (line.includes("status")) expect(stdout).toMatch(/eu-west-1\/.*\*\*\*.*127\.0\.0\.1/);
+      }
+    },
+  );
+
   it("shows that a namespace does not exist, and registers none", async () => {
     await zaeLimiter("namespace register default", here);
     const { code, stdout } = await zaeLimiter("status -N other", here);

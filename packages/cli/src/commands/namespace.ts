@@ -101,8 +101,8 @@ export function addNamespaceCommands(program: Command, session: Session): void {
   addVerb(namespace, {
     usage: "purge <id>",
     summary:
-      "Permanently removes all data of a deleted namespace. " +
-      "To continue after an interruption, run it again.",
+      "Permanently removes all data of a deleted namespace. To continue after an interruption, " +
+      "or to remove what was written at the same time, run it again.",
     examples: ["namespace purge ID --yes"],
   })
     .addOption(yesOption())
@@ -113,22 +113,24 @@ export function addNamespaceCommands(program: Command, session: Session): void {
           ...(await repository.listNamespaces()),
         ];
         const info = known.find((candidate) => candidate.namespaceId === namespaceId);
-        if (info === undefined) throw unknownId(namespaceId);
-        if (info.status !== "active")
+        // Of one that was purged before, something may have been under way: nothing to confirm.
+        const name = info?.name ?? namespaceId;
+        if (info !== undefined && info.status !== "active")
           await session.confirm(
-            `Purge namespace ${info.name} (${namespaceId})? Its data cannot be recovered.`,
+            `Purge namespace ${name} (${namespaceId})? Its data cannot be recovered.`,
             options,
           );
         let deletedItems = 0;
         const onProgress = (count: number): void => {
           deletedItems = count;
-          screen.progress(`Purging ${info.name}: ${numberText(count)} records`);
+          screen.progress(`Purging ${name}: ${numberText(count)} records`);
         };
         await repository.purgeNamespace(namespaceId, { onProgress });
         screen.endProgress();
+        if (info === undefined && deletedItems === 0) throw unknownId(namespaceId);
         screen.show(
           { purged: namespaceId, deletedItems },
-          () => `Purged namespace ${info.name}: ${numberText(deletedItems)} records.\n`,
+          () => `Purged namespace ${name}: ${numberText(deletedItems)} records.\n`,
         );
       }),
     );

@@ -1,7 +1,7 @@
 import type { Command } from "commander";
 import type { StackStatus } from "@zae-limiter/infra";
 import { NamespaceNotFoundError, VERSION, ZaeLimiterError, type Repository } from "zae-limiter";
-import { tableOptions } from "zae-limiter/open";
+import { tableOptions, withoutCredentials } from "zae-limiter/open";
 import { EXIT, exitCodeOf } from "../exit.ts";
 import { statusText, type Found, type Status } from "../output/status.ts";
 import type { Session } from "./support/session.ts";
@@ -25,7 +25,7 @@ export function addStatusCommand(program: Command, session: Session): void {
     const { nodeVersion, nodeNotice } = session.environment;
     const notice = nodeNotice();
     const status: Status = {
-      repository: url,
+      repository: withoutCredentials(url),
       namespace: session.namespaceNameOf(command),
       ...found,
       libraryVersion: VERSION,

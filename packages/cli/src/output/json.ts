@@ -1,9 +1,12 @@
+import { printable } from "./text.ts";
+
 /**
  * JSON for programs: models as they are declared, times as ISO strings, and null for a wait that
- * never ends.
+ * never ends. It may be shown on a terminal, so texts in it are escaped as others are.
  */
 export function jsonText(value: unknown): string {
-  return `${JSON.stringify(value, finiteOrNull, 2)}\n`;
+  const lines = JSON.stringify(value, finiteOrNull, 2).split("\n");
+  return `${lines.map(printable).join("\n")}\n`;
 }
 
 /** JSON has no Infinity. `JSON.stringify` writes null anyway; this shows that it is intended. */

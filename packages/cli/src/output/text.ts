@@ -12,7 +12,7 @@ const GRAPHEMES = new Intl.Segmenter("en", { granularity: "grapheme" });
 const WIDE =
   /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}\p{Emoji_Presentation}\uFF01-\uFF60\u3000-\u303E]/u;
 // oxlint-disable-next-line no-control-regex -- it is there to find control characters.
-const CONTROL = /[\u0000-\u001F\u007F-\u009F\u2028\u2029\u202A-\u202E\u2066-\u2069]/g;
+const CONTROL = /[\u0000-\u001F\u007F-\u009F\u061C\u200E\u200F\u2028-\u202E\u2066-\u2069]/g;
 
 /** A number for people: 12,345.67. */
 export function numberText(value: number): string {
@@ -63,8 +63,8 @@ export function waitText(seconds: number): string {
 }
 
 /**
- * Makes stored text safe to print, because control characters could move the cursor or recolour the
- * terminal.
+ * Makes stored or given text safe to print, because control characters could move the cursor or
+ * recolour the terminal, and others change the order in which text is read.
  */
 export function printable(text: string): string {
   return text.replace(

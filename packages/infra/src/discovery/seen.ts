@@ -1,4 +1,5 @@
 import { PermissionDenied, ZaeLimiterError } from "zae-limiter";
+import { withoutCredentials } from "zae-limiter/open";
 import { hasNoService } from "../aws/aws-errors.ts";
 import type { AwsClients, RequestOptions } from "../aws/clients.ts";
 import type { Seen, Unknown } from "./status-model.ts";
@@ -47,7 +48,7 @@ export async function seen<T>(
     if (signal?.aborted === true) return { unknown: `${name} did not answer in time` };
     if (isExpected(error))
       return hasNoService(error, endpointUrl)
-        ? { unknown: `${endpointUrl} has no ${name}` }
+        ? { unknown: withoutCredentials(`${endpointUrl} has no ${name}`) }
         : undefined;
     if (!(error instanceof ZaeLimiterError)) throw error;
     return { unknown: reasonOf(error) };

@@ -1,6 +1,7 @@
 import { setMaxListeners } from "node:events";
 import type { StackResourceSummary } from "@aws-sdk/client-cloudformation";
 import { VERSION } from "zae-limiter";
+import { withoutCredentials } from "zae-limiter/open";
 import { withClients, type AwsClients } from "../aws/clients.ts";
 import { checkedPlace, type StackPlace } from "../aws/place.ts";
 import { alarmStates } from "./alarms-part.ts";
@@ -78,7 +79,7 @@ async function lookedAt(clients: AwsClients, nowMs: () => number): Promise<Stack
   return {
     stack,
     region,
-    ...(endpointUrl !== undefined && { endpointUrl }),
+    ...(endpointUrl !== undefined && { endpointUrl: withoutCredentials(endpointUrl) }),
     problems: problemsOf(parts),
     warnings: warningsOf(parts),
     ...parts,

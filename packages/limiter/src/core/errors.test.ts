@@ -183,6 +183,18 @@ describe("what errors carry", () => {
     expect(new errors.ValidationError("f", value, "why").message).toBe(`Invalid f: why${repeated}`);
   });
 
+  it("a validation error cuts and escapes a field that is named after input", () => {
+    const { ValidationError } = errors;
+    const long = new ValidationError(`consume.${"x".repeat(100_000)}`, 1, "no such limit");
+    expect(long.field).toBe(`consume.${"x".repeat(192)}…`);
+    expect(long.message).toBe(`Invalid ${long.field}: no such limit (got 1)`);
+    const forged = new ValidationError("consume.a\u001B[2J\n\u202Eb", "a\u001B[2J\n\u202Eb", "no");
+    expect(forged.message).toBe("Invalid consume.a\\u{1b}[2J\\u{a}\\u{202e}b: no");
+    expect(forged.field).toBe("consume.a\\u{1b}[2J\\u{a}\\u{202e}b");
+    const widest = `metadata.${"y".repeat(128)}`;
+    expect(new ValidationError(widest, 1, "no").field).toBe(widest);
+  });
+
   it("a value that the message has already is not repeated", () => {
     const { ValidationError } = errors;
     expect(new ValidationError("consume.rmp", "rmp", "no such limit").message).toBe(
@@ -191,6 +203,28 @@ describe("what errors carry", () => {
     expect(new ValidationError("limits", "rpm", "the name 'rpm' appears twice").message).toBe(
       "Invalid limits: the name 'rpm' appears twice",
     );
+  });
+
+  it.each([
+    ["http://me:secret@host:8000 did not answer", "http://***@host:8000 did not answer"],
+    ["http%3A%2F%2Fme%3Asecret%40host did not", "http%3A%2F%2F***%40host did not"],
+    [
+      'see "dynamodb://eu-west-1/s?endpoint=http://me:se%24cret@host&provisioning=table".',
+      'see "dynamodb://eu-west-1/s?endpoint=http://***@host&provisioning=table".',
+    ],
+    [
+      "dynamodb:///s?endpoint=http%3a%2f%2fme%40host",
+      "dynamodb:///s?endpoint=http%3a%2f%2f***%40host",
+    ],
+    [
+      "npm install @zae-limiter/infra, or https://x/y.",
+      "npm install @zae-limiter/infra, or https://x/y.",
+    ],
+    ["https://host/@scope/name", "https://host/@scope/name"],
+    ["a@b of dynamodb://eu-west-1/s", "a@b of dynamodb://eu-west-1/s"],
+  ])("no message has the credentials of an address: %s", (message, shown) => {
+    expect(new errors.RateLimiterUnavailable(message).message).toBe(shown);
+    expect(errors.withoutCredentials(shown)).toBe(shown);
   });
 
   it("no field of a validation error has a password", () => {

@@ -2,14 +2,14 @@ import type { NamespaceStatus } from "./namespace.ts";
 
 /**
  * The base of every error that this library throws on purpose. `code` is stable; messages may
- * change.
+ * change, and never have the credentials of an address.
  */
 export class ZaeLimiterError extends Error {
   /** Stable, such as `ERR_LIMITER_VALIDATION`; the guide's page on errors lists them all. */
   readonly code: string;
 
   constructor(code: string, message?: string, options?: ErrorOptions) {
-    super(message, options);
+    super(message && withoutCredentials(message), options);
     this.code = code;
     this.name = new.target.name;
   }
@@ -224,9 +224,12 @@ export class IncompatibleSchemaError extends VersionError {
 /** Most characters of an invalid value that an error repeats. */
 const VALUE_LENGTH = 50;
 
+/** Most characters of a field: names that are valid are shorter, also those of metadata. */
+const FIELD_LENGTH = 200;
+
 /** Input was invalid; nothing was written. The message ends with the value, if that helps. */
 export class ValidationError extends ZaeLimiterError {
-  /** What was invalid: an argument or an option, such as `consume.rpm`. */
+  /** What was invalid: an argument or an option, such as `consume.rpm`; escaped, and cut. */
   readonly field: string;
   /** The invalid value as text, cut to 50 characters. */
   readonly value: string;
@@ -236,8 +239,9 @@ export class ValidationError extends ZaeLimiterError {
   constructor(field: string, value: unknown, reason: string, code = "ERR_LIMITER_VALIDATION") {
     const text = described(value);
     const says = field.split(".").at(-1) === text || reason.includes(`'${text}'`);
-    super(code, `Invalid ${field}: ${reason}${says ? "" : repeated(value, text)}`);
-    this.field = field;
+    const shown = shownField(field);
+    super(code, `Invalid ${shown}: ${reason}${says ? "" : repeated(value, text)}`);
+    this.field = shown;
     this.value = text;
     this.reason = reason;
   }
@@ -276,6 +280,11 @@ function causeOf(options: ErrorOptions): ErrorOptions | undefined {
   return "cause" in options ? { cause: options.cause } : undefined;
 }
 
+/** A field may be named after whatever a caller of the caller has sent. */
+function shownField(field: string): string {
+  return escaped(field.length > FIELD_LENGTH ? `${field.slice(0, FIELD_LENGTH)}…` : field);
+}
+
 /** What a message says about a value; nothing where its text would tell nobody anything. */
 function repeated(value: unknown, text: string): string {
   if (typeof value === "string") return ` (got '${escaped(text)}')`;
@@ -303,16 +312,35 @@ export function escaped(text: string): string {
   );
 }
 
+/** What follows the scheme of an address, which may be encoded as part of another one. */
+const AFTER_SCHEME = /(:|%3A)(\/|%2F){2}/i;
+
+/** The URL of a repository, up to the address of its endpoint. */
+const BEFORE_ENDPOINT = /^[^:]*dynamodb:\/\/[^@]*?[?&]endpoint=/;
+
 /**
- * Hides what a URL says before its host: it may be a user and a password. No pattern does it in one
- * pass, and the text may be as long as a caller of the caller likes.
+ * Hides the user and the password of every address in a text, for messages and logs.
+ * @example console.log(withoutCredentials(`Opened ${process.env["ZAEL_REPOSITORY"]}.`));
  */
-function withoutSecrets(text: string): string {
-  const begin = text.indexOf("://") + "://".length;
-  const host = text.lastIndexOf("@");
-  return begin < "://".length || host < begin
-    ? text
-    : `${text.slice(0, begin)}***${text.slice(host)}`;
+export function withoutCredentials(text: string): string {
+  return AFTER_SCHEME.test(text) ? text.replaceAll(/\S+/g, hidden) : text;
+}
+
+/**
+ * Hides what an address says before its host. No pattern does it in one pass, and the text may be
+ * as long as a caller of the caller likes.
+ */
+function hidden(text: string): string {
+  const start = BEFORE_ENDPOINT.exec(text)?.[0].length ?? 0;
+  const address = text.slice(start);
+  const scheme = AFTER_SCHEME.exec(address);
+  if (scheme === null) return text;
+  const begin = scheme.index + scheme[0].length;
+  const encodedHost = scheme[1] === ":" ? -1 : address.lastIndexOf("%40");
+  const host = Math.max(address.lastIndexOf("@"), encodedHost);
+  // Without a colon, what has a slash is a path, as in https://host/@scope/name.
+  const isPath = /^[^:%]*\//.test(address.slice(begin, host));
+  return host < begin || isPath ? text : `${text.slice(0, start + begin)}***${address.slice(host)}`;
 }
 
 /** Names under which secrets are passed, such as `secretAccessKey` or `sessionToken`. */
@@ -330,7 +358,7 @@ function described(value: unknown): string {
       typeof value === "object" && value !== null
         ? (JSON.stringify(value, withoutSecret) ?? "object")
         : String(value);
-    return withoutSecrets(text).slice(0, VALUE_LENGTH);
+    return hidden(text).slice(0, VALUE_LENGTH);
   } catch {
     return typeof value;
   }

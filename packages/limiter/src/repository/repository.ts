@@ -283,7 +283,8 @@ export interface Repository extends RepositoryPort, AsyncDisposable {
    */
   listOrphanNamespaces(): Promise<readonly NamespaceInfo[]>;
   /**
-   * Removes all data of a deleted namespace. An interrupted purge can be resumed.
+   * Removes all data of a deleted namespace. An interrupted purge can be resumed; one of a
+   * namespace that is gone removes what was under way when it was purged.
    * @example await repository.purgeNamespace(namespaceId, { signal: AbortSignal.timeout(60_000) });
    */
   purgeNamespace(namespaceId: string, options?: PurgeOptions): Promise<void>;

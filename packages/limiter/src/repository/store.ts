@@ -300,8 +300,9 @@ export interface NamespaceStore {
   /** Makes a deleted namespace active; throws `NamespaceNotFoundError` or `NamespaceStateError`. */
   recover(namespaceId: string, note?: NamespaceNote): MaybePromise<string>;
   /**
-   * Removes everything; an interrupted purge can be resumed. Throws `NamespaceStateError` if the
-   * namespace is active, and returns false if there is no such namespace.
+   * Removes everything; an interrupted purge can be resumed, and a purge of a namespace that is
+   * gone removes what was written to it since. Throws `NamespaceStateError` if the namespace is
+   * active, and returns false if there was nothing.
    */
   purge(namespaceId: string, options: PurgeOptions, note?: NamespaceNote): MaybePromise<boolean>;
 }

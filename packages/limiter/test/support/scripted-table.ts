@@ -1,4 +1,5 @@
 import { seededRandom } from "zae-limiter/testing";
+import { Expiring } from "../../src/repository/dynamodb/cache/expiring.ts";
 import { KnownBuckets } from "../../src/repository/dynamodb/cache/known-buckets.ts";
 import { Connection } from "../../src/repository/dynamodb/table/connection.ts";
 import { ItemReader } from "../../src/repository/dynamodb/table/item-reader.ts";
@@ -13,6 +14,7 @@ import { OperationIds } from "../../src/repository/dynamodb/write/operation-ids.
 import type { DynamoTransport } from "../../src/repository/dynamodb/transport/transport.ts";
 import { ManualClock } from "../../src/testing/fakes/manual-clock.ts";
 import { updated, type ExpressionInput } from "./expression-evaluator.ts";
+import { namespaceRecord } from "./namespace-record.ts";
 import { NOW_MS } from "./shard-images.ts";
 import { stated } from "./statement-evaluator.ts";
 import { carriedOut, type StatementFault, type StatementReply } from "./statement-faults.ts";
@@ -92,9 +94,9 @@ export class ScriptedTable implements DynamoTransport {
   close(): void {}
 
   #read({ RequestItems: requested }: BatchGetInput): object {
-    const found = requested[TABLE_NAME]!.Keys.map((key) => this.items.get(textOf(key))).filter(
-      (item) => item !== undefined,
-    );
+    const found = requested[TABLE_NAME]!.Keys.map(
+      (key) => this.items.get(textOf(key)) ?? namespaceRecord(key),
+    ).filter((item) => item !== undefined);
     return { Responses: { [TABLE_NAME]: found } };
   }
 
@@ -187,6 +189,7 @@ export function scriptedProcess({
     connection,
     requests: new SharedRequests({ connection, reader, isOn: shareRequests }),
     known,
+    active: new Expiring({ read: async (id) => id, clock, ttlMs: 60_000 }),
     ids: new OperationIds(seededRandom(seed)),
     ttlMultiplier: 0,
     largestTickMs: 100,

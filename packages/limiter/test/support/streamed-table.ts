@@ -13,6 +13,7 @@ import {
 import type { DynamoTransport } from "../../src/repository/dynamodb/transport/transport.ts";
 import type { Clock } from "../../src/repository/system-clock.ts";
 import { updated, type ExpressionInput } from "./expression-evaluator.ts";
+import { namespaceRecord } from "./namespace-record.ts";
 import { named } from "./scripted-table.ts";
 
 /** The most records of one reply, so that a test can have several pages. */
@@ -189,7 +190,7 @@ export class StreamedTable implements DynamoTransport, TableStream {
     const [[name, { Keys }]] = Object.entries(RequestItems) as [
       [string, { readonly Keys: readonly AttributeMap[] }],
     ];
-    const found = Keys.map((key) => this.items.get(textOf(key))).filter(
+    const found = Keys.map((key) => this.items.get(textOf(key)) ?? namespaceRecord(key)).filter(
       (item) => item !== undefined,
     );
     return { Responses: { [name]: found } };

@@ -2,6 +2,7 @@ import { link, mkdtemp, realpath, rename, rm, stat, writeFile } from "node:fs/pr
 import { dirname, join } from "node:path";
 import type { Command } from "commander";
 import { UsageError } from "../../exit.ts";
+import { printable } from "../../output/text.ts";
 import type { Session } from "./session.ts";
 
 /** Where a verb that prints a text may write it instead. */
@@ -37,7 +38,7 @@ export async function writeOutput(
     return;
   }
   await writeNewFile(file, text, flags);
-  session.screen(command).show({ file }, () => `Wrote ${file}.\n`);
+  session.screen(command).show({ file }, () => `Wrote ${printable(file)}.\n`);
 }
 
 /**

@@ -45,7 +45,14 @@ import { BucketList } from "./acquire/list-buckets.ts";
 import type { OperationIds } from "./write/operation-ids.ts";
 import type { Merger } from "./shards/merger.ts";
 import { resharding } from "./shards/resharding.ts";
-import type { NotTaken, ReceiptPart, Refused, Taken, Throttled, Undecided } from "./acquire/receipt.ts";
+import type {
+  NotTaken,
+  ReceiptPart,
+  Refused,
+  Taken,
+  Throttled,
+  Undecided,
+} from "./acquire/receipt.ts";
 import { noteThrottled, type TakeAttempt } from "./acquire/gather-queue.ts";
 import { Refusals, unlessUnavailable } from "./acquire/refusal.ts";
 import type { Splitter } from "./shards/splitter.ts";
@@ -236,9 +243,7 @@ export class DynamoBuckets implements BucketStore {
   #take(call: Call): Promise<ConsumeOutcome> {
     const { charges } = call;
     const taking =
-      charges.length === 1
-        ? this.#takeFromBucket(charges[0]!, call)
-        : this.#takeFromSeveral(call);
+      charges.length === 1 ? this.#takeFromBucket(charges[0]!, call) : this.#takeFromSeveral(call);
     return taking.then((outcome) =>
       outcome.kind === "taken" ? granted(call, outcome) : this.#notGranted(call, outcome),
     );

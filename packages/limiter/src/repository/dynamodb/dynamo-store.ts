@@ -173,7 +173,8 @@ export class DynamoStore implements Store {
 
   async #activeName(namespaceId: string): Promise<string> {
     const info = await this.namespaces.byId(namespaceId);
-    if (info?.status !== "active") throw new NamespaceNotFoundError(info?.name ?? namespaceId);
-    return info.name;
+    if (info?.status === "active") return info.name;
+    this.#active.forget(namespaceId);
+    throw new NamespaceNotFoundError(info?.name ?? namespaceId);
   }
 }

@@ -10,6 +10,7 @@ import {
   namespaceIdKey,
   namespaceIdPrefix,
   namespaceNameKey,
+  namespaceNamePrefix,
   systemPartition,
   TABLE_NAMESPACE,
 } from "./items/keys.ts";
@@ -93,7 +94,7 @@ export class DynamoNamespaces implements NamespaceStore {
 
   async list(): Promise<readonly NamespaceInfo[]> {
     const namespaces: NamespaceInfo[] = [];
-    for await (const item of queryAll(this.#connection, namespacesQuery()))
+    for await (const item of queryAll(this.#connection, namespacesQuery(namespaceIdPrefix)))
       namespaces.push(namespaceOf(item));
     return namespaces.sort((left, right) => (left.name < right.name ? -1 : 1));
   }
@@ -135,12 +136,16 @@ export class DynamoNamespaces implements NamespaceStore {
   }
 
   async purge(namespaceId: string, { onProgress, signal }: PurgeOptions): Promise<boolean> {
-    const info = await this.byId(namespaceId);
-    if (info === undefined) return false;
-    if (info.status === "active")
+    // The registry itself is filed like a namespace.
+    if (namespaceId === TABLE_NAMESPACE) return false;
+    const info = (await this.byId(namespaceId)) ?? (await this.#namedAs(namespaceId));
+    if (info?.status === "active")
       throw new NamespaceStateError(info.name, "active", "delete it before you purge it");
     signal?.throwIfAborted();
-    if (!(await this.#apply([{ Update: beginPurge(info) }])))
+    // From here on no aggregator counts for it, and no client creates a bucket in it. What was
+    // under way may still arrive after everything was deleted: the purge of a namespace that is
+    // gone removes that.
+    if (info !== undefined && !(await this.#apply([{ Update: beginPurge(info) }])))
       throw new NamespaceStateError(
         info.name,
         "active",
@@ -163,9 +168,18 @@ export class DynamoNamespaces implements NamespaceStore {
         onProgress?.(deletedItems);
       }
     }
-    await this.#apply([{ Delete: endPurge(info) }]);
+    if (info !== undefined) await this.#apply([{ Delete: endPurge(info) }]);
     this.#onChange(namespaceId);
-    return true;
+    return info !== undefined || deletedItems > 0;
+  }
+
+  /** The namespace that has a name, but no record by its id: the original may have lost that. */
+  async #namedAs(namespaceId: string): Promise<NamespaceInfo | undefined> {
+    for await (const item of queryAll(this.#connection, namespacesQuery(namespaceNamePrefix))) {
+      const info = namespaceOf(item);
+      if (info.namespaceId === namespaceId) return info;
+    }
+    return undefined;
   }
 
   /** The keys of all items of a namespace, page by page. */
@@ -187,12 +201,9 @@ export class DynamoNamespaces implements NamespaceStore {
   }
 }
 
-/** Every namespace, whatever its state. */
-function namespacesQuery(): KeyQuery {
-  return {
-    partition: systemPartition(TABLE_NAMESPACE),
-    range: { beginsWith: namespaceIdPrefix },
-  };
+/** Every namespace by its id, whatever its state, or every active one by its name. */
+function namespacesQuery(beginsWith: string): KeyQuery {
+  return { partition: systemPartition(TABLE_NAMESPACE), range: { beginsWith } };
 }
 
 /** The keys of some items of a namespace, of whatever kind. */

@@ -10,7 +10,7 @@ import { checkOptionsOf } from "./option-names.ts";
 
 /** Creates a namespace if there is none with this name, and returns its id. */
 export async function registerNamespace(context: Context, name: string): Promise<string> {
-  const note = noteOf(context, "namespace_registered");
+  const note = await noteOf(context, "namespace_registered");
   const newId = (): string => newNamespaceId(context.random);
   const { namespaceId, created } = await context.store.namespaces.register(
     namespaceName(name),
@@ -37,7 +37,7 @@ export async function registerNamespaces(
 
 /** Deletes a namespace and frees its name. */
 export async function deleteNamespace(context: Context, name: string): Promise<void> {
-  const note = noteOf(context, "namespace_deleted");
+  const note = await noteOf(context, "namespace_deleted");
   const namespaceId = await context.store.namespaces.delete(
     namespaceName(name),
     wholeMs(context.clock),
@@ -48,7 +48,7 @@ export async function deleteNamespace(context: Context, name: string): Promise<v
 
 /** Makes a deleted namespace active again, and returns its name. */
 export async function recoverNamespace(context: Context, namespaceId: string): Promise<string> {
-  const note = noteOf(context, "namespace_recovered");
+  const note = await noteOf(context, "namespace_recovered");
   const name = await context.store.namespaces.recover(namespaceIdOf(namespaceId), note);
   await fileAfterwards(context, note, { name, namespaceId });
   return name;
@@ -63,22 +63,28 @@ export async function listOrphanNamespaces({
   return (await namespaces.list()).filter(({ status }) => status !== "active");
 }
 
-/** Removes all data of a deleted namespace. */
+/** Removes all data of a deleted namespace, or what was written to one after it was purged. */
 export async function purgeNamespace(
   context: Context,
   namespaceId: string,
   options: PurgeOptions,
 ): Promise<void> {
   checkOptionsOf("purgeNamespace", options);
-  const note = noteOf(context, "namespace_purged");
+  const isOwn = namespaceId === context.namespaceId;
+  const note = isOwn ? undefined : await noteOf(context, "namespace_purged");
   const info = await context.store.namespaces.byId(namespaceIdOf(namespaceId));
   const purged = await context.store.namespaces.purge(namespaceId, options, note);
   if (purged) await fileAfterwards(context, note, { name: info?.name, namespaceId });
 }
 
-/** Describes a change, unless it is made from no namespace at all. */
-function noteOf(context: Context, action: AuditAction): NamespaceNote | undefined {
+/**
+ * Describes a change, unless it is made from no namespace, or from one that was purged: the event
+ * would be all that there is of it.
+ */
+async function noteOf(context: Context, action: AuditAction): Promise<NamespaceNote | undefined> {
   if (context.namespaceId === NO_NAMESPACE) return undefined;
+  const own = await context.store.namespaces.byId(context.namespaceId);
+  if (own === undefined || own.status === "purging") return undefined;
   return {
     filedIn: context.namespaceId,
     event: (details) => auditEvent(context, { entityId: SYSTEM_AUDIT_ID, action, details }),

@@ -93,7 +93,6 @@ export class SqliteNamespaces implements NamespaceStore {
   ): Promise<boolean> {
     signal?.throwIfAborted();
     const name = await this.#transactions.alone(() => this.#beginPurge(namespaceId));
-    if (name === undefined) return false;
     let deleted = 0;
     for (const table of TABLES_OF_A_NAMESPACE) {
       for (let last = PURGED_PER_STEP; last === PURGED_PER_STEP; deleted += last) {
@@ -104,10 +103,11 @@ export class SqliteNamespaces implements NamespaceStore {
         if (last > 0) onProgress?.(deleted + last);
       }
     }
+    // Another process may have been about to write when the namespace was purged before.
+    if (name === undefined && deleted === 0) return false;
     await this.#transactions.alone(() => {
       this.#connection.run(DELETE, namespaceId);
-      // A repository that purges its own namespace has nowhere to file the event.
-      if (note?.filedIn !== namespaceId) this.#file(note, name, namespaceId);
+      this.#file(note, name, namespaceId);
     });
     onProgress?.(deleted);
     return true;
@@ -124,7 +124,7 @@ export class SqliteNamespaces implements NamespaceStore {
   }
 
   /** Writes the event of a change in the transaction of the change. */
-  #file(note: NamespaceNote | undefined, name: string, namespaceId: string): void {
+  #file(note: NamespaceNote | undefined, name: string | undefined, namespaceId: string): void {
     if (note !== undefined)
       insertEvent(this.#connection, note.filedIn, note.event({ name, namespaceId }));
   }

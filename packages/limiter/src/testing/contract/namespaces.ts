@@ -262,7 +262,62 @@ export const namespacesTopic: Topic = (test) => {
       rpm: 40,
     });
   });
+
+  test("a purge lasts: what still has the namespace open gets nothing, and brings nothing back", async (world) => {
+    const { repository } = world;
+    const tenant = await tenantOf(repository, "tenant-a");
+    const { namespaceId } = tenant;
+    await repository.registerNamespaces(["tenant-b", "tenant-c"]);
+    await tenant.setSystemDefaults([RPM]);
+    const limiter = new RateLimiter({ repository: tenant, onUnavailable: "allow" });
+    const request = { ...call({ rpm: 10 }), resource: "search" };
+    const [committed, rolledBack] = [
+      await limiter.acquire(request),
+      await limiter.acquire(request),
+    ];
+    await repository.deleteNamespace("tenant-a");
+    await repository.purgeNamespace(namespaceId);
+
+    const refused: readonly (() => Promise<unknown>)[] = [
+      () => limiter.acquire(request),
+      () => limiter.acquire(call({ rpm: 1 })),
+      () => limiter.charge({ entityId: KEY, resource: "search", amounts: { rpm: 1 } }),
+      () => limiter.charge({ entityId: KEY, resource: "new", amounts: { rpm: 1 } }),
+      () => tenant.createEntity(KEY),
+      () => tenant.setLimits(KEY, [RPM]),
+      () => tenant.registerNamespace("tenant-d"),
+    ];
+    for (const [index, each] of refused.entries())
+      await failsWith(NamespaceNotFoundError, each, `call ${index}`);
+    committed.settle({ rpm: 20 });
+    await committed.commit();
+    await rolledBack.rollback();
+    await tenant.deleteNamespace("tenant-b");
+    if (repository.capabilities.usageSnapshots) await repository.getUsageSummary({ entityId: KEY });
+    assert.equal(await purgedRecords(repository, namespaceId), undefined);
+
+    // One that purges its own namespace files no event in it either.
+    const own = await repository.namespace("tenant-c");
+    await own.deleteNamespace("tenant-c");
+    await own.purgeNamespace(own.namespaceId);
+    assert.equal(await purgedRecords(repository, own.namespaceId), undefined);
+
+    const fresh = await tenantOf(repository, "tenant-a");
+    assert.notEqual(fresh.namespaceId, namespaceId);
+    assert.deepEqual(await fresh.getBuckets(KEY), []);
+    await failsWith(NamespaceNotFoundError, () => limiter.acquire(request));
+  });
 };
+
+/** The records that a purge removes; undefined if it finds nothing. */
+async function purgedRecords(
+  repository: Repository,
+  namespaceId: string,
+): Promise<number | undefined> {
+  let removed: number | undefined;
+  await repository.purgeNamespace(namespaceId, { onProgress: (count) => (removed = count) });
+  return removed;
+}
 
 async function tenantOf(repository: Repository, name: string): Promise<Repository> {
   await repository.registerNamespace(name);

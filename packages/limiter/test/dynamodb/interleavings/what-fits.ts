@@ -125,8 +125,12 @@ class World {
         continue;
       }
       const events = [
-        ...(this.#left.calls > 0 && idle.length > 0 ? [() => this.#start(pick(this.#random, idle))] : []),
-        ...(this.#network.isBusy ? Array.from({ length: 4 }, () => () => this.#network.pass()) : []),
+        ...(this.#left.calls > 0 && idle.length > 0
+          ? [() => this.#start(pick(this.#random, idle))]
+          : []),
+        ...(this.#network.isBusy
+          ? Array.from({ length: 4 }, () => () => this.#network.pass())
+          : []),
         ...(this.#left.splits > 0 ? [() => this.#split()] : []),
         ...(this.#left.changes > 0 ? [() => this.#changeSome()] : []),
         ...(this.#network.spareMs > 0 ? [() => this.#wait()] : []),
@@ -156,7 +160,10 @@ class World {
       const isShort = this.#charged(request.entityId).some((entityId) =>
         request.resources.some(
           ({ resource, amounts }) =>
-            Math.min(left.get(`${entityId}/${resource}`) ?? Infinity, this.#capacityMilli(entityId)) <
+            Math.min(
+              left.get(`${entityId}/${resource}`) ?? Infinity,
+              this.#capacityMilli(entityId),
+            ) <
             amounts["n"]! * 1000,
         ),
       );

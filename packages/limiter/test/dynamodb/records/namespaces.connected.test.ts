@@ -1,4 +1,4 @@
-import { expect, it } from "vitest";
+import { expect, it, vi } from "vitest";
 import {
   Limit,
   NamespaceNotFoundError,
@@ -156,6 +156,106 @@ describeWithEngine("namespaces on DynamoDB", (engine) => {
     await operator.purgeNamespace(namespaceId, { onProgress: (deleted) => progress.push(deleted) });
     expect(progress).toEqual([500, 1000, 1010]);
     expect(keysOf(await table.items()).filter((key) => key.includes(namespaceId))).toEqual([]);
+  });
+
+  it("a process that has a purged namespace open is granted nothing, on a bucket that it knows, a new one and one of another entity", async () => {
+    const operator = await table.open();
+    const running = await table.open("tenant");
+    await running.setSystemDefaults([RPM]);
+    const limiter = new RateLimiter({ repository: running, onUnavailable: "allow" });
+    const acquire = async (entityId: string, resource = "r"): Promise<void> =>
+      limiter.acquire({ entityId, resource, consume: { rpm: 1 } }, async () => {});
+    await acquire("e");
+    const open = await limiter.acquire({ entityId: "e", resource: "r", consume: { rpm: 1 } });
+    await limiter.available("e", "seen");
+    await operator.deleteNamespace("tenant");
+    await acquire("e");
+    await operator.purgeNamespace(running.namespaceId);
+    await expect(acquire("e")).rejects.toThrow(NamespaceNotFoundError);
+
+    // Each process finds out by itself, whatever it asks for first.
+    const firsts: ((limiter: RateLimiter) => Promise<unknown>)[] = [
+      (each) => each.acquire({ entityId: "e", resource: "seen", consume: { rpm: 1 } }),
+      (each) => each.acquire({ entityId: "e", resource: "new", consume: { rpm: 1 } }),
+      (each) => each.acquire({ entityId: "new", resource: "r", consume: { rpm: 1 } }),
+      (each) => each.charge({ entityId: "e", resource: "r", amounts: { rpm: 1 } }),
+      (each) => each.charge({ entityId: "new", resource: "r", amounts: { rpm: 1 } }),
+    ];
+    const ids: string[] = [];
+    for (const [index, first] of firsts.entries()) {
+      const repository = await table.open(`tenant-${index}`);
+      await repository.setSystemDefaults([RPM]);
+      const each = new RateLimiter({ repository, onUnavailable: "allow" });
+      await each.acquire({ entityId: "e", resource: "r", consume: { rpm: 1 } }, async () => {});
+      await each.available("e", "seen");
+      await operator.deleteNamespace(`tenant-${index}`);
+      await operator.purgeNamespace(repository.namespaceId);
+      await expect(first(each), `call ${index}`).rejects.toThrow(NamespaceNotFoundError);
+      ids.push(repository.namespaceId);
+    }
+    // What was granted before ends without a trace.
+    await open.commit();
+    for (const id of [...ids, running.namespaceId])
+      expect(keysOf(await table.items()).filter((key) => key.includes(id))).toEqual([]);
+  });
+
+  it("a call that met a bucket which is purged before it writes does not bring it back", async () => {
+    const [operator, other, running] = [
+      await table.open(),
+      await table.open("tenant"),
+      await table.open("tenant", { shareRequests: false }),
+    ];
+    await other.setSystemDefaults([RPM]);
+    const request = { entityId: "e", resource: "r", consume: { rpm: 1 } };
+    await new RateLimiter({ repository: other }).acquire(request, async () => {});
+    table.proxy.decide = ({ operation }) =>
+      operation === "UpdateItem" ? { delayMs: 500 } : undefined;
+    const seen = table.proxy.seen.length;
+    const acquiring = new RateLimiter({ repository: running }).acquire(request);
+    const refused = expect(acquiring).rejects.toThrow(NamespaceNotFoundError);
+    const isWriting = (): boolean =>
+      table.proxy.seen.slice(seen).some(({ operation }) => operation === "UpdateItem");
+    await vi.waitUntil(isWriting);
+    await operator.deleteNamespace("tenant");
+    await operator.purgeNamespace(running.namespaceId);
+    await refused;
+    const left = keysOf(await table.items());
+    expect(left.filter((key) => key.includes(running.namespaceId))).toEqual([]);
+  });
+
+  it("a purge that is run again removes what was written behind its back, but never the registry", async () => {
+    const operator = await table.open();
+    const { namespaceId } = await table.open("tenant");
+    await operator.deleteNamespace("tenant");
+    await operator.purgeNamespace(namespaceId);
+    const late = { S: `${namespaceId}/ENTITY#e` };
+    await table.raw("PutItem", {
+      Item: { PK: late, SK: { S: "#LATE" }, GSI4PK: { S: namespaceId }, GSI4SK: late },
+    });
+    const progress: number[] = [];
+    const onProgress = (deleted: number): void => void progress.push(deleted);
+    await operator.purgeNamespace(namespaceId, { onProgress });
+    await operator.purgeNamespace(namespaceId, { onProgress });
+    expect(progress).toEqual([1]);
+    const purges = (await operator.getAuditEvents("$SYSTEM")).items;
+    expect(purges.filter(({ action }) => action === "namespace_purged")).toHaveLength(2);
+
+    const before = keysOf(await table.items());
+    await operator.purgeNamespace("_");
+    expect(keysOf(await table.items())).toEqual(before);
+  });
+
+  it("a namespace whose record is missing, but which has a name, is not purged", async () => {
+    const operator = await table.open();
+    const tenant = await table.open("tenant");
+    await tenant.setSystemDefaults([RPM]);
+    const { namespaceId } = tenant;
+    await table.raw("DeleteItem", {
+      Key: { PK: { S: "_/SYSTEM#" }, SK: { S: `#NSID#${namespaceId}` } },
+    });
+    const before = keysOf(await table.items());
+    await expect(operator.purgeNamespace(namespaceId)).rejects.toThrow(NamespaceStateError);
+    expect(keysOf(await table.items())).toEqual(before);
   });
 
   it("a deleted namespace leaves its name to a new one, and comes back only when the name is free", async () => {

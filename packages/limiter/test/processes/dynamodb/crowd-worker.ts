@@ -34,8 +34,7 @@ export function idOfChild(round: number, child: number): string {
   return `child-${round}-${child}`;
 }
 
-if (process.argv[1]?.endsWith("crowd-worker.js"))
-  await serve(process.argv[2]!, process.argv[3]!);
+if (process.argv[1]?.endsWith("crowd-worker.js")) await serve(process.argv[2]!, process.argv[3]!);
 
 async function serve(endpointUrl: string, stack: string): Promise<void> {
   const repository = await DynamoRepository.open("app", {
@@ -68,8 +67,7 @@ async function serve(endpointUrl: string, stack: string): Promise<void> {
   const tally: Tally = {
     ...counts,
     requests: after.requests - before.requests,
-    writeUnits:
-      after.writes + after.failedConditions - before.writes - before.failedConditions,
+    writeUnits: after.writes + after.failedConditions - before.writes - before.failedConditions,
   };
   process.send!(tally, () => process.disconnect());
   await repository.close();

@@ -9,7 +9,14 @@ import { once } from "node:events";
 import { parseArgs } from "node:util";
 import { Limit } from "zae-limiter";
 import { DynamoRepository } from "zae-limiter/dynamodb";
-import { CHILDREN, idOfChild, idOfParent, PROVISIONED, type Round, type Tally } from "./crowd-worker.ts";
+import {
+  CHILDREN,
+  idOfChild,
+  idOfParent,
+  PROVISIONED,
+  type Round,
+  type Tally,
+} from "./crowd-worker.ts";
 
 /** More than its parent holds, and more than some children do. */
 const CALLS = 1500;
@@ -104,8 +111,7 @@ function report(): void {
   const exact = rounds.filter(({ granted, possible }) => granted === possible).length;
   const sum = (name: keyof RoundResult): number =>
     rounds.reduce((total, round) => total + round[name], 0);
-  const each = (name: "requests" | "writeUnits"): string =>
-    (sum(name) / sum("granted")).toFixed(2);
+  const each = (name: "requests" | "writeUnits"): string => (sum(name) / sum("granted")).toFixed(2);
   console.log(
     `${values.processes} processes, ${CHILDREN} children of one parent: granted all of what is possible in ` +
       `${exact} of ${rounds.length} rounds, ${(sum("granted") / sum("possible")).toFixed(4)} in all; ` +

@@ -191,7 +191,12 @@ describe("a take from one shard", () => {
     const process = withShard({ tpm: 9999 });
     const refused = await takeFromShard(wanting(10), KEY, { requests: 1 }, chosenBy(process));
     expect(refused).toMatchObject({ kind: "undecided", refusedAtMs: NOW_MS });
-    const gone = await takeFromShard(wanting(10), KEY, { requests: 1 }, chosenBy(scriptedProcess()));
+    const gone = await takeFromShard(
+      wanting(10),
+      KEY,
+      { requests: 1 },
+      chosenBy(scriptedProcess()),
+    );
     expect(gone).toMatchObject({ kind: "undecided", refusedAtMs: undefined });
   });
 
@@ -202,7 +207,9 @@ describe("a take from one shard", () => {
     expect(outcome).toMatchObject({ kind: "throttled", error: { throttled: true } });
     const lost = withShard({ tpm: 10_000 });
     lost.table.faults.push({ instead: named("Error", { code: "ECONNRESET" }) });
-    await expect(takeFromShard(wanting(10), KEY, { requests: 1 }, chosenBy(lost))).rejects.toMatchObject({
+    await expect(
+      takeFromShard(wanting(10), KEY, { requests: 1 }, chosenBy(lost)),
+    ).rejects.toMatchObject({
       ambiguous: true,
     });
   });

@@ -26,12 +26,12 @@ import { bucketKey, type BucketKey } from "../items/bucket-key.ts";
 import type { BucketWriter } from "../write/bucket-writer.ts";
 import { TableUnavailable } from "../table/table-errors.ts";
 import type { Expiring } from "../cache/expiring.ts";
-import type {
-  KnownBucket,
-  KnownBuckets,
-  KnownShard,
-  RequestStamp,
-  SeenShard,
+import {
+  isYoung,
+  type KnownBucket,
+  type KnownBuckets,
+  type KnownShard,
+  type SeenShard,
 } from "../cache/known-buckets.ts";
 import type { NotTaken, ReceiptPart, Taken, Throttled } from "./receipt.ts";
 import type { PolicyChooser, PolicyHolder, WantedCharge } from "./wanted-charge.ts";
@@ -186,10 +186,16 @@ export class ChargePreparation {
       cached === undefined ? this.#policies.resolve(entityId, resource) : cached.policy;
     if (!isUnknown && !(policy instanceof Promise))
       return this.#underPolicy(wanted, key, image, policy);
-    const reading = isUnknown ? this.#known.read(key) : undefined;
-    return Promise.all([policy, reading]).then(([read]) =>
-      this.#underPolicy(wanted, key, this.#known.imageOf(key), read),
-    );
+    const reading = isUnknown ? this.#readUnknown(key) : undefined;
+    return Promise.all([policy, reading]).then(async ([read]) => {
+      const charge = await this.#underPolicy(wanted, key, this.#known.imageOf(key), read);
+      return charge && { ...charge, isNamespaceRead: isUnknown };
+    });
+  }
+
+  /** Reads a bucket, and the namespace, which must be active for it to be created. */
+  async #readUnknown(key: BucketKey): Promise<void> {
+    await Promise.all([this.#known.read(key), this.#active.renew(this.#namespaceId)]);
   }
 
   /** The charge under the policy that the bucket shows to be the current one. */
@@ -281,14 +287,6 @@ export function mayFit(
   return (isWhole || shards.length === 0) && fitsTogether(charge, shards, nowMs);
 }
 
-/**
- * Whether an image may refuse a call that began after it was requested. One from the future may
- * not: the clock was set back, and the image would count as young until the clock has caught up.
- */
-export function isYoung(seenAt: RequestStamp, nowMs: number, refusalMemoryMs: number): boolean {
-  return seenAt.ms > nowMs - refusalMemoryMs && seenAt.ms <= nowMs;
-}
-
 /** Whether one shard holds all that a charge wants. */
 export function fitsShard(charge: WantedCharge, image: BucketImage, nowMs: number): boolean {
   const bucket = bucketUnder(charge, image, nowMs);
@@ -338,10 +336,10 @@ export function takeFromShard(
   { requests, undone }: Pick<WriteIntent, "requests" | "undone">,
   { writer, chooser }: { readonly writer: BucketWriter; readonly chooser: PolicyChooser },
 ): Promise<Taken | Throttled | NotTaken> {
-  const { costs, isCascaded } = charge;
+  const { costs, isCascaded, isNamespaceRead } = charge;
   const policy = policyChoice(charge, key, chooser);
   return writer
-    .write(key, { kind: "take", costs, requests, undone, policy, isCascaded })
+    .write(key, { kind: "take", costs, requests, undone, policy, isCascaded, isNamespaceRead })
     .then((outcome) => {
       if (outcome.kind === "applied")
         return { kind: "taken", parts: [takenPart(charge, key, requests, outcome)] };

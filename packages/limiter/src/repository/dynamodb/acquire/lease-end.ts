@@ -237,6 +237,7 @@ export class LeaseEnds {
       policy: charge === undefined ? policy : policyChoice(charge, key, this.#chooser),
       incarnation,
       mayOwe,
+      isNamespaceRead: charge?.isNamespaceRead,
       operation,
     });
     return outcome.kind !== "split" && !(outcome.kind === "gone" && key.shard > 0);

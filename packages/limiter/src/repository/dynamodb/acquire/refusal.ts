@@ -17,8 +17,8 @@ import type { BucketImage } from "../items/bucket-item.ts";
 import { siblingKey, type BucketKey } from "../items/bucket-key.ts";
 import { costsOf } from "../write/batch-decision.ts";
 import type { BucketWriter } from "../write/bucket-writer.ts";
-import { bucketUnder, decidedCharge, fitsTogether, isYoung, policyChoice } from "./charges.ts";
-import type { KnownBuckets, SeenShard } from "../cache/known-buckets.ts";
+import { bucketUnder, decidedCharge, fitsTogether, policyChoice } from "./charges.ts";
+import { isYoung, type KnownBuckets, type SeenShard } from "../cache/known-buckets.ts";
 import type { ReceiptPart } from "./receipt.ts";
 import type { PolicyChooser, WantedCharge } from "./wanted-charge.ts";
 
@@ -83,8 +83,7 @@ export class Refusals {
       const { shards } = this.#known.known(charge.key);
       const sure = shards.flatMap((shard) => shard.sure ?? []);
       const mayRefuse = sure.every(
-        ({ seenAt }) =>
-          seenAt.order >= begun || isYoung(seenAt, nowMs, this.#refusalMemoryMs),
+        ({ seenAt }) => seenAt.order >= begun || isYoung(seenAt, nowMs, this.#refusalMemoryMs),
       );
       if (sure.length < shards.length || !mayRefuse) return false;
       const isLast = sure.every(({ image }, index) => image === shards[index]!.image);

@@ -20,6 +20,8 @@ export interface WantedCharge extends PolicyHolder {
   readonly parentId: string | undefined;
   /** Whether it is the charge to the parent of the calling entity. */
   readonly isCascaded: boolean;
+  /** Whether the call has read that its namespace is active, together with the bucket. */
+  readonly isNamespaceRead?: boolean;
 }
 
 /** Something that is decided with a policy. */

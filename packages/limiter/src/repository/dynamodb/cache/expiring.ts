@@ -53,6 +53,11 @@ export class Expiring<Value> {
     return this.fresh(key) ?? this.#reads.get(key) ?? this.#startReading(key);
   }
 
+  /** Reads a value now. The cached one serves until then, and longer if the read fails. */
+  renew(key: string): Promise<Value> {
+    return this.#startReading(key);
+  }
+
   /** Notes what this process has just stored. */
   learn(key: string, value: Value): void {
     this.forget(key);

@@ -333,6 +333,14 @@ export class KnownBuckets {
 }
 
 /**
+ * Whether an image may refuse a call that began after it was requested. One from the future may
+ * not: the clock was set back, and the image would count as young until the clock has caught up.
+ */
+export function isYoung(seenAt: RequestStamp, nowMs: number, refusalMemoryMs: number): boolean {
+  return seenAt.ms > nowMs - refusalMemoryMs && seenAt.ms <= nowMs;
+}
+
+/**
  * Within one version of one item the write counter decides; across versions only the order of
  * requests does. A reply without an item counts only if it was requested after the item was seen: a
  * read that overtakes the creation of a bucket must not make its creator forget it, and with it the

@@ -95,10 +95,11 @@ export const auditPrefix = "#AUDIT#";
 /** How the sort keys of namespaces by id begin. */
 export const namespaceIdPrefix = "#NSID#";
 
+/** How the sort keys of namespaces by name begin. */
+export const namespaceNamePrefix = "#NAMESPACE#";
+
 /** How the sort keys of parts of the state of declared limits begin. */
 export const provisionerPartPrefix = "#PROVISIONER#PART#";
-
-const NAMESPACE_NAME_PREFIX = "#NAMESPACE#";
 
 /** The key of an entity's own record. */
 export function entityKey(namespaceId: string, entityId: string): ItemKey {
@@ -161,7 +162,7 @@ export function provisionerPartKey(
 
 /** The key of an active namespace, by its name. */
 export function namespaceNameKey(name: string): ItemKey {
-  return { PK: systemPartition(TABLE_NAMESPACE), SK: NAMESPACE_NAME_PREFIX + name };
+  return { PK: systemPartition(TABLE_NAMESPACE), SK: namespaceNamePrefix + name };
 }
 
 /** The key of a namespace, by its id. */

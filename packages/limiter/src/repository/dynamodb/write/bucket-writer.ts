@@ -30,18 +30,20 @@ import { siblingKey, type BucketKey } from "../items/bucket-key.ts";
 import { TableUnavailable } from "../table/table-errors.ts";
 import type { Connection } from "../table/connection.ts";
 import type { SharedRequests } from "../table/shared-requests.ts";
+import type { Expiring } from "../cache/expiring.ts";
 import type { BucketEntry, KnownBuckets } from "../cache/known-buckets.ts";
 import { UNDER_POLICY } from "./batch-decision.ts";
 import { fenceOf } from "./fence.ts";
 import {
   concludeIfKnown,
   givenBack,
+  hasPendingTake,
   isPending,
   outcomeUnknown,
+  rejectContended,
   unansweredWrite,
-  unavailable,
   type BatchMember,
-  writtenPart,
+  remainingIntent,
   type Work,
 } from "./member-outcomes.ts";
 import type { OperationIds } from "./operation-ids.ts";
@@ -109,6 +111,7 @@ export class BucketWriter {
   readonly #connection: Connection;
   readonly #requests: SharedRequests;
   readonly #known: KnownBuckets;
+  readonly #active: Expiring<string>;
   readonly #ids: OperationIds;
   readonly #ttlMultiplier: number;
   readonly #largestTickMs: number;
@@ -120,6 +123,8 @@ export class BucketWriter {
     readonly connection: Connection;
     readonly requests: SharedRequests;
     readonly known: KnownBuckets;
+    /** The names of active namespaces, by id; reading another one throws. */
+    readonly active: Expiring<string>;
     readonly ids: OperationIds;
     readonly ttlMultiplier: number;
     readonly largestTickMs: number;
@@ -129,6 +134,7 @@ export class BucketWriter {
     this.#connection = options.connection;
     this.#requests = options.requests;
     this.#known = options.known;
+    this.#active = options.active;
     this.#ids = options.ids;
     this.#ttlMultiplier = options.ttlMultiplier;
     this.#largestTickMs = options.largestTickMs;
@@ -176,17 +182,17 @@ export class BucketWriter {
         continue;
       }
       const write = planned.plan.write ?? this.#fence(batch, carried, image);
+      // The purge of a namespace deletes its buckets, so a write to one finds out; one that creates
+      // a bucket must ask. What a call read before it met a bucket that is gone since is too old.
+      if (write?.item !== undefined) {
+        const isRead = decision === 1 && carried.every(({ work }) => work.intent.isNamespaceRead);
+        if (!isRead) await this.#active.renew(key.namespaceId);
+      }
       const first = write && { write, planned, attempt: 1, ambiguous: false };
       if (first === undefined || (await this.#send(batch, first)))
         return this.#conclude(batch, planned);
     }
-    // What ends a lease stays open, and goes with the next batch: finished work is never forgotten
-    // because other processes were faster.
-    for (const member of carried)
-      if (member.isOpen && !isEnd(member))
-        member.reject(
-          unavailable(key, `too much contention, ${MAX_OVERTAKEN} writes were overtaken by others`),
-        );
+    rejectContended(key, carried, MAX_OVERTAKEN);
   }
 
   /**
@@ -228,7 +234,7 @@ export class BucketWriter {
     const decisive = carried.find(({ work }) => UNDER_POLICY.has(work.intent.kind));
     const plan = planWrite({
       key,
-      intents: carried.map(intentOf),
+      intents: carried.map(({ work }) => remainingIntent(work)),
       policy: (decisive ?? carried.at(-1)!).work.policy!,
       image,
       nowMs,
@@ -251,9 +257,7 @@ export class BucketWriter {
     members: readonly BatchMember[],
     image: BucketImage | undefined,
   ): PlannedWrite | undefined {
-    if (image === undefined) return undefined;
-    if (!members.some((each) => each.work.intent.kind === "take" && isPending(each)))
-      return undefined;
+    if (image === undefined || !hasPendingTake(members)) return undefined;
     return fenceOf(image, {
       key,
       ids: this.#ids,
@@ -338,14 +342,6 @@ export class BucketWriter {
     }
     lane.tickMs = nextTickMs(lane.tickMs, { applied: isApplied, largestMs: this.#largestTickMs });
   }
-}
-
-function isEnd({ work: { intent } }: BatchMember): boolean {
-  return intent.kind === "overrun" || intent.kind === "giveBack";
-}
-
-function intentOf({ work }: BatchMember): WriteIntent {
-  return work.operation.history === undefined ? work.intent : writtenPart(work);
 }
 
 /** What is owed and the open members, after those were concluded whose fate is known. */

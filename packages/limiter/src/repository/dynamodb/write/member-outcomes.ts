@@ -61,6 +61,31 @@ export function unansweredWrite(
   return write;
 }
 
+/**
+ * Rejects members whose writes were overtaken too often. What ends a lease stays open, and goes
+ * with the next batch: finished work is never forgotten because other processes were faster.
+ */
+export function rejectContended(
+  key: BucketKey,
+  members: readonly BatchMember[],
+  overtaken: number,
+): void {
+  for (const member of members)
+    if (member.isOpen && !isEnd(member.work.intent))
+      member.reject(
+        unavailable(key, `too much contention, ${overtaken} writes were overtaken by others`),
+      );
+}
+
+function isEnd({ kind }: WriteIntent): boolean {
+  return kind === "overrun" || kind === "giveBack";
+}
+
+/** Whether a write of a take among the members may still arrive. */
+export function hasPendingTake(members: readonly BatchMember[]): boolean {
+  return members.some((member) => member.work.intent.kind === "take" && isPending(member));
+}
+
 /** Whether a write of the member may still arrive. */
 export function isPending({ work }: BatchMember): boolean {
   return work.operation.history?.fate === "pending";
@@ -110,10 +135,7 @@ export function outcomeUnknown(key: BucketKey): RateLimiterUnavailable {
 }
 
 /** The error of a bucket that could not be written. */
-export function unavailable(
-  { entityId, resource }: BucketKey,
-  reason: string,
-): RateLimiterUnavailable {
+function unavailable({ entityId, resource }: BucketKey, reason: string): RateLimiterUnavailable {
   return new RateLimiterUnavailable(`The bucket could not be written: ${reason}. Try again.`, {
     entityId,
     resource,
@@ -125,7 +147,8 @@ export function unavailable(
  * before goes to the same shard again, even if that puts it into debt: only that shard can show
  * whether the first attempt was applied.
  */
-export function writtenPart({ intent, operation: { history } }: Work): WriteIntent {
-  if (history?.onlyCharges === true) return { ...onlyCharged(intent), mayOwe: true };
-  return history?.isUnanswered === true ? { ...intent, mayOwe: true } : intent;
+export function remainingIntent({ intent, operation: { history } }: Work): WriteIntent {
+  if (history === undefined) return intent;
+  if (history.onlyCharges) return { ...onlyCharged(intent), mayOwe: true };
+  return history.isUnanswered ? { ...intent, mayOwe: true } : intent;
 }

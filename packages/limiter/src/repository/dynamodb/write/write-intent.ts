@@ -10,6 +10,8 @@ export interface WriteIntent extends BatchStep {
   readonly requests: number;
   /** The limits to decide with, or how they are chosen. */
   readonly policy: Policy | PolicyChoice;
+  /** Whether its call has read that the namespace is active. */
+  readonly isNamespaceRead?: boolean | undefined;
   /** The bucket that a lease took from: nothing goes back to one that was created after it. */
   readonly incarnation?: BucketIncarnation | undefined;
   /**

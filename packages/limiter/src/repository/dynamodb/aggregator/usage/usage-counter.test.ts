@@ -74,7 +74,7 @@ describe("counting usage", () => {
     await counter.count([first[0]!, ...second.slice(0, 2)]);
     await counter.count([...second, ...first]);
     expect(countersIn(table)).toEqual({ [HOUR]: { u_rpm: 31 } });
-    expect(table.operations).toEqual(["UpdateItem", "UpdateItem", "UpdateItem"]);
+    expect(table.operations.filter((operation) => operation === "UpdateItem")).toHaveLength(3);
   });
 
   it("reads the positions where a failed condition does not show them", async () => {

@@ -9,12 +9,17 @@
  *     └── cut to what is newer ──nothing left───► done; it was counted, perhaps by this very write
  *           └── something left ─────────────────► write it, a bounded number of times
  *
+ * Nothing is written for a namespace that is gone: after a purge, its records would bring its usage
+ * back. All namespaces of a batch are read first, consistently and every time, because what was
+ * alive a minute ago may be purged. If they cannot be read, all records are delivered again.
+ *
  * A write without an answer may have been applied. It is simply repeated: if it was, the repetition
  * finds its own position stored, and nothing is left.
  */
 import type { UsageWindow } from "../../../../core/usage.ts";
 import type { Retention } from "../../cache/retention.ts";
-import { usageKey } from "../../items/keys.ts";
+import { namespaceIdKey, usageKey } from "../../items/keys.ts";
+import { namespaceOf } from "../../items/namespace-items.ts";
 import { positionAttribute } from "../../items/usage-item.ts";
 import type { Connection } from "../../table/connection.ts";
 import { ItemReader } from "../../table/item-reader.ts";
@@ -81,7 +86,14 @@ export class UsageCounter {
     const { sums, counted, skipped } = usageSums(records, this.#windows);
     const failures: RecordFailure[] = [];
     let snapshotWrites = 0;
-    await eachWithin(CONCURRENT_WRITES, sums.flatMap(writableSums), async (sum) => {
+    let lasting: readonly UsageSum[] = [];
+    try {
+      checkTime();
+      lasting = await this.#withoutPurged(sums);
+    } catch (error) {
+      failures.push(...failuresOf(sums.flatMap(recordsOf), error));
+    }
+    await eachWithin(CONCURRENT_WRITES, lasting.flatMap(writableSums), async (sum) => {
       try {
         checkTime();
         if (await this.#write(sum)) snapshotWrites += 1;
@@ -90,6 +102,14 @@ export class UsageCounter {
       }
     });
     return { failures, counted, skipped, snapshotWrites };
+  }
+
+  /** The sums of namespaces that exist. One that was deleted does: it may be recovered. */
+  async #withoutPurged(sums: readonly UsageSum[]): Promise<readonly UsageSum[]> {
+    const ids = [...new Set(sums.map(({ namespaceId }) => namespaceId))];
+    const items = await Promise.all(ids.map((id) => this.#reader.get(namespaceIdKey(id))));
+    const left = new Set(ids.filter((_, index) => isLeft(items[index])));
+    return sums.filter(({ namespaceId }) => left.has(namespaceId));
   }
 
   /** Adds a sum to its snapshot; false when all of it was counted before. */
@@ -110,6 +130,11 @@ export class UsageCounter {
     }
     throw contention("a usage snapshot", this.#connection.tableName);
   }
+}
+
+/** Whether anything is left of a namespace: its record is, and it is not being purged. */
+function isLeft(item: AttributeMap | undefined): boolean {
+  return item !== undefined && namespaceOf(item).status !== "purging";
 }
 
 function recordsOf({ parts }: UsageSum): readonly StreamRecord[] {
