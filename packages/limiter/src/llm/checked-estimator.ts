@@ -18,13 +18,10 @@ export class CheckedEstimator {
     this.#estimator = estimator;
   }
 
-  /** Whole tokens. Throws for an estimate that is none. */
-  estimate(call: LlmCall): Estimate {
+  /** What the estimator says, which `checkEstimate` checks. */
+  estimate(call: LlmCall): unknown {
     // Estimators that say the same of every call would take for requests that no model answers.
-    if (isEmpty(call)) return NOTHING;
-    const estimate: unknown = this.#estimator.estimate(call);
-    const { input, output } = isRecord(estimate) ? estimate : {};
-    return { input: wholeTokens("input", input), output: wholeTokens("output", output) };
+    return isEmpty(call) ? NOTHING : this.#estimator.estimate(call);
   }
 
   /** Tells the estimator what a call has used. Never throws. */
@@ -41,6 +38,12 @@ export class CheckedEstimator {
     if (tokens !== undefined) warnOfFailure("estimator.tokensOf", notTokens(tokens));
     return Math.ceil(textBytes / BYTES_PER_TOKEN);
   }
+}
+
+/** Whole tokens. Throws for an estimate that is none. */
+export function checkEstimate(estimate: unknown): Estimate {
+  const { input, output } = isRecord(estimate) ? estimate : {};
+  return { input: wholeTokens("input", input), output: wholeTokens("output", output) };
 }
 
 /** Whether a call has nothing to read and no answer, as far as is known. */

@@ -15,7 +15,7 @@ import { ValidationError } from "../core/errors.ts";
 import { entityId as checkEntityId } from "../core/identifiers.ts";
 import { warnOfSecret } from "../warnings/warn-of-secret.ts";
 import type { AcquireRequest } from "../limiter/call.ts";
-import { CheckedEstimator } from "./checked-estimator.ts";
+import { checkEstimate, CheckedEstimator } from "./checked-estimator.ts";
 import { learningEstimator } from "./estimating/learning-estimator.ts";
 import { MeteredCall, type MeterParts, type Reserved } from "./metered-call.ts";
 import { modelResource } from "./model-resource.ts";
@@ -27,6 +27,14 @@ import { Mirror } from "./upstream/upstream-mirror.ts";
 
 /** Whom a call is charged to, and until when it waits for tokens. */
 type Taker = Pick<AcquireRequest, "entityId" | "resource" | "signal">;
+
+/** What the application says of a call, not checked yet. */
+export interface Terms {
+  readonly call: LlmCall;
+  readonly entityId: unknown;
+  readonly resource: string;
+  readonly estimate: unknown;
+}
 
 /** Meters the calls of one client. */
 export class Meter<C> {
@@ -50,28 +58,34 @@ export class Meter<C> {
    * with the signal's reason if that aborts before it is granted: then nothing is charged.
    */
   async begin(call: LlmCall, context: C, signal?: AbortSignal | null): Promise<MeteredCall> {
-    const { resource = modelResource } = this.#options;
-    const taker: Taker = {
-      entityId: await this.#entityOf(context),
+    return this.beginOn(await this.ask(call, context), signal);
+  }
+
+  /** Asks the functions of the application about a call. Rejects with what they throw only. */
+  async ask(call: LlmCall, context: C): Promise<Terms> {
+    const { entity, resource = modelResource } = this.#options;
+    return {
+      call,
+      entityId: typeof entity === "function" ? await entity(context) : entity,
       resource: resource(call.model),
+      estimate: this.#parts.estimator.estimate(call),
+    };
+  }
+
+  /** Begins a call on these terms, as `begin` does. */
+  async beginOn(terms: Terms, signal?: AbortSignal | null): Promise<MeteredCall> {
+    const { call, entityId, resource } = terms;
+    const taker: Taker = {
+      entityId: checkEntity(entityId),
+      resource,
       // A signal of another kind ends the call, if the client knows it, but no wait for tokens.
       ...(signal instanceof AbortSignal && { signal }),
     };
-    const estimate = this.#parts.estimator.estimate(call);
+    const estimate = checkEstimate(terms.estimate);
     const metered = new MeteredCall(this.#parts, call, await this.#reserve(taker, call, estimate));
     if (signal?.aborted !== true) return metered;
     await metered.failed(); // the caller aborted before anything was sent
     throw signal.reason;
-  }
-
-  async #entityOf(context: C): Promise<string> {
-    const { entity } = this.#options;
-    const id: unknown = typeof entity === "function" ? await entity(context) : entity;
-    if (id === undefined || id === null)
-      throw new ValidationError("entity", id, `must return an id for every call, not ${id}`);
-    const checked = checkEntityId(id, "entity");
-    warnOfSecret(checked);
-    return checked;
   }
 
   async #reserve(taker: Taker, call: LlmCall, estimate: Estimate): Promise<Reserved> {
@@ -135,6 +149,14 @@ export class Meter<C> {
     }
     return most;
   }
+}
+
+function checkEntity(id: unknown): string {
+  if (id === undefined || id === null)
+    throw new ValidationError("entity", id, `must return an id for every call, not ${id}`);
+  const checked = checkEntityId(id, "entity");
+  warnOfSecret(checked);
+  return checked;
 }
 
 /** Who wrote the metering never sees the amounts that a call takes, and what is wrong with them. */

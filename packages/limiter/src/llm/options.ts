@@ -43,8 +43,9 @@ export interface MeteredOptions<C> {
    */
   readonly abandoned?: "counted" | "kept";
   /**
-   * After how long a stream that nobody reads is settled as abandoned, and ends with an error whose
-   * code is `ERR_LIMITER_STREAM_IDLE`. @default 300000
+   * After how long a stream that is not read is settled as abandoned, and ends with an error whose
+   * code is `ERR_LIMITER_STREAM_IDLE`. Waiting for a slow provider does not count. No effect on
+   * `limitCallbacks`. @default 300000
    */
   readonly idleMs?: number;
   /** The provider's account, to keep in step with it. @default none */

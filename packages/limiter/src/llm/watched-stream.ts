@@ -6,7 +6,7 @@
  *   the answer is complete      "complete", also if its reader then cancels: OpenAI's client does
  *   the reader cancels          "abandoned"
  *   the caller aborts           "abandoned", and the stream fails with the signal's reason
- *   nobody reads for a while    "abandoned", and the stream fails
+ *   it is not read for a while  "abandoned", and the stream fails
  *   it fails or ends too early  "cut"
  *   no more can be taken        "stopped", and the stream fails with the refusal
  *
@@ -61,7 +61,7 @@ class WatchedStream<Chunk> {
   #settled: Promise<void> | undefined;
   /** Whether nothing more is passed on: the reader has cancelled, or the stream was stopped. */
   #isClosed = false;
-  /** Whether somebody waits for a chunk. */
+  /** Whether the reader waits for a chunk. */
   #isRead = false;
   #lastReadMs: number;
 
@@ -182,7 +182,7 @@ class WatchedStream<Chunk> {
     this.#stopAlarm = startAlarm(this.#call.clock, restMs, () => this.#checkIdleness());
   }
 
-  /** A slow provider is not idleness: only while nobody waits for a chunk, time counts. */
+  /** A slow provider is not idleness: only time in which the reader waits for nothing counts. */
   #checkIdleness(): void {
     if (this.#settled !== undefined) return;
     const { clock, idleMs } = this.#call;
@@ -196,6 +196,6 @@ class WatchedStream<Chunk> {
 function idleError(idleMs: number): RateLimitError {
   return new RateLimitError(
     "ERR_LIMITER_STREAM_IDLE",
-    `Nobody read this stream for ${idleMs} ms, so it was ended, and its call was settled. Read streams to their end or cancel them, or raise idleMs.`,
+    `This stream was not read for ${idleMs} ms, so it was closed and its call was settled. Read streams to their end or cancel them, or raise idleMs.`,
   );
 }

@@ -1,4 +1,5 @@
 import { ValidationError } from "../../core/errors.ts";
+import { askApplication } from "../fetch/ask-application.ts";
 import { meteredExchange } from "../fetch/metered-exchange.ts";
 import { sentRequest, toldOf, type LlmRequest } from "../fetch/sent-request.ts";
 import { callOf, readerOf } from "../fetch/translation.ts";
@@ -59,7 +60,8 @@ export function limitMiddleware(options: MeteredOptions<LlmRequest>): AnthropicM
     const sent = sentRequest(request.url, request as RequestInit);
     if (sent?.protocol === undefined || isMeteredAlready()) return next(request);
     const { signal } = sent;
-    const call = await meter.begin(callOf(sent), toldOf(sent), signal);
+    const terms = await askApplication(meter.ask(callOf(sent), toldOf(sent)), signal);
+    const call = await meter.beginOn(terms, signal);
     return meteredExchange(call, signal, async () => {
       const response = await next(request);
       return { response, reader: readerOf(sent, response, false), isShortened: false };

@@ -1,3 +1,4 @@
+import * as fc from "fast-check";
 import { expect, it } from "vitest";
 import { AskingFetch, withQuestion } from "./asked-usage.ts";
 import { readBody, sentRequest } from "./sent-request.ts";
@@ -19,6 +20,53 @@ it.each([
   ],
 ])("adds to %s", (text, options) => {
   expect(JSON.parse(asked(text)!)).toEqual({ stream: true, stream_options: options });
+});
+
+const OTHERS = '"seed":12345678901234567890,"x":"\\u0041\\"{","stream":true';
+
+it.each([
+  ["null", '{"include_usage":true}'],
+  [" {} ", '{"include_usage":true}'],
+  ['{"x":null, "y":[{}] }', '{"include_usage":true,"x":null, "y":[{}] }'],
+])("changes only the options of %s, and nothing else of the body", (options, asking) => {
+  for (const [before, after] of [
+    [`{${OTHERS},"stream_options":`, "}"],
+    [`{"stream_options":`, `,${OTHERS}}\n`],
+    // Others of that name, in strings, in other objects and before.
+    [
+      `{"stream_options":5,"tools":[{"stream_options":null},"stream_options"],${OTHERS},"stream\\u005foptions" :`,
+      ',"end":{"stream_options":{}}}',
+    ],
+  ] as const)
+    expect(asked(`${before}${options}${after}`)).toBe(`${before}${asking}${after}`);
+});
+
+it("whatever a body holds, it says the same as before, and asks", () => {
+  const options = fc.oneof(fc.constant(null), fc.dictionary(fc.string(), fc.jsonValue()));
+  const others = fc.dictionary(fc.string(), fc.jsonValue());
+  const indents = fc.constantFrom(0, 2, "\t");
+  fc.assert(
+    fc.property(others, options, others, indents, (before, stream_options, after, indent) => {
+      const body = { ...before, stream_options, ...after, stream: true };
+      fc.pre(
+        !Object.hasOwn(stream_options ?? {}, "include_usage") &&
+          !Object.hasOwn(after, "stream_options"),
+      );
+      const asking = { include_usage: true, ...stream_options };
+      const text = asked(JSON.stringify(body, undefined, indent))!;
+      expect(JSON.stringify(JSON.parse(text))).toBe(
+        JSON.stringify({ ...body, stream_options: asking }),
+      );
+    }),
+  );
+});
+
+it.each([64, 5_000, 1_000_000])("finds the options however deep the rest is: %i", (depth) => {
+  const deep = `${"[".repeat(depth)}${"]".repeat(depth)}`;
+  const body = (options: string): string =>
+    `{"stream":true,"messages":${deep},"stream_options":${options},"tools":${deep}}`;
+  expect(asked(body("{}")) === body('{"include_usage":true}')).toBe(true);
+  expect(asked(body('{"include_usage":false}'))).toBeUndefined();
 });
 
 it.each([

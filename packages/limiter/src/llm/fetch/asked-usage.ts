@@ -4,6 +4,7 @@
  * was, and is not asked any more.
  */
 import { isRecord } from "../../core/amounts.ts";
+import { findMember } from "./find-member.ts";
 import type { SentBody, SentRequest } from "./sent-request.ts";
 
 /** A response, and whether the limiter asked for the usage in it. */
@@ -15,7 +16,8 @@ export interface Asked {
 type Fetch = typeof globalThis.fetch;
 type FetchArguments = Parameters<Fetch>;
 
-const QUESTION = '"stream_options":{"include_usage":true}';
+const INCLUDE_USAGE = '"include_usage":true';
+const QUESTION = `"stream_options":{${INCLUDE_USAGE}}`;
 
 /** A client talks to few of them; the oldest goes. */
 const MAX_ORIGINS = 100;
@@ -69,7 +71,10 @@ export function withQuestion({ text, json }: SentBody): string | undefined {
   if (!("stream_options" in json)) return text.replace("{", `{${QUESTION},`);
   const options = json["stream_options"] ?? {};
   if (!isRecord(options) || "include_usage" in options) return undefined;
-  return JSON.stringify({ ...json, stream_options: { ...options, include_usage: true } });
+  const { start, end } = findMember(text, "stream_options")!;
+  const others =
+    Object.keys(options).length === 0 ? "}" : `,${text.slice(start, end).trim().slice(1)}`;
+  return `${text.slice(0, start)}{${INCLUDE_USAGE}${others}${text.slice(end)}`;
 }
 
 /** What differs for a body with another text. */

@@ -3,6 +3,7 @@ import type { MeteredCall } from "../metered-call.ts";
 import { Meter } from "../meter.ts";
 import { isMeteredAlready } from "../nested-calls.ts";
 import { checkOneOf, type MeteredOptions } from "../options.ts";
+import { askApplication } from "./ask-application.ts";
 import { AskingFetch } from "./asked-usage.ts";
 import { meteredExchange } from "./metered-exchange.ts";
 import { refusalResponse } from "./refusal-response.ts";
@@ -60,9 +61,10 @@ export function limitFetch(
     const isLimited = sent?.protocol !== undefined || otherPaths === "requests";
     if (sent === undefined || !isLimited || isMeteredAlready()) return fetch(input, init);
     const { signal } = sent;
+    const terms = await askApplication(meter.ask(callOf(sent), toldOf(sent)), signal);
     let call: MeteredCall;
     try {
-      call = await meter.begin(callOf(sent), toldOf(sent), signal);
+      call = await meter.beginOn(terms, signal);
     } catch (error) {
       if (refusal === "throw" || signal?.aborted === true) throw error;
       return refusalResponse(error, sent.provider);

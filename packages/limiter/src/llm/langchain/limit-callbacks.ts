@@ -49,8 +49,9 @@ export interface LangChainHandler {
  * attempts; answers from a cache cost nothing. A refusal is thrown to the caller, and LangChain
  * prints it.
  *
- * Where the model takes a `fetch`, prefer `limitFetch`: it also sees streams that are left early,
- * which callbacks learn of only after `idleMs`. Do not use both: each would charge.
+ * Where the model takes a `fetch`, prefer `limitFetch`: it also sees whether a stream is read. With
+ * callbacks, `idleMs` has no effect, and a stream that is left early is settled when it is garbage
+ * collected. Do not use both: each would charge.
  * @example
  * const callbacks = [limitCallbacks({ limiter, entity: "key-1", metering: METERING.openai })];
  * const model = new ChatOpenAI({ model: "gpt-5", callbacks });
@@ -75,14 +76,25 @@ function refuseToStart(): never {
 /** Most stopped runs that are remembered. Nobody says which of them will never go on. */
 const MAX_STOPPED = 1_000;
 
+/**
+ * Most runs that are open. No process waits for so many models at once, so the oldest was left, and
+ * something such as a tracer keeps it from being collected.
+ */
+const MAX_RUNS = 10_000;
+
 /** LangChain shows the name of this class where it tells of a refusal. */
 class LimitCallbacks implements LangChainHandler {
   readonly name = "zae-limiter";
   readonly awaitHandlers = true;
   readonly raiseError = true;
   readonly #meter: Meter<LangChainCall>;
-  /** Runs that have begun, by their id. Each goes when it ends, or when nobody ends it. */
+  /** Runs that have begun, by their id. Each goes when it ends, or when it was left. */
   readonly #runs = new Map<string, Promise<MeteredRun>>();
+  /** Finds runs that were left, which LangChain does not end. Some runtimes have none. */
+  readonly #collected =
+    typeof FinalizationRegistry === "function"
+      ? new FinalizationRegistry((runId: string) => void this.#leave(runId))
+      : undefined;
   /** Why runs were settled before their end. Those that go on are told at their next token. */
   readonly #stopped = new Map<string, unknown>();
 
@@ -130,11 +142,11 @@ class LimitCallbacks implements LangChainHandler {
 
   /** A handler that was given twice is called twice for a run: it is charged once. */
   async #start(llm: unknown, prompts: unknown[], ...rest: RestOfStart): Promise<void> {
-    const [runId, , extraParams, , metadata = {}] = rest;
+    const [runId, , extraParams, , metadata] = rest;
     if (isMeteredAlready() || this.#runs.has(runId)) return;
     const signal = objectOf(extraParams?.["options"])["signal"];
     const call = callOf(llm, prompts, extraParams?.["invocation_params"], metadata);
-    const run = this.#begin(call, { model: call.model, runId, metadata }, signal);
+    const run = this.#begin(call, { model: call.model, runId, metadata: metadata ?? {} }, signal);
     this.#runs.set(runId, run);
     try {
       await run;
@@ -142,12 +154,23 @@ class LimitCallbacks implements LangChainHandler {
       this.#runs.delete(runId);
       throw error;
     }
+    // LangChain makes this object for the run, and keeps it for as long as the run can go on.
+    if (metadata !== undefined) this.#collected?.register(metadata, runId);
+    const [oldest] = this.#runs.keys();
+    if (this.#runs.size > MAX_RUNS) await this.#leave(oldest!);
   }
 
   async #begin(call: LlmCall, told: LangChainCall, signal: unknown): Promise<MeteredRun> {
+    const { runId } = told; // the run must not refer to the metadata, so that they can be collected
     const caller = signal instanceof AbortSignal ? signal : undefined;
     const metered = await this.#meter.begin(call, told, caller);
-    return new MeteredRun(metered, caller, (reason) => this.#stop(told.runId, reason));
+    return new MeteredRun(metered, caller, (reason) => this.#stop(runId, reason));
+  }
+
+  /** A run was left. If it goes on all the same, nothing stops it. */
+  async #leave(runId: string): Promise<void> {
+    const run = await this.#remove(runId)?.catch(() => undefined); // it may have been refused
+    await run?.left();
   }
 
   #stop(runId: string, reason: unknown): void {

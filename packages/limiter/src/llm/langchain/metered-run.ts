@@ -4,13 +4,18 @@ import { RunAnswer, type Piece } from "./run-answer.ts";
 
 /**
  * A run of LangChain that was granted. Its pieces go through a watched stream, as if they came from
- * the provider: so a run that nobody ends is settled after a while, and one that is too long stops.
+ * the provider, so a run that its caller aborts or that is too long stops.
+ *
+ * Callbacks cannot tell a provider that is slow from a caller who does not read. So a read is
+ * always under way here, and no time counts as idle.
  */
 export class MeteredRun {
   readonly #call: MeteredCall;
   readonly #signal: AbortSignal | undefined;
   readonly #answer = new RunAnswer();
   readonly #pieces: ReadableStreamDefaultReader<Piece>;
+  /** What is read next. */
+  #next: Promise<unknown> = Promise.resolve();
   #source!: ReadableStreamDefaultController<Piece>;
   #isOver = false;
 
@@ -33,13 +38,14 @@ export class MeteredRun {
       { highWaterMark: 0 },
     );
     this.#pieces = call.watch(source, this.#answer, signal).getReader();
+    void this.#read();
   }
 
   /** A piece of the answer went by. */
   async passed(piece: Piece): Promise<void> {
     if (this.#isOver) return;
     this.#source.enqueue(piece);
-    await this.#pieces.read();
+    await this.#read();
   }
 
   /** The run has its answer. */
@@ -47,13 +53,19 @@ export class MeteredRun {
     if (this.#isOver) return;
     this.#answer.complete(output);
     this.#source.close();
-    await this.#pieces.read();
+    await this.#read();
   }
 
   /** The answer was in a cache of the application: no provider was called. */
   async wasCached(): Promise<void> {
     this.#isOver = true;
     await this.#call.failed();
+    await this.#pieces.cancel();
+  }
+
+  /** LangChain has dropped the run without ending it. */
+  async left(): Promise<void> {
+    this.#isOver = true;
     await this.#pieces.cancel();
   }
 
@@ -66,8 +78,16 @@ export class MeteredRun {
     if (end === "abandoned") await this.#pieces.cancel(error).catch(() => {});
     else {
       this.#source.error(error);
-      await this.#pieces.read().catch(() => {});
+      await this.#read().catch(() => {});
     }
     await this.#call.threw(error, this.#signal); // it is settled, and the mirror sees the error
+  }
+
+  /** Waits for what comes next, while another read begins. */
+  #read(): Promise<unknown> {
+    const next = this.#next;
+    this.#next = this.#pieces.read();
+    this.#next.catch(() => {}); // whoever waits for it sees how it failed
+    return next;
   }
 }

@@ -6,6 +6,7 @@ import { MemoryRepository } from "zae-limiter/memory";
 import { SqliteRepository } from "zae-limiter/sqlite";
 import { ManualClock } from "zae-limiter/testing";
 import type { Provider } from "../../../../../examples/local-provider/provider.ts";
+import { collectGarbage } from "../../support/collect-garbage.ts";
 import { ENDS, isLeft, isPlayed, isStream, KINDS, STORES } from "./cells.ts";
 import type { Cell, Charge, End, Seen } from "./cells.ts";
 import type { Call, Client } from "./client.ts";
@@ -92,6 +93,8 @@ export async function playAll(client: Client, provider: Provider): Promise<reado
 
   await quiet(() => played.map(({ tapped }) => tapped).join());
   await clock.advance(IDLE_MS);
+  // Callbacks find the streams that were left when these are collected.
+  await collectGarbage(() => played.every((cell) => cell.hasEnded));
   const seen: Seen[] = [];
   for (const cell of played) seen.push(await cell.look(provider));
   for (const repository of Object.values(stores)) await repository.close();
@@ -151,8 +154,12 @@ class PlayedCell {
     };
   }
 
+  get hasEnded(): boolean {
+    return this.#watch.ends.length === this.#watch.leases;
+  }
+
   #end(): Promise<void> {
-    return until(() => this.#watch.ends.length === this.#watch.leases);
+    return until(() => this.hasEnded);
   }
 
   #call({ url, refusedUrl }: Provider): Call {

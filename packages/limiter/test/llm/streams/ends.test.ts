@@ -118,7 +118,7 @@ const ENDS: Record<
   idle: {
     act: (_, { clock }) => clock.advance(IDLE_MS),
     end: "abandoned",
-    read: /Nobody read this stream for 1000 ms/,
+    read: /This stream was not read for 1000 ms/,
     isCancelled: true,
   },
 };
