@@ -63,7 +63,7 @@ export function limitRequests<E extends Env = Env>(
     const { held, headers } = admission;
     held.alsoFor(raw);
     if (node !== undefined) {
-      node.endWhenClosed(held, () => context.error);
+      node.endWithResponse(held, () => context.error);
       addToNodes(node.response, headers);
       return next();
     }
