@@ -175,9 +175,10 @@ it("tells what the handler threw, and throws it", async () => {
   expect(await left()).toBe(8);
 });
 
+function listItems(): void {}
+
 it("names the handler that returns no response, so that the platform answers 500", async () => {
   const { options, ends } = await tenRequests<Request>();
-  function listItems(): void {}
   const wrong: readonly [unknown, string][] = [
     [listItems, "Invalid response: the handler listItems must return a Response"],
     [async () => undefined, "the handler must return a Response"],

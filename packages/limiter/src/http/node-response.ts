@@ -67,7 +67,7 @@ export class NodeClient implements Client {
       response.on("close", () => end(false));
       return;
     }
-    // A stream that was aborted counts as finished, and its handler may still end the response.
+    // A stream that was aborted counts as finished, and a handler that sees it ends the response.
     stream.on("close", () =>
       end(response.writableEnded && stream.writableFinished && !stream.aborted),
     );
@@ -81,8 +81,8 @@ export class NodeClient implements Client {
 /** Node also finishes a response whose connection has failed with parts of it unsent. */
 function hasFailed(response: ServerResponse): boolean {
   // The requests of serverless platforms have no socket, or one that lacks these.
-  const { destroyed = false, errored = null }: Partial<Socket> = response.req.socket ?? {};
-  return destroyed || errored !== null;
+  const socket = response.req.socket as Partial<Socket> | undefined;
+  return socket?.destroyed === true || (socket?.errored ?? null) !== null;
 }
 
 /**

@@ -1,7 +1,9 @@
 import { once } from "node:events";
+import type { IncomingMessage } from "node:http";
 import { constants } from "node:http2";
 import { describe, expect, it } from "vitest";
-import type { HttpOutcome } from "zae-limiter/http";
+import { limitListener, type HttpOutcome } from "zae-limiter/http";
+import { listeningOn } from "../support/listening.ts";
 import { until } from "./client.ts";
 import { Http2Client } from "./http2-client.ts";
 import { Gate, HeldBody, nextTurns, Setting } from "./scenarios/setting.ts";
@@ -11,6 +13,7 @@ import { listenerOver } from "./servers/listener.ts";
 import type { Call, CallOptions, Handler, ServerAdapter } from "./servers/server-adapter.ts";
 import { http2Transports } from "./servers/transport.ts";
 import { honoBodyOver, honoOver, webHandlerOver } from "./servers/web.ts";
+import { tenRequests } from "./ten-requests.ts";
 
 const headers = { "x-key": "key-1" };
 const { NGHTTP2_CANCEL, NGHTTP2_NO_ERROR } = constants;
@@ -134,7 +137,7 @@ describe.each(http2Transports)("over $name", (transport) => {
         return { body: "late" };
       });
       const stream = client.open({
-        method: method!,
+        method,
         headers,
         ...(method === "POST" && { body: "" }),
       });
@@ -172,6 +175,20 @@ describe.each(http2Transports)("over $name", (transport) => {
       expect(ended).toEqual([{ status: 200, completed: false }]);
     });
   });
+});
+
+it("says that a response was not completed that its handler ended because of a reset", async () => {
+  const { options, ends } = await tenRequests<IncomingMessage>();
+  const limited = limitListener(options, (request, response) => {
+    response.flushHeaders();
+    request.on("aborted", () => response.end());
+  });
+  await using server = await listeningOn(http2Transports[0]!.create(limited));
+  const stream = new Http2Client(server.url).open({});
+  await once(stream, "response");
+  stream.close(NGHTTP2_CANCEL);
+  await until(() => ends.length > 0);
+  expect(ends).toMatchObject([{ status: 200, completed: false }]);
 });
 
 /** What the client does when it goes away; without a code, it closes its connection. */

@@ -37,7 +37,7 @@ const functions: Readonly<Record<string, MakeFunction>> = {
   "serverless-http, Fastify": async (options) =>
     serverlessHttp((await fastifyOf(options)) as never),
   "@fastify/aws-lambda": async (options) =>
-    awsLambdaFastify<object>(await fastifyOf(options)) as unknown as LambdaFunction,
+    awsLambdaFastify<object>(await fastifyOf(options)) as LambdaFunction,
   "hono/aws-lambda": async (options) => {
     const app = new Hono();
     app.use(limitHono(options));

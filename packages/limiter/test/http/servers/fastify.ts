@@ -25,13 +25,13 @@ export function fastifyOver(transport: Transport): ServerAdapter {
 }
 
 async function start(
-  { fastify: options }: Transport,
+  transport: Transport,
   middlewares: readonly CallOptions[],
   handler: Handler,
   answers: typeof answerRefusals,
 ): Promise<RunningServer> {
   const errors: unknown[] = [];
-  const app: FastifyInstance = Fastify(options);
+  const app: FastifyInstance = Fastify(transport.fastify);
   app.setErrorHandler((error, request, reply) => {
     if (answers(error, request, reply)) return;
     errors.push(error);

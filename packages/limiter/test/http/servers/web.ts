@@ -142,9 +142,9 @@ const { Request, Response } = globalThis;
 export async function serve(
   fetch: Fetch,
   errors: readonly unknown[],
-  { create }: Transport = http1,
+  transport: Transport = http1,
 ): Promise<RunningServer> {
-  const server = await listen(create(getRequestListener(fetch)), errors);
+  const server = await listen(transport.create(getRequestListener(fetch)), errors);
   return {
     ...server,
     close: async () => {
