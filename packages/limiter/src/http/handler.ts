@@ -4,7 +4,7 @@ import type { MaybePromise } from "../repository/port.ts";
 import { checkHttpOptions, type HttpLimitOptions } from "./options.ts";
 import { RequestLimit } from "./request-limit.ts";
 import { WebClient, WebRequest } from "./web-request.ts";
-import { goneResponse, responseOf, withMissingFields } from "./web-response.ts";
+import { checkResponse, goneResponse, responseOf, withMissingFields } from "./web-response.ts";
 
 /**
  * Limits a handler of the web standard, such as a route of Next.js or a server of Bun or Deno. The
@@ -55,7 +55,9 @@ export function limitHandler<A extends readonly unknown[]>(
     const { held, headers } = admission;
     const limited = new WebRequest(held, request);
     try {
-      return limited.responded(await handler(request, ...rest), headers);
+      const response = await handler(request, ...rest);
+      checkResponse(response, `the handler ${handler.name}`.trimEnd());
+      return limited.responded(response, headers);
     } catch (error) {
       limited.threw(error);
       throw error;

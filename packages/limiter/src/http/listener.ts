@@ -32,7 +32,7 @@ export interface ListenerOptions<Q> {
 }
 
 /**
- * Limits the requests of a plain node:http server. The lease ends when the response closes.
+ * Limits the requests of a plain node:http server. The lease ends with the response.
  *
  * What the listener throws stays its own business, as without limits. A mistake in the options that
  * shows at a request, such as an invalid entity id, is answered with the status 500: requests must

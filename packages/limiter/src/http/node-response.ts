@@ -1,10 +1,21 @@
 /*
- * What every framework on node:http needs of the raw response. The end of a request is the `close`
- * of its response and nothing else: it comes once, after a finished response, a thrown handler and
- * a client that went away alike, and frameworks have hooks for only some of these. One kind of
- * response is not closed by Node, so it is here: see `closeWithConnection`.
+ * What every framework on node:http needs of the raw response. A request ends with whichever of two
+ * events of its response comes first:
+ *
+ *   finish   everything was handed to the system; completed, unless the connection has failed
+ *   close    before that: the client went away, or the response was destroyed
+ *
+ * They come after a finished response, a thrown handler and a client that went away alike, and
+ * frameworks have hooks for only some of these. Responses that serverless platforms make of no
+ * socket may never close. Those that wait for a connection are not closed by Node: see
+ * `closeWithConnection`.
+ *
+ * On HTTP/2 it is the `close` of the stream. The response itself always finishes before it closes,
+ * and does neither if it answers a HEAD whose client went away.
  */
+import type { EventEmitter } from "node:events";
 import type { ServerResponse } from "node:http";
+import type { ServerHttp2Stream } from "node:http2";
 import type { Socket } from "node:net";
 import type { RateLimitExceeded } from "../core/bucket/refusal.ts";
 import type { HeaderFields } from "./headers/options.ts";
@@ -15,45 +26,63 @@ import type { Client, RequestLimit } from "./request-limit.ts";
 /** The client of a request, by the response to it. */
 export class NodeClient implements Client {
   readonly response: ServerResponse;
+  /** Of a response of HTTP/2. On others, a `stream` is the application's own. */
+  readonly #stream: ServerHttp2Stream | undefined;
   /** Set while the request waits. */
   #abort: (() => void) | undefined;
 
-  constructor(response: ServerResponse) {
+  constructor(response: ServerResponse & { readonly stream?: ServerHttp2Stream }) {
     this.response = response;
+    if (response.req.httpVersionMajor === 2) this.#stream = response.stream;
     if (response.socket === null) closeWithConnection(response);
   }
 
-  /** Of node:http2, only `writableFinished` says that the client has gone. */
+  /** The stream of a HEAD is finished from its start, so that says nothing. */
   get isGone(): boolean {
-    const { destroyed, writableEnded, writableFinished } = this.response;
-    return destroyed || writableEnded || writableFinished;
+    const { destroyed, closed } = this.#stream ?? this.response;
+    return destroyed || closed || this.response.writableEnded;
   }
 
   get signal(): AbortSignal {
     const waiting = new AbortController();
     this.#abort = () => waiting.abort();
     if (this.isGone) waiting.abort();
-    else this.response.once("close", this.#abort);
+    else this.#closing.once("close", this.#abort);
     return waiting.signal;
   }
 
   stopWaiting(): void {
-    if (this.#abort !== undefined) this.response.off("close", this.#abort);
+    if (this.#abort !== undefined) this.#closing.off("close", this.#abort);
   }
 
-  /** Settles the lease when the response closes. `errorOf` is asked then what the handler threw. */
-  endWhenClosed<Q>(held: HeldLease<Q>, errorOf?: () => unknown): void {
+  /** Settles the lease when the response ends. `errorOf` is asked then what the handler threw. */
+  endWithResponse<Q>(held: HeldLease<Q>, errorOf?: () => unknown): void {
     const { response } = this;
-    // Not `once`, which needs two more functions: a lease ends once, whoever ends it again.
-    response.on("close", () =>
-      held.end({
-        status: response.statusCode,
-        // A response of node:http2 counts as finished when its client has gone away.
-        completed: response.writableFinished && response.writableEnded,
-        error: errorOf?.(),
-      }),
+    const stream = this.#stream;
+    const end = (completed: boolean): void =>
+      held.end({ status: response.statusCode, completed, error: errorOf?.() });
+    // Not `once`, which needs two more functions: a lease ends once, whatever ends it again.
+    if (stream === undefined) {
+      response.on("finish", () => end(!hasFailed(response)));
+      response.on("close", () => end(false));
+      return;
+    }
+    // A stream that was aborted counts as finished, and a handler that sees it ends the response.
+    stream.on("close", () =>
+      end(response.writableEnded && stream.writableFinished && !stream.aborted),
     );
   }
+
+  get #closing(): EventEmitter {
+    return this.#stream ?? this.response;
+  }
+}
+
+/** Node also finishes a response whose connection has failed with parts of it unsent. */
+function hasFailed(response: ServerResponse): boolean {
+  // The requests of serverless platforms have no socket, or one that lacks these.
+  const socket = response.req.socket as Partial<Socket> | undefined;
+  return socket?.destroyed === true || (socket?.errored ?? null) !== null;
 }
 
 /**
@@ -72,7 +101,7 @@ export async function letThrough<Q>(
   if (admission.verdict === "not limited") return true;
   if (admission.verdict === "gone") return false;
   if (admission.verdict === "granted") {
-    client.endWhenClosed(admission.held);
+    client.endWithResponse(admission.held);
     addHeaders(response, admission.headers);
     return true;
   }

@@ -1,3 +1,4 @@
+import { ValidationError } from "../core/errors.ts";
 import type { HeaderFields } from "./headers/options.ts";
 import { headersWithoutType, LIST_FIELDS, type Reply } from "./reply.ts";
 
@@ -7,6 +8,13 @@ const LAST_STATUS = 599;
 
 /** "Client closed request", as nginx logs it. */
 const CLIENT_GONE_STATUS = 499;
+
+/** Throws if a function of the application made no response, as one without `return` does. */
+export function checkResponse(response: unknown, maker: string): void {
+  // By its shape: platforms and other realms have classes of their own.
+  if (typeof Object(response).status !== "number")
+    throw new ValidationError("response", response, `${maker} must return a Response`);
+}
 
 /** Whether a response like this one can be made. */
 export function isRemakeable(response: Response): boolean {
@@ -47,6 +55,7 @@ export function responseOf({ status, headers, body }: Reply): Response {
 
 /** A response that the application made for a refusal. What it does not say itself is added. */
 export function withMissingFields(response: Response, reply: Reply): Response {
+  checkResponse(response, "respond");
   if (!isRemakeable(response)) return response;
   const missing = Object.entries(headersWithoutType(reply)).filter(
     ([name]) => !response.headers.has(name),

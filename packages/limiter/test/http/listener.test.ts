@@ -4,13 +4,14 @@ import { connect, createServer as createHttp2Server } from "node:http2";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { ValidationError } from "zae-limiter";
 import { limitListener, type HttpLimitOptions, type ListenerOptions } from "zae-limiter/http";
-import { listeningOn } from "../support/listening.ts";
+import { listening, listeningOn } from "../support/listening.ts";
 import { open, send, until } from "./client.ts";
 import { byKey, Gate, nextTurns, Setting } from "./scenarios/setting.ts";
 import { collectUnhandled, collectWarnings } from "./scenarios/warnings.ts";
 import { nodeListener } from "./servers/listener.ts";
 import { nodeCall } from "./servers/node-answer.ts";
 import { listen, optionsFor, type RunningServer } from "./servers/server-adapter.ts";
+import { tenRequests } from "./ten-requests.ts";
 
 type Listener = (request: IncomingMessage, response: ServerResponse) => void;
 type Options = HttpLimitOptions<IncomingMessage> & ListenerOptions<IncomingMessage>;
@@ -253,4 +254,15 @@ describe("limitListener", () => {
       "did you mean onError?",
     );
   });
+});
+
+it("settles a response on which the application keeps a stream of its own", async () => {
+  const { options, ends } = await tenRequests<IncomingMessage>();
+  const limited = limitListener(options, (_request, response) => response.end("hello"));
+  await using server = await listening((request, response) =>
+    limited(request, Object.assign(response, { stream: { destroyed: true } })),
+  );
+  expect(await send({ port: server.port })).toMatchObject({ status: 200, body: "hello" });
+  await until(() => ends.length > 0);
+  expect(ends).toMatchObject([{ status: 200, completed: true }]);
 });

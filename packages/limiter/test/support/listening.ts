@@ -1,5 +1,7 @@
 import { createServer, type RequestListener } from "node:http";
+import type { ServerHttp2Session } from "node:http2";
 import type { AddressInfo, Server } from "node:net";
+import { Server as TlsServer } from "node:tls";
 
 /** A server on a port of its own, closed with all of its connections at the end of a block. */
 export interface Listening extends AsyncDisposable {
@@ -16,14 +18,20 @@ export function listening(listener: RequestListener): Promise<Listening> {
 export async function listeningOn(
   server: Server & { closeAllConnections?(): void },
 ): Promise<Listening> {
+  const sessions = new Set<ServerHttp2Session>();
+  server.on("session", (session: ServerHttp2Session) => {
+    sessions.add(session);
+    session.once("close", () => sessions.delete(session));
+  });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   const { port } = server.address() as AddressInfo;
   return {
     port,
-    url: `http://127.0.0.1:${port}`,
+    url: `${server instanceof TlsServer ? "https" : "http"}://127.0.0.1:${port}`,
     async [Symbol.asyncDispose]() {
       const closed = new Promise((resolve) => server.close(resolve));
       server.closeAllConnections?.();
+      for (const session of sessions) session.destroy();
       await closed;
     },
   };

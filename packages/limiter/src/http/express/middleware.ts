@@ -39,7 +39,7 @@ export interface LimitingHandler {
 
 /**
  * Limits the requests of an Express application, a router or a route, in Express 4 and 5. The lease
- * ends when the response closes. Mistakes of the application go to `next`.
+ * ends with the response. Mistakes of the application go to `next`.
  * @example
  * app.use(
  *   limitRequests({

@@ -114,7 +114,7 @@ function hookOf(
     const client = new NodeClient(reply.raw);
     const admission = await limit.admit(request, client);
     if (admission.verdict === "granted") {
-      client.endWhenClosed(admission.held, errorOf && (() => errorOf(request)));
+      client.endWithResponse(admission.held, errorOf && (() => errorOf(request)));
       return addHeaders(reply, admission.headers);
     }
     if (admission.verdict === "not limited") return undefined;

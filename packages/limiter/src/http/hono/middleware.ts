@@ -25,7 +25,7 @@ export interface HonoOptions<E extends Env = Env> {
  * Limits the requests of the routes that it is used for. Hono does not tell its environment to
  * middlewares, so name yours: `limitRequests<AppEnv>({ … })`.
  *
- * On Node's server the lease ends when the response closes. Elsewhere it ends when the body of the
+ * On Node's server the lease ends with the response. Elsewhere it ends when the body of the
  * response was read to its end or cancelled, or when the client goes away.
  * @example
  * app.use(
@@ -63,7 +63,7 @@ export function limitRequests<E extends Env = Env>(
     const { held, headers } = admission;
     held.alsoFor(raw);
     if (node !== undefined) {
-      node.endWhenClosed(held, () => context.error);
+      node.endWithResponse(held, () => context.error);
       addToNodes(node.response, headers);
       return next();
     }

@@ -63,6 +63,14 @@ export function isIpv4(address: Address): boolean {
   return address[5] === 0xff_ff && address.every((group, index) => index >= 5 || group === 0);
 }
 
+/** The well-known prefix of translators between IPv4 and IPv6 (RFC 6052). */
+const NAT64: Network = { address: [0x64, 0xff_9b, 0, 0, 0, 0, 0, 0], prefix: IPV4_OFFSET };
+
+/** The IPv4 address that a translator has embedded, or else the address itself. */
+export function translateBack(address: Address): Address {
+  return isWithin(address, NAT64) ? [0, 0, 0, 0, 0, 0xff_ff, ...address.slice(6)] : address;
+}
+
 /** An IPv4 address as people write it. */
 export function dotted(address: Address): string {
   return address

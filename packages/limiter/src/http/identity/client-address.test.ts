@@ -27,6 +27,11 @@ describe("the id of an address", () => {
   it.each<[string, AddressOptions, string]>([
     [CLIENT, {}, "ip:203.0.113.7"],
     [`::ffff:${CLIENT}`, {}, "ip:203.0.113.7"],
+    [`64:ff9b::${CLIENT}`, {}, "ip:203.0.113.7"],
+    ["64:ff9b::cb00:7107", { ipv6Prefix: 128 }, "ip:203.0.113.7"],
+    // Others than the well-known prefix embed no address, or somewhere else.
+    ["64:ff9b:1::cb00:7107", {}, "ip6:0064ff9b000100.56"],
+    ["64:ff9b::1:cb00:7107", {}, "ip6:0064ff9b000000.56"],
     ["2001:db8:0:12ff::1", {}, "ip6:20010db8000012.56"],
     ["2001:db8:0:12ff::1", { ipv6Prefix: 128 }, "ip6:20010db8000012ff0000000000000001.128"],
     ["2001:db8:0:12ff::1", { ipv6Prefix: 64 }, "ip6:20010db8000012ff.64"],
@@ -94,6 +99,10 @@ describe("behind proxies", () => {
     ["10.0.0.1", "10.0.0.3, 10.0.0.2", ["10.0.0.0/8"], "10.0.0.3"],
     ["10.0.0.1", "10.0.0.3, garbage, 10.0.0.2", ["10.0.0.0/8"], "10.0.0.2"],
     ["10.0.0.1", CLIENT, [], "10.0.0.1"],
+    // The addresses of a translator: a proxy by their own network, and only by that.
+    ["64:ff9b::a00:1", CLIENT, ["64:ff9b::/96"], CLIENT],
+    ["9.9.9.9", CLIENT, ["64:ff9b::/96"], "9.9.9.9"],
+    ["64:ff9b::a00:1", CLIENT, ["10.0.0.0/8"], "10.0.0.1"],
   ])("%s with X-Forwarded-For %j and %j is %s", (peer, forwarded, trustedProxies, client) => {
     expect(clientAddress(incoming(peer, forwarded), { trustedProxies })).toBe(`ip:${client}`);
   });

@@ -7,6 +7,7 @@ import {
   parseAddress,
   parseNetwork,
   prefixOf,
+  translateBack,
   type Address,
   type Network,
 } from "./address.ts";
@@ -36,7 +37,8 @@ const DEFAULT_PREFIX = 56;
 
 /**
  * Makes an entity id for the address of a client: `ip:203.0.113.7`, or `ip6:20010db8000012.56` for
- * the network of an IPv6 address: its prefix in hex, and how many bits that are.
+ * the network of an IPv6 address: its prefix in hex, and how many bits that are. An IPv6 address in
+ * which a translator has embedded one of IPv4 (`64:ff9b::/96`) is that.
  *
  * `X-Forwarded-For` can be forged. It is believed only as far as `trustedProxies` reaches; where it
  * is malformed before that, the last address that was believed is the client. Without a socket, as
@@ -65,8 +67,10 @@ export function clientAddress(
   const prefix = checkedPrefix(options.ipv6Prefix);
   const hops = hopsOf(request);
   const isTrusted = trustOf(options.trustedProxies, request.socket !== undefined);
-  const client = clientOf(hops, isTrusted);
-  if (client === undefined) throw unknownSender(hops);
+  const believed = clientOf(hops, isTrusted);
+  if (believed === undefined) throw unknownSender(hops);
+  // Only here: as a trusted proxy, the prefix of translators is not all of IPv4.
+  const client = translateBack(believed);
   if (isTrusted === undefined && hops.forwarded.length > 0 && isPrivate(client)) warnOfProxy();
   return isIpv4(client) ? `ip:${dotted(client)}` : `ip6:${prefixOf(client, prefix)}.${prefix}`;
 }

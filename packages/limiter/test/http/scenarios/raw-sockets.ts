@@ -136,6 +136,24 @@ export function rawSocketScenarios(adapter: ServerAdapter): void {
       expect(await setting.left()).toBe(2);
     });
 
+    it.each([true, false])(
+      "says whether a client stayed for all of a response: %s",
+      async (stays) => {
+        const { ended, server } = await settling(adapter, () => ({ body: "x".repeat(2 ** 24) }));
+        const socket = await opened(server.port);
+        socket.pause();
+        socket.write(get("/", "Connection: close"));
+        await once(socket, "readable");
+        await nextTurns();
+        // Ended, and not sent: the buffers of both sides hold less.
+        expect(ended).toEqual([]);
+        if (stays) socket.resume();
+        else socket.destroy();
+        await until(() => ended.length === 1);
+        expect(ended).toEqual([{ status: 200, completed: stays }]);
+      },
+    );
+
     it("empties the queue when the server closes all connections", async () => {
       const ran: string[] = [];
       const { setting, server } = await settling(

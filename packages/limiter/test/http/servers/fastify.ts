@@ -11,21 +11,27 @@ import {
   type RunningServer,
   type ServerAdapter,
 } from "./server-adapter.ts";
+import { http1, type Transport } from "./transport.ts";
+
+export const fastifyServer = fastifyOver(http1);
 
 /** Fastify 5, limited by the plugin. Pieces are written to the raw response. */
-export const fastifyServer: ServerAdapter = {
-  name: "Fastify",
-  start: (middlewares, handler) => start(middlewares, handler, () => false),
-  startAnsweringRefusals: (handler) => start([], handler, answerRefusals),
-};
+export function fastifyOver(transport: Transport): ServerAdapter {
+  return {
+    name: "Fastify",
+    start: (middlewares, handler) => start(transport, middlewares, handler, () => false),
+    startAnsweringRefusals: (handler) => start(transport, [], handler, answerRefusals),
+  };
+}
 
 async function start(
+  transport: Transport,
   middlewares: readonly CallOptions[],
   handler: Handler,
   answers: typeof answerRefusals,
 ): Promise<RunningServer> {
   const errors: unknown[] = [];
-  const app: FastifyInstance = Fastify();
+  const app: FastifyInstance = Fastify(transport.fastify);
   app.setErrorHandler((error, request, reply) => {
     if (answers(error, request, reply)) return;
     errors.push(error);
@@ -57,6 +63,7 @@ function fastifyCall(request: FastifyRequest): Call {
   return {
     path: request.url,
     header: (name) => request.headers[name] as string | undefined,
+    body: async () => String(request.body),
     lease: () => leaseOf(request),
   };
 }

@@ -1,12 +1,23 @@
-import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import type { IncomingMessage, ServerResponse } from "node:http";
 import { limitListener } from "zae-limiter/http";
 import { nodeCall, writeAnswer } from "./node-answer.ts";
-import { listen, optionsFor, type ServerAdapter } from "./server-adapter.ts";
+import {
+  listen,
+  optionsFor,
+  type CallOptions,
+  type Handler,
+  type RunningServer,
+  type ServerAdapter,
+} from "./server-adapter.ts";
+import { http1, type Transport } from "./transport.ts";
 
-/** Plain node:http. The innermost listener answers its own errors with 500. */
-export const nodeListener: ServerAdapter = {
-  name: "node:http",
-  start(middlewares, handler) {
+export const nodeListener = listenerOver(http1, "node:http");
+
+/** A plain listener. The innermost one answers its own errors with 500. */
+export function listenerOver(transport: Transport, name = "limitListener"): ServerAdapter {
+  return { name, start };
+
+  function start(middlewares: readonly CallOptions[], handler: Handler): Promise<RunningServer> {
     const errors: unknown[] = [];
     let listener = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
       try {
@@ -31,6 +42,6 @@ export const nodeListener: ServerAdapter = {
       );
       listener = async (request, response) => limited(request, response);
     }
-    return listen(createServer(listener), errors);
-  },
-};
+    return listen(transport.create(listener), errors);
+  }
+}

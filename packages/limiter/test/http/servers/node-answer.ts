@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
+import { text } from "node:stream/consumers";
 import { leaseOf } from "zae-limiter/http";
 import type { Answer, Call } from "./server-adapter.ts";
 
@@ -7,6 +8,7 @@ export function nodeCall(request: IncomingMessage): Call {
   return {
     path: request.url ?? "",
     header: (name) => request.headers[name] as string | undefined,
+    body: () => text(request),
     lease: () => leaseOf(request),
   };
 }

@@ -2,6 +2,7 @@
  * What the scenarios need of a framework. Options and handlers are written once, for the `Call`
  * that each adapter makes of its framework's request.
  */
+import type { ServerHttp2Stream } from "node:http2";
 import type { Lease, RateLimitExceeded } from "zae-limiter";
 import type { HttpLimitOptions } from "zae-limiter/http";
 import { listeningOn } from "../../support/listening.ts";
@@ -10,6 +11,8 @@ import { listeningOn } from "../../support/listening.ts";
 export interface Call {
   readonly path: string;
   header(name: string): string | undefined;
+  /** Its body as a text. */
+  body(): Promise<string>;
   /** What `leaseOf` says about the framework's request. */
   lease(): Lease | undefined;
 }
@@ -30,6 +33,9 @@ export type CallOptions = HttpLimitOptions<Call> & {
 
 export interface RunningServer {
   readonly port: number;
+  readonly url: string;
+  /** Every stream of HTTP/2 that a client opened. */
+  readonly http2Streams: readonly ServerHttp2Stream[];
   /** What reached the framework's error handling, which answered 500. */
   readonly errors: readonly unknown[];
   close(): Promise<void>;
@@ -74,6 +80,9 @@ export async function listen(
   server: Parameters<typeof listeningOn>[0],
   errors: readonly unknown[],
 ): Promise<RunningServer> {
+  const http2Streams: ServerHttp2Stream[] = [];
+  server.on("stream", (stream: ServerHttp2Stream) => http2Streams.push(stream));
   const listening = await listeningOn(server);
-  return { port: listening.port, errors, close: async () => listening[Symbol.asyncDispose]() };
+  const { port, url } = listening;
+  return { port, url, http2Streams, errors, close: async () => listening[Symbol.asyncDispose]() };
 }

@@ -1,4 +1,4 @@
-import { createAdaptorServer } from "@hono/node-server";
+import { getRequestListener } from "@hono/node-server";
 import { Hono, type Context } from "hono";
 import { RateLimiterUnavailable, RateLimitExceeded } from "zae-limiter";
 import { answerRefusals, limitRequests } from "zae-limiter/hono";
@@ -13,17 +13,27 @@ import {
   type RunningServer,
   type ServerAdapter,
 } from "./server-adapter.ts";
+import { http1, type Transport } from "./transport.ts";
+
+export const honoServer = honoOver(http1);
+export const honoBodyServer = honoBodyOver(http1);
+export const webHandler = webHandlerOver(http1);
 
 /** Hono on its server for Node, where the lease ends with the response of Node. */
-export const honoServer = honoAdapter("Hono on Node", (app) => app.fetch);
+export function honoOver(transport: Transport): ServerAdapter {
+  return honoAdapter("Hono on Node", transport, (app) => app.fetch);
+}
 
 /** Hono without the bindings of a platform, as everywhere else: the lease ends with the body. */
-export const honoBodyServer = honoAdapter("Hono", (app) => (request) => app.fetch(request));
+export function honoBodyOver(transport: Transport): ServerAdapter {
+  return honoAdapter("Hono", transport, (app) => (request) => app.fetch(request));
+}
 
 /** A handler of the web standard, behind a server that makes web requests of Node's. */
-export const webHandler: ServerAdapter = {
-  name: "limitHandler",
-  start(middlewares, handler) {
+export function webHandlerOver(transport: Transport): ServerAdapter {
+  return { name: "limitHandler", start };
+
+  function start(middlewares: readonly CallOptions[], handler: Handler): Promise<RunningServer> {
     const errors: unknown[] = [];
     let limited = async (request: Request): Promise<Response> =>
       responseOf(await handler(webCall(request, request)));
@@ -39,20 +49,28 @@ export const webHandler: ServerAdapter = {
         limited,
       );
     }
-    return serve(async (request) => {
-      try {
-        return await limited(request);
-      } catch (error) {
-        errors.push(error);
-        return new Response(null, { status: 500 });
-      }
-    }, errors);
-  },
-};
+    return serve(
+      async (request) => {
+        try {
+          return await limited(request);
+        } catch (error) {
+          errors.push(error);
+          return new Response(null, { status: 500 });
+        }
+      },
+      errors,
+      transport,
+    );
+  }
+}
 
 type Fetch = (request: Request, bindings?: unknown) => Response | Promise<Response>;
 
-function honoAdapter(name: string, fetchOf: (app: Hono) => Fetch): ServerAdapter {
+function honoAdapter(
+  name: string,
+  transport: Transport,
+  fetchOf: (app: Hono) => Fetch,
+): ServerAdapter {
   function start(
     middlewares: readonly CallOptions[],
     handler: Handler,
@@ -78,7 +96,7 @@ function honoAdapter(name: string, fetchOf: (app: Hono) => Fetch): ServerAdapter
       );
     }
     app.all("*", async (context) => responseOf(await handler(honoCall(context))));
-    return serve(fetchOf(app), errors);
+    return serve(fetchOf(app), errors, transport);
   }
   return {
     name,
@@ -96,6 +114,7 @@ function webCall(request: Request, owner: object): Call {
   return {
     path: pathname + search,
     header: (name) => request.headers.get(name) ?? undefined,
+    body: () => request.text(),
     lease: () => leaseOf(owner),
   };
 }
@@ -120,9 +139,12 @@ function streamOf(pieces: AsyncIterable<string>): ReadableStream<Uint8Array> {
 const { Request, Response } = globalThis;
 
 /** With the classes of the server, as by default. They are taken away at the end. */
-export async function serve(fetch: Fetch, errors: readonly unknown[]): Promise<RunningServer> {
-  const listener = createAdaptorServer({ fetch });
-  const server = await listen(listener, errors);
+export async function serve(
+  fetch: Fetch,
+  errors: readonly unknown[],
+  transport: Transport = http1,
+): Promise<RunningServer> {
+  const server = await listen(transport.create(getRequestListener(fetch)), errors);
   return {
     ...server,
     close: async () => {
