@@ -110,7 +110,7 @@ class ExpressRateLimitStore implements HitStore {
       throw error;
     }
     if (options.skipFailedRequests === true || options.skipSuccessfulRequests === true)
-      this.#held ??= new HeldLeases(this.#counter.options.limiter.clock);
+      this.#held ??= new HeldLeases(this.#counter.options.limiter.clock, options.windowMs);
   }
 
   async get(key: string): Promise<HitInfo | undefined> {
