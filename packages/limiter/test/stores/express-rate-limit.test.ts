@@ -1,6 +1,7 @@
 import express, { type ErrorRequestHandler, type RequestHandler } from "express";
 import { rateLimit, type Options } from "express-rate-limit";
 import { rateLimit as rateLimit7 } from "express-rate-limit-7";
+import { EventEmitter, once } from "node:events";
 import { RateLimiter } from "zae-limiter";
 import { MemoryRepository } from "zae-limiter/memory";
 import { SqliteRepository } from "zae-limiter/sqlite";
@@ -190,10 +191,10 @@ describe("express-rate-limit", () => {
     const limiter = new RateLimiter({ repository: new MemoryRepository() });
     const day = { windowMs: 86_400_000, limit: 1 };
     const store = expressRateLimitStore({ limiter, resource: "web" });
-    let arrive = (): void => undefined;
-    const arrived = new Promise<void>((resolve) => (arrive = resolve));
+    const arrivals = new EventEmitter();
+    const arrived = once(arrivals, "hanging");
     const hanging: RequestHandler = (request, _response, next) =>
-      request.query["hang"] === undefined ? next() : arrive();
+      request.query["hang"] === undefined ? next() : void arrivals.emit("hanging");
     await using server = await served(
       make({ ...day, store, skipFailedRequests: true, validate: false }),
       hanging,

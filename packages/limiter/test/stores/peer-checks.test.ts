@@ -1,7 +1,8 @@
 /*
- * What the middlewares' own tests ask of a store, of theirs and of ours: those of express-rate-limit
- * and hono-rate-limiter of their memory stores, that of @nestjs/throttler of its storage, and that
- * of @fastify/rate-limit of looks. What ours does differently stands at the end, and in the guide.
+ * What the middlewares' own tests ask of a store, asked of theirs and of ours: those that
+ * express-rate-limit and hono-rate-limiter have for memory stores, @nestjs/throttler for its
+ * storage, and @fastify/rate-limit for looks. What ours does differently stands at the end, and in
+ * the guide.
  */
 import { ThrottlerStorageService, type ThrottlerStorage } from "@nestjs/throttler";
 import { MemoryStore } from "express-rate-limit";

@@ -155,7 +155,7 @@ class Compared {
   readonly #mode: Mode;
   readonly #clock: ManualClock;
   #running: readonly Running[] = [];
-  /** Whole tokens are `WINDOW_MS` parts: one token's worth refills as `LIMIT` parts a millisecond. */
+  /** A token is `WINDOW_MS` parts, so that `LIMIT` parts refill in a millisecond. */
   #parts = LIMIT * WINDOW_MS;
   #windowMs = -Infinity;
   #lastMs = -Infinity;
