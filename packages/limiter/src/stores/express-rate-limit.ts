@@ -8,7 +8,7 @@ import { quotaOf, type Quota } from "./quota.ts";
 
 /** What the middleware is told about a client. */
 export interface HitInfo {
-  /** Hits that count against the limit: those that have not been refilled. */
+  /** Hits that have not been refilled; more than the limit if the bucket refuses. */
   totalHits: number;
   /** When the bucket is full again; of a refused request, when one fits. */
   resetTime: Date;
@@ -35,7 +35,8 @@ export interface HitStore {
    */
   init(options: HitStoreInit): void;
   /**
-   * What a key has used; undefined if its bucket is full. Nothing is taken.
+   * What a key has used, or more than the limit if the next request would be refused; undefined if
+   * its bucket is full. Nothing is taken.
    * @example const hits = (await store.get("203.0.113.7"))?.totalHits ?? 0;
    */
   get(key: string): Promise<HitInfo | undefined>;
@@ -109,7 +110,7 @@ class ExpressRateLimitStore implements HitStore {
       throw error;
     }
     if (options.skipFailedRequests === true || options.skipSuccessfulRequests === true)
-      this.#held ??= new HeldLeases(this.#counter.options.limiter.clock);
+      this.#held ??= new HeldLeases(this.#counter.options.limiter.clock, options.windowMs);
   }
 
   async get(key: string): Promise<HitInfo | undefined> {

@@ -8,7 +8,7 @@ import { quotaOf, type Quota } from "./quota.ts";
 export type HitCallback = (
   error: Error | null,
   result?: {
-    /** Hits that count against the maximum. */
+    /** Hits that have not been refilled; more than the maximum if the bucket refuses. */
     current: number;
     /** Milliseconds until the bucket is full; of a refused request, until one fits. */
     ttl: number;
@@ -23,7 +23,8 @@ export interface FastifyHitStore {
    */
   incr(key: string, callback: HitCallback, timeWindow: number, max: number): void;
   /**
-   * Says what a key has used. Nothing is taken.
+   * Says what a key has used, or more than the maximum if the next request would be refused.
+   * Nothing is taken.
    * @example store.read("203.0.113.7", (error, hits) => log.warn(error ?? hits), 60_000, 100);
    */
   read(key: string, callback: HitCallback, timeWindow: number, max: number): void;

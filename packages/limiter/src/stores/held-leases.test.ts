@@ -8,10 +8,12 @@ const LIMITS = [
   { name: "requests", capacity: 5000, refillAmount: 1, refillPeriodSeconds: 86_400 },
 ] as const;
 
+const WINDOW_MS = 60_000;
+
 function held(maxHeld?: number) {
   const clock = new ManualClock();
   const limiter = new RateLimiter({ repository: new MemoryRepository({ clock }) });
-  const leases = new HeldLeases(clock, maxHeld);
+  const leases = new HeldLeases(clock, WINDOW_MS, maxHeld);
   const take = async (key: string, count = 1): Promise<void> => {
     for (let taken = 0; taken < count; taken += 1)
       leases.hold(
@@ -54,18 +56,44 @@ describe("leases that may be given back", () => {
     expect(await used("a")).toBe(1);
   });
 
-  it("a refusal that nobody decrements is forgotten after ten minutes and its wait", async () => {
+  it("a refusal is forgotten with the window that began with the key's first request", async () => {
     const { clock, leases, take, used } = held();
-    leases.refused("a", 60_000);
-    await clock.advance(11 * 60_000 - 1);
     await take("a");
+    await clock.advance(WINDOW_MS - 1);
+    leases.refused("a", 1);
     await leases.giveBack("a");
     expect(await used("a")).toBe(1);
-    leases.refused("a", 60_000);
-    await clock.advance(11 * 60_000);
+    leases.refused("a", 1);
+    await clock.advance(1);
+    await leases.giveBack("a");
+    expect(await used("a")).toBe(0);
+  });
+
+  it("the next window begins with the first request after it", async () => {
+    const { clock, leases, take, used } = held();
     await take("a");
+    await clock.advance(WINDOW_MS + 1000);
+    leases.refused("a", 1);
+    await clock.advance(WINDOW_MS - 1);
     await leases.giveBack("a");
     expect(await used("a")).toBe(1);
+    leases.refused("a", 1);
+    await clock.advance(1);
+    await leases.giveBack("a");
+    expect(await used("a")).toBe(0);
+  });
+
+  it("a refusal is noted until its wait is over, if that is later", async () => {
+    const { clock, leases, take, used } = held();
+    await take("a");
+    leases.refused("a", WINDOW_MS + 1000);
+    leases.refused("a", WINDOW_MS + 1000);
+    await clock.advance(WINDOW_MS + 999);
+    await leases.giveBack("a");
+    expect(await used("a")).toBe(1);
+    await clock.advance(1);
+    await leases.giveBack("a");
+    expect(await used("a")).toBe(0);
   });
 
   it("a lease that is held for ten minutes is kept", async () => {
@@ -118,7 +146,7 @@ describe("leases that may be given back", () => {
       repository,
       onSettlementFailed: (error) => failures.push(error.code),
     });
-    const leases = new HeldLeases(clock);
+    const leases = new HeldLeases(clock, WINDOW_MS);
     leases.hold(
       "a",
       await limiter.acquire({

@@ -9,6 +9,11 @@
  * All hits of a key cost the same, so it does not matter whose lease goes back, only how many do.
  * Some requests are never decremented. What is held too long, or too much, is committed, which
  * writes nothing: the request stays counted.
+ *
+ * Whether a middleware decrements the requests that it refuses depends on its options and on the
+ * status that it refuses with, which the store cannot know. A refusal is noted for as long as the
+ * middleware's own store would count it: until the end of a window that begins with the first
+ * request of the key. So whatever that store grants after refusals is granted here too.
  */
 import type { Lease } from "../limiter/lease.ts";
 import type { Clock } from "../repository/system-clock.ts";
@@ -27,18 +32,22 @@ interface HeldKey {
   readonly leases: { readonly lease: Lease; readonly untilMs: number }[];
   refusals: number;
   refusalsUntilMs: number;
+  /** When the middleware's own store would begin to count from 0. */
+  windowEndsMs: number;
 }
 
 /** The leases of one store that may still be given back. It needs no timer. */
 export class HeldLeases {
   readonly #clock: Clock;
+  readonly #windowMs: number;
   readonly #maxHeld: number;
   /** In the order of their last request. */
   readonly #keys = new Map<string, HeldKey>();
   #held = 0;
 
-  constructor(clock: Clock, maxHeld = MAX_HELD) {
+  constructor(clock: Clock, windowMs: number, maxHeld = MAX_HELD) {
     this.#clock = clock;
+    this.#windowMs = windowMs;
     this.#maxHeld = maxHeld;
   }
 
@@ -50,11 +59,11 @@ export class HeldLeases {
     this.#letGo();
   }
 
-  /** Notes a refusal. A client that stays away until it would fit has its responses by then. */
+  /** Notes a refusal. express-rate-limit 8 may decrement it until its wait is over. */
   refused(key: string, waitMs: number): void {
     const held = this.#touched(key);
     held.refusals += 1;
-    held.refusalsUntilMs = this.#clock.now() + waitMs + HELD_MS;
+    held.refusalsUntilMs = Math.max(held.windowEndsMs, this.#clock.now() + waitMs);
     this.#letGo();
   }
 
@@ -79,8 +88,15 @@ export class HeldLeases {
   }
 
   #touched(key: string): HeldKey {
-    const held = this.#keys.get(key) ?? { leases: [], refusals: 0, refusalsUntilMs: 0 };
+    const nowMs = this.#clock.now();
+    const held = this.#keys.get(key) ?? {
+      leases: [],
+      refusals: 0,
+      refusalsUntilMs: 0,
+      windowEndsMs: nowMs + this.#windowMs,
+    };
     this.#expire(held);
+    if (held.windowEndsMs <= nowMs) held.windowEndsMs = nowMs + this.#windowMs;
     this.#keys.delete(key);
     this.#keys.set(key, held);
     return held;

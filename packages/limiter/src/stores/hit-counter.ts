@@ -5,7 +5,8 @@
  *   granted   capacity − available: 1 at least, and never more than the limit
  *   refused   one more than the limit
  *
- * Nothing is taken by a request that is refused.
+ * Nothing is taken by a request that is refused. A look counts as the next request would be
+ * decided: one that fits counts what was taken before it.
  */
 import type { LimitStatus } from "../core/bucket/decision.ts";
 import { ValidationError } from "../core/errors.ts";
@@ -36,14 +37,10 @@ export class HitCounter {
 
   /** Takes one request of a key. The caller ends the lease. */
   async take(key: unknown, quota: Quota): Promise<Hit> {
-    if (quota.limit === 0) return { totalHits: 1, waitMs: quota.windowMs, lease: undefined };
-    const result = await this.options.limiter.tryAcquire(this.#request(key, quota, 1));
+    if (quota.limit === 0) return { ...refusedHit(quota, quota.windowMs / 1000), lease: undefined };
+    const result = await this.options.limiter.tryAcquire(this.#request(key, quota));
     if (!result.granted)
-      return {
-        totalHits: quota.limit === undefined ? MORE_THAN_ANY_LIMIT : quota.limit + 1,
-        waitMs: Math.round(result.refusal.retryAfterSeconds * 1000),
-        lease: undefined,
-      };
+      return { ...refusedHit(quota, result.refusal.retryAfterSeconds), lease: undefined };
     const { lease } = result;
     try {
       const status = this.#own(await lease.statuses(), lease.entityId);
@@ -63,23 +60,21 @@ export class HitCounter {
     return hit;
   }
 
-  /** What has been taken of a key's bucket; nothing is taken. */
+  /** What has been taken of a key's bucket, or that it refuses; nothing is taken. */
   async look(key: unknown, quota: Quota): Promise<Omit<Hit, "lease">> {
-    if (quota.limit === 0) return { totalHits: 0, waitMs: 0 };
-    const request = this.#request(key, quota, 0);
-    const { statuses } = await this.options.limiter.check(request);
+    if (quota.limit === 0) return refusedHit(quota, quota.windowMs / 1000);
+    const request = this.#request(key, quota);
+    const { allowed, retryAfterSeconds, statuses } = await this.options.limiter.check(request);
+    if (!allowed) return refusedHit(quota, retryAfterSeconds);
     const status = this.#own(statuses, request.entityId);
-    return {
-      totalHits: Math.min(Math.max(0, hitsIn(status)), quota.limit ?? Infinity),
-      waitMs: fullAfterMs(status),
-    };
+    return { totalHits: hitsIn(status), waitMs: fullAfterMs(status) };
   }
 
-  #request(key: unknown, { resource, limits }: Quota, amount: 0 | 1) {
+  #request(key: unknown, { resource, limits }: Quota) {
     return {
       entityId: entityOf(key),
       resource,
-      consume: { [this.options.limitName]: amount },
+      consume: { [this.options.limitName]: 1 },
       ...(limits !== undefined && { limits }),
     };
   }
@@ -90,6 +85,14 @@ export class HitCounter {
       (status) => status.entityId === entityId && status.limitName === this.options.limitName,
     );
   }
+}
+
+/** More than the limit, which the middleware refuses. */
+function refusedHit({ limit }: Quota, retryAfterSeconds: number): Omit<Hit, "lease"> {
+  return {
+    totalHits: limit === undefined ? MORE_THAN_ANY_LIMIT : limit + 1,
+    waitMs: Math.round(retryAfterSeconds * 1000),
+  };
 }
 
 /** A generator that found nothing would put all clients into one bucket. */

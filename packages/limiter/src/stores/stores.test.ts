@@ -1,6 +1,7 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { ValidationError } from "../core/errors.ts";
+import { Limit } from "../core/limit.ts";
 import { RateLimiter } from "../limiter/rate-limiter.ts";
 import { MemoryRepository } from "../repository/memory/index.ts";
 import { faultyRepository, ManualClock } from "../testing/index.ts";
@@ -56,13 +57,32 @@ describe("what a middleware is told", () => {
     const [{ totalHits }] = await Promise.all([one.increment("a"), lease.commit()]);
     expect(totalHits).toBe(3);
     expect((await one.increment("a")).totalHits).toBe(4);
-    expect((await one.get("a"))?.totalHits).toBe(3);
+    expect((await one.get("a"))?.totalHits).toBe(4);
   });
 
-  it("a limit of 0 refuses everything", async () => {
+  it("a look counts as the next request would: more than the limit if it would be refused", async () => {
+    const repository = new MemoryRepository({ clock });
+    await repository.createEntity("team");
+    await repository.createEntity("a", { parentId: "team", cascade: true });
+    await repository.setLimits("team", [Limit.perMinute("requests", 2)], { resource: "web" });
+    const one = store(3, new RateLimiter({ repository }));
+    expect(await one.get("a")).toBeUndefined();
+    for (const hits of [1, 4]) {
+      await one.increment("a");
+      expect((await one.get("a"))?.totalHits).toBe(hits);
+    }
+    // The refused request and the look say when the next one fits: by the parent's limit.
+    expect((await one.get("a"))!.resetTime.getTime() - Date.now()).toBeGreaterThan(29_000);
+    const stored = store(() => 1000, new RateLimiter({ repository }));
+    await repository.setLimits("b", [Limit.perMinute("requests", 1)], { resource: "web" });
+    await stored.increment("b");
+    expect((await stored.get("b"))?.totalHits).toBe(2 ** 31);
+  });
+
+  it("a limit of 0 refuses everything, and a look shows it", async () => {
     const none = store(0);
     expect(await none.increment("a")).toMatchObject({ totalHits: 1 });
-    expect(await none.get("a")).toBeUndefined();
+    expect(await none.get("a")).toMatchObject({ totalHits: 1 });
   });
 
   it("a request that is let through without the store counts as one", async () => {
@@ -107,7 +127,8 @@ describe("skipFailedRequests", () => {
       fc.asyncProperty(fc.array(step, { maxLength: 40 }), async (steps) => {
         const one = expressRateLimitStore({ limiter: limiterOnMemory(), resource: "web" });
         one.init({ windowMs: 86_400_000, limit: 3, skipFailedRequests: true });
-        const used = async (): Promise<number> => (await one.get("a"))?.totalHits ?? 0;
+        // A look at an empty bucket counts one more, as the next request would.
+        const used = async (): Promise<number> => Math.min(3, (await one.get("a"))?.totalHits ?? 0);
         const running: { readonly isGranted: boolean }[] = [];
         let succeeded = 0;
         const end = async (which: number, fails: boolean): Promise<void> => {

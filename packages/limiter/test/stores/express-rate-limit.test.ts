@@ -1,5 +1,7 @@
 import express, { type ErrorRequestHandler, type RequestHandler } from "express";
 import { rateLimit, type Options } from "express-rate-limit";
+import { rateLimit as rateLimit7 } from "express-rate-limit-7";
+import { EventEmitter, once } from "node:events";
 import { RateLimiter } from "zae-limiter";
 import { MemoryRepository } from "zae-limiter/memory";
 import { SqliteRepository } from "zae-limiter/sqlite";
@@ -156,6 +158,56 @@ describe("express-rate-limit", () => {
     }
     const failing = `${server.url}/?status=401`;
     for (const status of [401, 401, 429]) expect((await fetch(failing)).status).toBe(status);
+  });
+
+  it.each(["memory", "SQLite"])(
+    "only failures count: after an attack and a window all successes are given back, on %s",
+    async (backend) => {
+      const clock = new ManualClock();
+      await using repository =
+        backend === "memory"
+          ? new MemoryRepository({ clock })
+          : await SqliteRepository.open(temporaryFile(), { clock });
+      const limiter = new RateLimiter({ repository });
+      const minute = { windowMs: 60_000, limit: 3 };
+      await using server = await served(
+        limited(limiter, { ...minute, skipSuccessfulRequests: true }),
+      );
+      const failing = `${server.url}/?status=401`;
+      for (const status of [401, 401, 401, ...Array(10).fill(429)])
+        expect((await fetch(failing)).status).toBe(status);
+      await clock.advance(60_000);
+      for (let request = 0; request < 12; request += 1) {
+        expect((await fetch(server.url)).status).toBe(200);
+        await expect.poll(() => available(limiter, minute)).toBe(3);
+      }
+    },
+  );
+
+  it.each([
+    ["7", rateLimit7 as unknown as typeof rateLimit],
+    ["8", rateLimit],
+  ])("version %s gives back the request of a client that disconnects", async (_version, make) => {
+    const limiter = new RateLimiter({ repository: new MemoryRepository() });
+    const day = { windowMs: 86_400_000, limit: 1 };
+    const store = expressRateLimitStore({ limiter, resource: "web" });
+    const arrivals = new EventEmitter();
+    const arrived = once(arrivals, "hanging");
+    const hanging: RequestHandler = (request, _response, next) =>
+      request.query["hang"] === undefined ? next() : void arrivals.emit("hanging");
+    await using server = await served(
+      make({ ...day, store, skipFailedRequests: true, validate: false }),
+      hanging,
+    );
+    const client = new AbortController();
+    const aborted = fetch(`${server.url}/?hang`, { signal: client.signal }).catch(() => undefined);
+    await arrived;
+    expect((await fetch(server.url)).status).toBe(429);
+    client.abort();
+    await aborted;
+    await expect.poll(() => available(limiter, day)).toBe(1);
+    expect((await fetch(server.url)).status).toBe(200);
+    expect((await fetch(server.url)).status).toBe(429);
   });
 
   it("stored limits decide if the limit is a function", async () => {

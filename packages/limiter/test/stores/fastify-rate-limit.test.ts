@@ -2,10 +2,19 @@ import fastifyRateLimit, { type RateLimitPluginOptions } from "@fastify/rate-lim
 import fastify, { type FastifyInstance, type FastifyRequest } from "fastify";
 import { RateLimiter } from "zae-limiter";
 import { MemoryRepository } from "zae-limiter/memory";
+import { SqliteRepository } from "zae-limiter/sqlite";
 import { fastifyRateLimitStore } from "zae-limiter/stores";
 import { faultyRepository, ManualClock } from "zae-limiter/testing";
 import { describe, expect, it } from "vitest";
+import { temporaryFile } from "../support/temporary-file.ts";
 import { remainingIn, requestsAtOnce, statusesAtOnce } from "../support/requests-at-once.ts";
+
+/** What the plugin makes of a look or a count. */
+interface Seen {
+  readonly remaining: number;
+  readonly ttlInSeconds: number;
+  readonly isExceeded: boolean;
+}
 
 interface Served extends AsyncDisposable {
   readonly url: string;
@@ -100,27 +109,58 @@ describe("@fastify/rate-limit", () => {
     expect(await statusesAtOnce(`${server.url}/?max=1.5`, 1)).toEqual([500]);
   });
 
-  it("looks without taking", async () => {
-    const seen: unknown[] = [];
-    await using server = await served(onMemory(), { global: false }, (app) => {
-      const check = app.createRateLimit({ max: 2, timeWindow: "1 day" });
+  it("a look takes nothing, and shows how the next request would be decided", async () => {
+    const clock = new ManualClock();
+    const limiter = new RateLimiter({ repository: new MemoryRepository({ clock }) });
+    const seen: Seen[] = [];
+    await using server = await served(limiter, { global: false }, (app) => {
+      const check = app.createRateLimit({ max: 2, timeWindow: "1 minute" });
       const look = async (request: FastifyRequest): Promise<string> => {
-        seen.push(await check(request, { increment: false }), await check(request));
+        const looked = await check(request, { increment: false });
+        seen.push(looked as Seen, (await check(request)) as Seen);
         return "handled";
       };
       app.get("/look", (request) => look(request));
     });
     for (let request = 0; request < 3; request += 1) await fetch(`${server.url}/look`);
-    const remaining = seen.map((each) => (each as { readonly remaining: number }).remaining);
-    expect(remaining).toEqual([2, 1, 1, 0, 0, 0]);
-    expect(seen.map((each) => (each as { readonly isExceeded: boolean }).isExceeded)).toEqual([
-      false,
-      false,
-      false,
-      false,
-      false,
-      true,
-    ]);
+    expect(seen.map(({ remaining }) => remaining)).toEqual([2, 1, 1, 0, 0, 0]);
+    expect(seen.map(({ ttlInSeconds }) => ttlInSeconds)).toEqual([0, 30, 30, 60, 30, 30]);
+    const isExceeded = [false, false, false, false, true, true];
+    expect(seen.map((each) => each.isExceeded)).toEqual(isExceeded);
+    await clock.advance(30_000);
+    await fetch(`${server.url}/look`);
+    expect(seen.slice(-2).map((each) => each.isExceeded)).toEqual([false, false]);
+  });
+
+  it.each(["memory", "SQLite"])("counts failed logins only: a guard, on %s", async (backend) => {
+    const clock = new ManualClock();
+    await using repository =
+      backend === "memory"
+        ? new MemoryRepository({ clock })
+        : await SqliteRepository.open(temporaryFile(), { clock });
+    await using server = await served(new RateLimiter({ repository }), { global: false }, (app) => {
+      const check = app.createRateLimit({ max: 5, timeWindow: "1 minute" });
+      app.get("/login", async (request, reply) => {
+        const status = await check(request, { increment: false });
+        if (!status.isAllowed && status.isExceeded) return reply.code(429).send();
+        if ((request.query as { readonly password?: string }).password === "right")
+          return reply.code(200).send();
+        await check(request);
+        return reply.code(401).send();
+      });
+    });
+    const statuses: number[] = [];
+    const logIn = async (password: string, times: number): Promise<readonly number[]> => {
+      statuses.length = 0;
+      for (let time = 0; time < times; time += 1)
+        statuses.push((await fetch(`${server.url}/login?password=${password}`)).status);
+      return statuses;
+    };
+    expect(await logIn("right", 10)).toEqual(Array(10).fill(200));
+    expect(await logIn("wrong", 30)).toEqual([...Array(5).fill(401), ...Array(25).fill(429)]);
+    expect(await logIn("right", 1)).toEqual([429]);
+    await clock.advance(60_000);
+    expect(await logIn("right", 12)).toEqual(Array(12).fill(200));
   });
 
   it.each([

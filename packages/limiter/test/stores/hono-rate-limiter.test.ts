@@ -3,10 +3,12 @@ import { Hono } from "hono";
 import { rateLimiter } from "hono-rate-limiter";
 import { RateLimiter } from "zae-limiter";
 import { MemoryRepository } from "zae-limiter/memory";
+import { SqliteRepository } from "zae-limiter/sqlite";
 import { expressRateLimitStore } from "zae-limiter/stores";
 import { ManualClock } from "zae-limiter/testing";
 import { describe, expect, it } from "vitest";
 import { listeningOn, type Listening } from "../support/listening.ts";
+import { temporaryFile } from "../support/temporary-file.ts";
 import { remainingIn, requestsAtOnce } from "../support/requests-at-once.ts";
 
 interface Limited {
@@ -75,6 +77,27 @@ describe("hono-rate-limiter", () => {
     for (let request = 0; request < 5; request += 1)
       expect((await fetch(server.url)).status).toBe(429);
   });
+
+  it.each(["memory", "SQLite"])(
+    "after refusals and a window all failures are given back, on %s",
+    async (backend) => {
+      const clock = new ManualClock();
+      await using repository =
+        backend === "memory"
+          ? new MemoryRepository({ clock })
+          : await SqliteRepository.open(temporaryFile(), { clock });
+      await using server = await served(new RateLimiter({ repository }), {
+        skipFailedRequests: true,
+      });
+      for (const status of [...Array(3).fill(200), ...Array(10).fill(429)])
+        expect((await fetch(server.url)).status).toBe(status);
+      await clock.advance(60_000);
+      for (let request = 0; request < 12; request += 1)
+        expect((await fetch(`${server.url}/failing`)).status).toBe(500);
+      for (const status of [200, 200, 200, 429])
+        expect((await fetch(server.url)).status).toBe(status);
+    },
+  );
 
   it("a window that the store cannot keep throws when the middleware is made", async () => {
     const limiter = new RateLimiter({ repository: new MemoryRepository() });
