@@ -77,7 +77,7 @@ interface OwnedEntry extends BucketEntry {
 }
 
 /** An image, and the request whose reply brought it. */
-export interface SeenImage {
+interface SeenImage {
   readonly image: BucketImage;
   readonly seenAt: RequestStamp;
 }
