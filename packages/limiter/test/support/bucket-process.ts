@@ -4,7 +4,7 @@ import { PolicyCache } from "../../src/repository/policy-cache.ts";
 import type { ConsumeRequest, MaybePromise, Receipt } from "../../src/repository/port.ts";
 import type { StoredConfig } from "../../src/repository/store.ts";
 import type { Clock } from "../../src/repository/system-clock.ts";
-import { Admission } from "../../src/repository/dynamodb/acquire/admission.ts";
+import { Admission } from "../../src/repository/dynamodb/acquire/bounds.ts";
 import { DynamoBuckets } from "../../src/repository/dynamodb/buckets.ts";
 import {
   newCounts,

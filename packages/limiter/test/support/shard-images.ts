@@ -37,6 +37,7 @@ export interface StoredShard {
   readonly creation?: string;
   readonly writes?: number;
   readonly requests?: number;
+  readonly undone?: number;
   readonly slots?: readonly string[];
   readonly overridden?: boolean;
   readonly expiresAtSeconds?: number;
@@ -62,6 +63,7 @@ export function shardItem(stored: StoredShard = {}): AttributeMap {
     cr: stored.creation ?? "other.0000",
     b_wcu_tc: stored.writes ?? 1,
     ...(stored.requests !== undefined && { gr: stored.requests }),
+    ...(stored.undone !== undefined && { ud: stored.undone }),
     shard_count: divisor,
     ...Object.fromEntries((stored.slots ?? []).map((id, slot) => [slotAttribute(slot), id])),
     ...(stored.overridden === true && { po: 1 }),

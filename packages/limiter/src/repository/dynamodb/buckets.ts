@@ -31,8 +31,7 @@ import type { Clock, Random } from "../system-clock.ts";
 import { BucketWriter } from "./write/bucket-writer.ts";
 import type { BucketKey } from "./items/bucket-key.ts";
 import type { BucketCounts } from "./write/write-observer.ts";
-import type { Admission } from "./acquire/admission.ts";
-import { contended, MAX_DECISIONS, MAX_TAKE_ROUNDS } from "./acquire/bounds.ts";
+import { contended, MAX_DECISIONS, MAX_TAKE_ROUNDS, type Admission } from "./acquire/bounds.ts";
 import { ChargePreparation, mayFit, takeFromShard, type KnownEntity } from "./acquire/charges.ts";
 import type { Connection } from "./table/connection.ts";
 import { CurrentPolicies } from "./acquire/current-policy.ts";
@@ -57,7 +56,7 @@ import { noteThrottled, type TakeAttempt } from "./acquire/gather-queue.ts";
 import { Refusals, unlessUnavailable } from "./acquire/refusal.ts";
 import type { Splitter } from "./shards/splitter.ts";
 import { ShardTaker } from "./acquire/take-from-shards.ts";
-import { UndecidedCalls } from "./acquire/undecided-calls.ts";
+import { UndecidedCalls } from "./cache/undecided-calls.ts";
 import { takeFromSeveral, type SeveralRefused } from "./acquire/take-from-several.ts";
 import type { WantedCharge } from "./acquire/wanted-charge.ts";
 

@@ -112,9 +112,7 @@ export class DynamoRepository extends StoreRepository {
         namespaceId: namespaceId ?? NO_NAMESPACE,
         options: { ...options, clock: connection.clock },
         reopening: {
-          get losses() {
-            return connection.losses;
-          },
+          losses: connection.losses,
           find: (name) => reopenNamespace(opening, name),
         },
       };

@@ -3,7 +3,7 @@ import type { BackendCapabilities, RepositoryStatistics } from "../repository.ts
 import type { NamespaceData, PolicySource, Store } from "../store.ts";
 import { DynamoAudit } from "./audit.ts";
 import { marshalKey } from "./table/batch.ts";
-import { Admission } from "./acquire/admission.ts";
+import { Admission } from "./acquire/bounds.ts";
 import { DynamoBuckets } from "./buckets.ts";
 import { newCounts } from "./write/write-observer.ts";
 import type { KnownEntity } from "./acquire/charges.ts";

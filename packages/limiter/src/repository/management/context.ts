@@ -18,8 +18,8 @@ export interface Scope {
 
 /** How a namespace is found again in a store that disappeared under an open repository. */
 export interface Reopening {
-  /** How often the store was found missing; after it has grown, ids may be others. */
-  readonly losses: number;
+  /** How often the store was found missing, which the store counts; ids may be others then. */
+  readonly losses: { readonly count: number };
   /** Returns the id that a namespace has now; rejects while there is none. */
   readonly find: (namespaceName: string) => Promise<string>;
 }
@@ -60,7 +60,7 @@ export class CurrentContext {
     this.#shared = shared;
     this.#scope = scope;
     this.#context = contextOf(scope, shared);
-    this.#losses = scope.reopening?.losses;
+    this.#losses = scope.reopening?.losses.count;
   }
 
   get scope(): Scope {
@@ -74,16 +74,16 @@ export class CurrentContext {
   /** Finds the namespace again if the store was lost since; returns undefined if it was not. */
   findAgain(): Promise<void> | undefined {
     const { reopening } = this.#scope;
-    if (reopening === undefined || reopening.losses === this.#losses) return undefined;
+    if (reopening === undefined || reopening.losses.count === this.#losses) return undefined;
     this.#finding ??= this.#find(reopening).finally(() => (this.#finding = undefined));
     return this.#finding;
   }
 
-  async #find({ losses, find }: Reopening): Promise<void> {
+  async #find({ losses: { count }, find }: Reopening): Promise<void> {
     const namespaceId = await find(this.#scope.namespaceName);
     this.#scope = { ...this.#scope, namespaceId };
     this.#context = contextOf(this.#scope, this.#shared);
-    this.#losses = losses;
+    this.#losses = count;
   }
 }
 

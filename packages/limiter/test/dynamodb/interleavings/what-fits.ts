@@ -1,11 +1,11 @@
 /*
  * Liveness: what fits is granted. Several processes take from the same buckets, which do not exist
- * at first, with or without parents, for one resource or two; some buckets are split and some limits
- * changed meanwhile. Requests are carried out and answered in any order, the statements of a batch
- * each for itself, but none is on its way for longer than the latency of its seed. Nothing is given back by
- * callers and nothing is earned, so the balances of calls that count only fall. Whatever was refused
- * must therefore not fit in the end: if it did, the same calls one after another, with this one
- * last, would all have been granted.
+ * at first, with or without parents, from one resource or two; some buckets are split and some
+ * limits changed meanwhile. Requests are carried out and answered in any order, and the statements
+ * of a batch one by one, but none is on its way for longer than the latency of its seed. Callers
+ * give nothing back and nothing is earned, so the balances of calls that count only fall. Whatever
+ * was refused must therefore not fit in the end: if it did, the same calls one after another, with
+ * this one last, would all have been granted.
  */
 import { Limit, RateLimiterUnavailable, ValidationError } from "zae-limiter";
 import { seededRandom } from "zae-limiter/testing";

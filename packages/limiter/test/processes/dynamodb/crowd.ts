@@ -1,8 +1,8 @@
 /*
  * Several processes whose children share one parent that none of them has met: what fits is
- * granted, round after round, each with a new parent and new children. Prints granted ÷ possible and
- * what a grant costs; exits 1 when a round granted less than is possible, or more.
- * Usage: node crowd.js --endpoint http://127.0.0.1:8000 [--rounds 50] [--processes 8]
+ * granted, round after round, each with a new parent and new children. Prints granted ÷ possible
+ * and what a grant costs; exits 1 when a round granted less than is possible, or more. Usage: node
+ * crowd.js --endpoint http://127.0.0.1:8000 [--rounds 50] [--processes 8]
  */
 import { fork, type ChildProcess } from "node:child_process";
 import { once } from "node:events";

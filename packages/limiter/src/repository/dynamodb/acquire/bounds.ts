@@ -1,5 +1,6 @@
-/* The bound of one acquire, and what a call is told that meets it. */
+/* The bounds of one acquire, and of all that are under way, and the errors of calls that meet them. */
 import { RateLimiterUnavailable } from "../../../core/errors.ts";
+import type { MaybePromise } from "../../port.ts";
 import { MAX_READS } from "../cache/known-buckets.ts";
 import type { BucketKey } from "../items/bucket-key.ts";
 import { MAX_OVERTAKEN } from "../write/bucket-writer.ts";
@@ -36,8 +37,43 @@ export function contended({ entityId, resource }: BucketKey): RateLimiterUnavail
   });
 }
 
+/** The most acquires in progress: each takes a kilobyte, and what its caller holds. */
+const MAX_UNDER_WAY = 20_000;
+
+/**
+ * Bounds what one process keeps in its queues; more than this is a leak, not load. Only acquires
+ * and charges are rejected: everything else that is written ends a lease that was granted, so there
+ * is never more of it than there are leases.
+ */
+export class Admission {
+  readonly #most: number;
+  #underWay = 0;
+
+  constructor(most = MAX_UNDER_WAY) {
+    this.#most = most;
+  }
+
+  /** Throws when too many acquires and charges are in progress. */
+  check(): void {
+    if (this.#underWay >= this.#most) throw overloaded(this.#underWay);
+  }
+
+  /** Counts a call while it is in progress. One that returned at once is not counted. */
+  count<T>(outcome: MaybePromise<T>): MaybePromise<T> {
+    if (outcome instanceof Promise) {
+      this.#underWay += 1;
+      outcome.then(this.#end, this.#end);
+    }
+    return outcome;
+  }
+
+  readonly #end = (): void => {
+    this.#underWay -= 1;
+  };
+}
+
 /** The error of a call that there is no room for. */
-export function overloaded(underWay: number): RateLimiterUnavailable {
+function overloaded(underWay: number): RateLimiterUnavailable {
   return new RateLimiterUnavailable(
     `This process is overloaded: ${underWay} calls are waiting for DynamoDB. ` +
       "Try again later, or make fewer calls at once.",

@@ -70,7 +70,7 @@ export class Connection {
   #retries = 0;
   /** Whether the table has ever answered. */
   #wasThere = false;
-  #losses = 0;
+  readonly #losses = { count: 0 };
   #isClosed = false;
 
   constructor(options: ConnectionOptions) {
@@ -94,7 +94,7 @@ export class Connection {
   }
 
   /** How often the table was missing after it had been there. */
-  get losses(): number {
+  get losses(): { readonly count: number } {
     return this.#losses;
   }
 
@@ -140,7 +140,7 @@ export class Connection {
       });
       const isMissing = failure instanceof InfrastructureNotFoundError && !isOfStream(input);
       if (!isMissing || !this.#wasThere) throw failure;
-      this.#losses += 1;
+      this.#losses.count += 1;
       throw tableGone(this.tableName, { cause: failure.cause });
     } finally {
       timeout.end();

@@ -163,6 +163,19 @@ describe("what is only counted", () => {
   });
 });
 
+describe("a call that takes from several buckets", () => {
+  it("begins the count of what is undone with its first take, and adds to it with each give-back", () => {
+    const folds = takes(1000);
+    const first = readable({ tokens: { tpm: 50_000 } }, { folds, undone: 0 });
+    expect(first.requires).toContain("attribute_not_exists(ud)");
+    expect(first.does).toMatch(/^SET ud=0 ADD /);
+    const next = readable({ tokens: { tpm: 50_000 }, undone: 0 }, { folds, undone: 0 });
+    expect(next.does).not.toContain("ud");
+    const back = { folds: settles(-1000), requests: -1, undone: 1 };
+    expect(readable({ undone: 4 }, back).does).toMatch(/gr -1,ud 1$/);
+  });
+});
+
 describe("what came by cascade", () => {
   it("is added beside the total and the grants, in whatever form the update is", () => {
     const folds = takes(1000, 500);

@@ -43,7 +43,7 @@ import {
   rejectContended,
   unansweredWrite,
   type BatchMember,
-  remainingIntent,
+  writtenPart,
   type Work,
 } from "./member-outcomes.ts";
 import type { OperationIds } from "./operation-ids.ts";
@@ -234,7 +234,9 @@ export class BucketWriter {
     const decisive = carried.find(({ work }) => UNDER_POLICY.has(work.intent.kind));
     const plan = planWrite({
       key,
-      intents: carried.map(({ work }) => remainingIntent(work)),
+      intents: carried.map(({ work }) =>
+        work.operation.history ? writtenPart(work) : work.intent,
+      ),
       policy: (decisive ?? carried.at(-1)!).work.policy!,
       image,
       nowMs,

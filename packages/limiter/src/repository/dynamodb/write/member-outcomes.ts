@@ -147,8 +147,7 @@ function unavailable({ entityId, resource }: BucketKey, reason: string): RateLim
  * before goes to the same shard again, even if that puts it into debt: only that shard can show
  * whether the first attempt was applied.
  */
-export function remainingIntent({ intent, operation: { history } }: Work): WriteIntent {
-  if (history === undefined) return intent;
-  if (history.onlyCharges) return { ...onlyCharged(intent), mayOwe: true };
-  return history.isUnanswered ? { ...intent, mayOwe: true } : intent;
+export function writtenPart({ intent, operation: { history } }: Work): WriteIntent {
+  if (history?.onlyCharges === true) return { ...onlyCharged(intent), mayOwe: true };
+  return history?.isUnanswered === true ? { ...intent, mayOwe: true } : intent;
 }

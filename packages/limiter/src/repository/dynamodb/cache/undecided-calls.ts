@@ -1,7 +1,10 @@
-import { SharedRounds } from "../cache/shared-rounds.ts";
-import type { WantedCharge } from "./wanted-charge.ts";
+import type { BucketKey } from "../items/bucket-key.ts";
+import { SharedRounds } from "./shared-rounds.ts";
 
-type Charged = Pick<WantedCharge, "key">;
+/** A bucket that a call takes from, by the key of its shard 0. */
+interface Charged {
+  readonly key: BucketKey;
+}
 
 /**
  * The calls of this process that are taking from several buckets. What they have taken may still go
