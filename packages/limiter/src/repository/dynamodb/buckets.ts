@@ -329,10 +329,14 @@ export class DynamoBuckets implements BucketStore {
     if (hasUndone) return this.#decideAgain(call);
     if (this.#refusals.isSure(call, atMs))
       return this.#refusals.refuse(call, atMs, this.#nowMs()) ?? this.#decideAgain(call);
-    const before = call.charges.map(({ key }) => this.#known.known(key));
+    const isShort = (charge: WantedCharge): boolean =>
+      !mayFit(charge, this.#known.known(charge.key), atMs);
+    const short = call.charges.filter(isShort);
+    const before = short.map(({ key }) => this.#known.known(key));
     await this.#clock.sleep(this.#known.decisionMs * (1 + this.#random()));
-    const charges = await this.#readAll(call.charges);
-    for (const [index, { key }] of charges.entries()) this.#known.confirm(key, before[index]!);
+    const read = await this.#readAll(short);
+    for (const [index, { key }] of short.entries()) this.#known.confirm(key, before[index]!);
+    const charges = call.charges.map((charge) => read[short.indexOf(charge)] ?? charge);
     return this.#decideAgain({ ...call, charges });
   }
 

@@ -1,4 +1,4 @@
-/* The bounds of one acquire and of all that are under way, and the errors of calls that meet them. */
+/* The bounds of one acquire and of all that are under way, and the errors when they are met. */
 import { RateLimiterUnavailable } from "../../../core/errors.ts";
 import type { MaybePromise } from "../../port.ts";
 import { MAX_READS } from "../cache/known-buckets.ts";
