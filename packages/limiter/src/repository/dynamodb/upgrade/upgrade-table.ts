@@ -263,7 +263,7 @@ function tell({ onProgress }: UpgradeOptions, step: string, tally: UpgradeTally)
 
 /**
  * The minimum client version is lowered, not raised: release 0.10.3 of the Python zae-limiter
- * ignores a minimum that it does not meet, and does not look at the schema then (ADR 047).
+ * ignores a minimum that it does not meet, and does not look at the schema then (ADR 017).
  */
 async function keepOut(
   connection: Connection,
