@@ -1,3 +1,8 @@
+/*
+ * Checks, plans, keeps clients out and runs the passes. upgrade-record.ts is the lease and the
+ * position, table-pass.ts one way through the table, change.ts a write over what was read, and
+ * python-*.ts say what becomes of each item of the Python zae-limiter.
+ */
 import { randomUUID } from "node:crypto";
 import { IncompatibleSchemaError, ValidationError } from "../../../core/errors.ts";
 import { USAGE_WINDOWS, type UsageWindow } from "../../../core/usage.ts";
