@@ -11,6 +11,7 @@ const documents = [
   "docs/guide/",
   "docs/guide/recipes/",
   "docs/adr/",
+  "bench/",
   "packages/limiter/",
   "packages/limiter/src/repository/dynamodb/transport/lean/",
   "packages/cli/",
