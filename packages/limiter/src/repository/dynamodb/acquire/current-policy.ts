@@ -15,7 +15,7 @@ interface Comparison {
   readonly reading: Promise<Policy | undefined> | undefined;
 }
 
-/** Chooses the policy for buckets whose stored limits differ from the call's (ADR 013, 019). */
+/** Chooses the policy for buckets whose stored limits differ from the call's (ADR 001). */
 export class CurrentPolicies implements PolicyChooser {
   readonly #policies: PolicySource;
   readonly #known: KnownBuckets;
