@@ -11,8 +11,8 @@ const LIMITS_MEMO = new Map<string, readonly BucketLimit[]>();
 const TEXT_MEMO = new WeakMap<readonly BucketLimit[], string>();
 
 /**
- * Begins the text of a level that inherits. Releases that do not know it read it as a limit, which
- * no rate of 0 can be, and refuse the level with an error that shows this name (ADR 030).
+ * Begins the text of a level that inherits. It cannot be mistaken for a limit, because no limit has
+ * a rate of 0 (ADR 030).
  */
 const INHERIT = "inherit-needs-a-newer-zae-limiter:0 ";
 
