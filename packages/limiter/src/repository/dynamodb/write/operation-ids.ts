@@ -186,12 +186,11 @@ export function predecessorOf(id: string): string | undefined {
 }
 
 /**
- * When an id was made, by the clock of its writer; never for a free slot. An id from before ids had
- * a time is older than any other. One from the future counts as new: its writer's clock is ahead.
+ * When an id was made, by the clock of its writer; never for a free slot. One from the future
+ * counts as new: its writer's clock is ahead.
  */
 function writtenAtMs(id: string | undefined, nowMs: number): number {
   if (id === undefined) return -Infinity;
-  if (id.length < ID_LENGTH) return Number.MIN_SAFE_INTEGER;
   return Math.min(nowMs, numberOf(id.slice(TIME_START, TIME_END)));
 }
 
