@@ -14,7 +14,7 @@ const TEXT_MEMO = new WeakMap<readonly BucketLimit[], string>();
  * Begins the text of a level that inherits. It cannot be mistaken for a limit, because no limit has
  * a rate of 0 (ADR 030).
  */
-const INHERIT = "inherit-needs-a-newer-zae-limiter:0 ";
+const INHERIT = "inherit:0 ";
 
 /** Formats a level's limits as the command line does: `rpm:100/min tpm:10000/min:15000`. */
 export function levelText(limits: readonly Limit[], inherit = false): string {
