@@ -1,3 +1,4 @@
+import { BoundedMap } from "../../../core/bounded-map.ts";
 import { bucketLimit, type BucketLimit } from "../../../core/bucket/bucket.ts";
 import { Limit } from "../../../core/limit.ts";
 
@@ -7,7 +8,7 @@ const HIDDEN = "-";
 /** Most lists in the memo. All buckets share few lists, and a dropped one is parsed again. */
 const MAX_MEMOIZED = 1000;
 
-const LIMITS_MEMO = new Map<string, readonly BucketLimit[]>();
+const LIMITS_MEMO = new BoundedMap<string, readonly BucketLimit[]>(MAX_MEMOIZED);
 const TEXT_MEMO = new WeakMap<readonly BucketLimit[], string>();
 
 /**
@@ -61,5 +62,4 @@ export function parseBucketLimits(text: string): readonly BucketLimit[] {
 function remember(text: string, limits: readonly BucketLimit[]): void {
   TEXT_MEMO.set(limits, text);
   LIMITS_MEMO.set(text, limits);
-  if (LIMITS_MEMO.size > MAX_MEMOIZED) LIMITS_MEMO.delete(LIMITS_MEMO.keys().next().value!);
 }
