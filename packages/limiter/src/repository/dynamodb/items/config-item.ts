@@ -25,7 +25,7 @@ const NO_LIMIT = "*";
 const INHERIT_KIND = "inherit";
 
 /**
- * Says that a level inherits (ADR 030). It cannot be mistaken for a limit, because no name of one
+ * Says that a level inherits (ADR 003). It cannot be mistaken for a limit, because no name of one
  * begins with `*`.
  */
 const INHERIT_MARK = {

@@ -13,7 +13,7 @@ const TEXT_MEMO = new WeakMap<readonly BucketLimit[], string>();
 
 /**
  * Begins the text of a level that inherits. It cannot be mistaken for a limit, because no limit has
- * a rate of 0 (ADR 030).
+ * a rate of 0 (ADR 003).
  */
 const INHERIT = "inherit:0 ";
 
