@@ -13,8 +13,8 @@ it("purges a namespace again, and says so if nothing came late", async () => {
   await run("namespace delete tenant --yes");
   expect((await run(`namespace purge ${id} --yes`)).code).toBe(0);
   (await otherConnection(path)).exec(
-    `INSERT INTO usage (namespace_id, entity_id, resource, hour_ms, requests, counters)
-      VALUES ('${id}', 'e', 'r', 0, 1, '{}')`,
+    `INSERT INTO usage (namespace_id, entity_id, resource, hour_ms, requests, counters, cascaded_requests, cascaded_counters)
+      VALUES ('${id}', 'e', 'r', 0, 1, '{}', 0, '{}')`,
   );
   const again = await run(`namespace purge ${id}`);
   expect([again.code, again.stdout]).toEqual([0, `Purged namespace ${id}: 1 records.\n`]);

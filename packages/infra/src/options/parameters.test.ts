@@ -122,19 +122,6 @@ it("names no provisioner where its function could not have its name", () => {
   );
 });
 
-it("names the role of a provisioner that is added later like the other roles", () => {
-  const current = { EnableProvisioner: "false", RoleNameFormat: "team-{}" };
-  const nameOf = (options: StackOptions): string | undefined =>
-    parametersOf("limits", options, current)["ProvisionerRoleName"];
-  expect(nameOf({ enableProvisioner: true })).toBe("team-limits-prov");
-  expect(nameOf({ enableProvisioner: true, roleNameFormat: "" })).toBe("");
-  expect(nameOf({ enableProvisioner: false })).toBeUndefined();
-  const named = { ...current, ProvisionerRoleName: "prov" };
-  expect(parametersOf("limits", { enableProvisioner: true }, named)).not.toHaveProperty(
-    "ProvisionerRoleName",
-  );
-});
-
 const LONG = "x".repeat(60);
 
 it.each<readonly [object, string]>([

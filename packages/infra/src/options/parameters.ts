@@ -42,27 +42,22 @@ export function parametersOf(
       named["LambdaTimeout"],
       options.lambdaDurationThresholdPct,
     );
-  Object.assign(named, ofProvisioner(stack, options, { ...before, ...named }, current));
+  Object.assign(named, ofProvisioner(stack, options, current));
   checkTogether(stack, options, { ...before, ...named });
   return named;
 }
 
 /**
- * What follows for the provisioner. Where its name would be longer than Lambda allows, a new stack
- * has none. Stacks of releases that had none have no name for its role, although others follow a
- * format.
+ * What follows for the provisioner: where its name would be longer than Lambda allows, a new stack
+ * has none.
  */
 function ofProvisioner(
   stack: string,
-  { enableProvisioner, roleNameFormat }: StackOptions,
-  { RoleNameFormat: format, ProvisionerRoleName: name }: Parameters,
+  { enableProvisioner }: StackOptions,
   current: Parameters,
 ): Parameters {
-  if (enableProvisioner === undefined && !Object.hasOwn(current, "EnableProvisioner"))
-    return stack.length > LONGEST_WITH_PROVISIONER ? { EnableProvisioner: "false" } : {};
-  if (enableProvisioner !== true || roleNameFormat !== undefined || !format || name) return {};
-  const { ProvisionerRoleName } = namesBy(format, "roleNameFormat", { stack, kind: ROLE_NAMES });
-  return { ProvisionerRoleName: ProvisionerRoleName! };
+  const isOpen = enableProvisioner === undefined && !Object.hasOwn(current, "EnableProvisioner");
+  return isOpen && stack.length > LONGEST_WITH_PROVISIONER ? { EnableProvisioner: "false" } : {};
 }
 
 /** The value that each parameter has if nobody names it. */

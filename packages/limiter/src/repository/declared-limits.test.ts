@@ -41,7 +41,7 @@ describe("declared limits", () => {
 });
 
 describe("the state of declared limits as text", () => {
-  it("reads what earlier releases wrote", () => {
+  it("is read back, with and without what is optional", () => {
     const text =
       '{"managedSystem":true,"managedResources":["r"],"managedEntities":{"e":["r"]},"revision":3}';
     const state = {

@@ -5,7 +5,7 @@ export function stateText(state: ProvisionerState): string {
   return JSON.stringify(state);
 }
 
-/** The state of a text that `stateText` made, now or in an earlier version. */
+/** The state of a text that `stateText` made. */
 export function stateOfText(text: string): ProvisionerState {
   const { pending, lastApplied, appliedHash, ...rest } = JSON.parse(text) as StoredState;
   return {

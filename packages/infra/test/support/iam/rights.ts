@@ -14,7 +14,7 @@ export function judgeOf(kind: PolicyKind, namespaceId: string = OWN): PolicyJudg
   return new PolicyJudge({ policies, tags: { [NAMESPACE_TAG]: namespaceId } });
 }
 
-/** The same, with a copy of the policy from before calls shared requests: it lacks their action. */
+/** The same, with a policy that lacks the action of shared requests. */
 export function judgeBeforeSharing(kind: PolicyKind, namespaceId: string = OWN): PolicyJudge {
   const text = JSON.stringify(policyDocument(kind, TABLE_ARN));
   const policy = JSON.parse(text.replaceAll('"dynamodb:PartiQLUpdate",', "")) as PolicyDocument;

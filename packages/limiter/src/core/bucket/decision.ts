@@ -1,4 +1,4 @@
-import { amountOf, checkNames, MILLI, NO_AMOUNTS, type Amounts } from "../amounts.ts";
+import { addAmounts, amountOf, checkNames, MILLI, NO_AMOUNTS, type Amounts } from "../amounts.ts";
 import {
   balanceMilli,
   fullBucket,
@@ -293,6 +293,29 @@ export function dividedAmounts(policy: Policy, amounts: Amounts): DividedAmounts
     amounts: onlyNames(amounts, (name) => policy.names.has(name)),
     unlimited: onlyNames(amounts, (name) => !policy.names.has(name)),
   };
+}
+
+/**
+ * Divides what a call wants from a bucket. Only a name that the policy lacks asks for the `levels`.
+ */
+export function divideWanted(
+  wanted: WantedBucket,
+  policy: Policy,
+  levels: (entityId: string, resource: string) => Levels,
+): DividedAmounts {
+  if (hasAll(policy, wanted.amounts)) return wanted;
+  const known = knownAmounts(wanted, policy, levels(wanted.entityId, wanted.resource));
+  return dividedAmounts(policy, known);
+}
+
+/** The amounts that give back what was charged and counted. */
+export function negateDivided({ amounts, unlimited }: DividedAmounts): DividedAmounts {
+  return { amounts: negated(amounts), unlimited: unlimited && negated(unlimited) };
+}
+
+/** What was used: charged, or only counted. */
+export function addDivided({ amounts, unlimited }: DividedAmounts): Amounts {
+  return unlimited === undefined ? amounts : addAmounts(amounts, unlimited);
 }
 
 /** Whether an amount is charged or counted. */

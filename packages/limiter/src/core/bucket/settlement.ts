@@ -1,6 +1,6 @@
 import { amountOf, NO_AMOUNTS, type Amounts } from "../amounts.ts";
 import type { Bucket } from "./bucket.ts";
-import { statusesOf, underPolicy, type LimitStatus } from "./decision.ts";
+import { knows, statusesOf, underPolicy, type Levels, type LimitStatus } from "./decision.ts";
 import type { Policy } from "./policy.ts";
 
 /**
@@ -55,6 +55,28 @@ export function settlementOf<Part extends TakenPart>(
     ({ amounts, unlimited }) =>
       Object.keys(amounts).length > 0 || Object.keys(unlimited).length > 0,
   );
+}
+
+/**
+ * Splits all differences of a lease. A parent bears a name that none of its takes had if one of its
+ * `levels` has a limit of that name.
+ */
+export function settleParts<Part extends TakenPart>(
+  parts: readonly Part[],
+  deltas: readonly WantedDelta[],
+  levels: (entityId: string, resource: string) => Levels,
+): readonly BorneShare<Part>[] {
+  return deltas.flatMap(({ resource, amounts }) =>
+    settlementOf(parts, resource, amounts, ({ entityId }, name) =>
+      knows(levels(entityId, resource), name),
+    ),
+  );
+}
+
+/** The difference between what was taken of a resource and what a call cost. */
+interface WantedDelta {
+  readonly resource: string;
+  readonly amounts: Amounts;
 }
 
 /**

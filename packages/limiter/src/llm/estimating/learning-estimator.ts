@@ -1,3 +1,4 @@
+import { BoundedMap } from "../../core/bounded-map.ts";
 import { ValidationError } from "../../core/errors.ts";
 import { checkOptions, hasMethod, optionNames } from "../../core/options.ts";
 import type { Estimate, Estimator, LlmCall } from "../tokens/llm-call.ts";
@@ -89,28 +90,20 @@ function checkLearningOptions(options: LearningEstimatorOptions): void {
 /** What was learned, by model. The least recently used one goes when there are too many. */
 class LearnedModels {
   readonly #quantile: number;
-  readonly #maxKeys: number;
-  /** The least recently used one comes first. */
-  readonly #models = new Map<string, LearnedModel>();
+  readonly #models: BoundedMap<string, LearnedModel>;
 
   constructor(quantile: number, maxKeys: number) {
     this.#quantile = quantile;
-    this.#maxKeys = maxKeys;
+    this.#models = new BoundedMap(maxKeys);
   }
 
   use(name: string): LearnedModel | undefined {
     const model = this.#models.get(name);
-    if (model === undefined) return undefined;
-    this.#models.delete(name);
-    this.#models.set(name, model);
+    if (model !== undefined) this.#models.set(name, model);
     return model;
   }
 
   add(name: string): LearnedModel {
-    if (this.#models.size >= this.#maxKeys) {
-      const [oldest] = this.#models.keys();
-      this.#models.delete(oldest!);
-    }
     const model = new LearnedModel(this.#quantile);
     this.#models.set(name, model);
     return model;

@@ -3,6 +3,7 @@
  * speak the same protocol may not know the question: such a server gets the request again as it
  * was, and is not asked any more.
  */
+import { BoundedMap } from "../../core/bounded-map.ts";
 import { isRecord } from "../../core/amounts.ts";
 import { findMember } from "./find-member.ts";
 import type { SentBody, SentRequest } from "./sent-request.ts";
@@ -30,7 +31,7 @@ export class AskingFetch {
   readonly #fetch: Fetch;
   readonly #asks: boolean;
   /** Origins that do not know the question. */
-  readonly #unasked = new Set<string>();
+  readonly #unasked = new BoundedMap<string, true>(MAX_ORIGINS);
 
   constructor(fetch: Fetch, usage: "ask" | "leave") {
     this.#fetch = fetch;
@@ -48,16 +49,8 @@ export class AskingFetch {
     await response.body?.cancel();
     const repeated = await fetch(input, init);
     // Otherwise it was not the question: servers repeat what they were sent when they refuse it.
-    if (repeated.ok) this.#leaveAlone(origin);
+    if (repeated.ok) this.#unasked.set(origin, true);
     return { response: repeated, isAsked: false };
-  }
-
-  #leaveAlone(origin: string): void {
-    if (this.#unasked.size === MAX_ORIGINS) {
-      const [oldest] = this.#unasked;
-      this.#unasked.delete(oldest!);
-    }
-    this.#unasked.add(origin);
   }
 }
 

@@ -1,3 +1,4 @@
+import { BoundedMap } from "../../core/bounded-map.ts";
 import { addAmounts, type Amounts } from "../../core/amounts.ts";
 import type { RateLimiter } from "../../limiter/rate-limiter.ts";
 import type { Pause } from "./mirror-charges.ts";
@@ -80,16 +81,14 @@ function joined(one: Refused, other: Refused): Refused {
 const MAX_LANES = 1000;
 
 /** The lanes of each limiter, which all its clients share: there may be one for each request. */
-const LANES_MEMO = new WeakMap<RateLimiter, Map<string, AccountLane>>();
+const LANES_MEMO = new WeakMap<RateLimiter, BoundedMap<string, AccountLane>>();
 
 /** The lane of an account on a resource. */
 export function laneOf(limiter: RateLimiter, entityId: string, resource: string): AccountLane {
-  const lanes = LANES_MEMO.get(limiter) ?? new Map<string, AccountLane>();
+  const lanes = LANES_MEMO.get(limiter) ?? new BoundedMap<string, AccountLane>(MAX_LANES);
   LANES_MEMO.set(limiter, lanes);
   const key = `${entityId}#${resource}`;
   const lane = lanes.get(key) ?? new AccountLane();
-  lanes.delete(key);
   lanes.set(key, lane);
-  if (lanes.size > MAX_LANES) lanes.delete(lanes.keys().next().value!);
   return lane;
 }

@@ -268,7 +268,7 @@ function ownItemsQuery(namespaceId: string): KeyQuery {
   return { index: "GSI4", partition: GSI4PK, range: { from: GSI4SK, to: GSI4SK } };
 }
 
-/** The state of an item that an earlier version, or an upgrade from Python, wrote. */
+/** The state of an item that an upgrade from Python left. */
 function earlierState(item: AttributeMap): ProvisionerState {
   const stored = unmarshalItem(item);
   const lastApplied = stored["last_applied"];

@@ -21,7 +21,6 @@ import type {
 import { wholeMs } from "../system-clock.ts";
 import { auditEvent, type Context } from "./context.ts";
 import { guardOf } from "./guard.ts";
-import { checkOptionsOf } from "./option-names.ts";
 import { keyPage, pageOf } from "./paging.ts";
 
 /** Checks a description and creates the entity. */
@@ -30,7 +29,6 @@ export async function createEntity(
   entityId: string,
   options: CreateEntityOptions,
 ): Promise<Entity> {
-  checkOptionsOf("createEntity", options);
   const entity = describedEntity(context, entityId, options);
   await create(context, entity, options);
   return entity;
@@ -42,7 +40,6 @@ export async function ensureEntity(
   entityId: string,
   options: CreateEntityOptions,
 ): Promise<Entity> {
-  checkOptionsOf("ensureEntity", options);
   const entity = describedEntity(context, entityId, options);
   const { entities } = context.data;
   // A guarded call begins with the write, which checks the revision even if the entity exists.
@@ -66,7 +63,6 @@ export async function updateEntity(
   entityId: string,
   options: UpdateEntityOptions,
 ): Promise<Entity> {
-  checkOptionsOf("updateEntity", options);
   const id = checkEntityId(entityId);
   const change = checkedChange(options);
   const eventOf = (before: Entity): AuditEvent =>
@@ -91,7 +87,6 @@ export async function getChildren(context: Context, parentId: string): Promise<r
 
 /** Reads one page of entities. */
 export async function listEntities(context: Context, paging: Paging): Promise<Page<Entity>> {
-  checkOptionsOf("listEntities", paging);
   return pageOf(
     "entities",
     await context.data.entities.list(keyPage("entities", paging)),
@@ -105,8 +100,9 @@ export async function deleteEntity(
   entityId: string,
   options: DeleteEntityOptions,
 ): Promise<void> {
-  checkOptionsOf("deleteEntity", options);
-  const { principal } = options;
+  const { principal, ifRevision } = options as By;
+  if (ifRevision !== undefined)
+    throw new ValidationError("ifRevision", ifRevision, "a deletion of an entity has no guard");
   const id = checkEntityId(entityId);
   await context.data.entities.delete(
     id,

@@ -13,6 +13,7 @@ import {
   type StoredLevel,
 } from "../../core/bucket/policy.ts";
 import { checkRetentionDays, DEFAULT_RETENTION_DAYS } from "../../core/usage.ts";
+import { checkObject } from "../declared-limits.ts";
 import type {
   By,
   DeleteSystemDefaultsOptions,
@@ -28,7 +29,6 @@ import type {
 import { NO_SETTINGS, type StoredConfig, type SystemSettings } from "../store.ts";
 import { auditEvent, type Context } from "./context.ts";
 import { guardOf } from "./guard.ts";
-import { checkOptionsOf } from "./option-names.ts";
 import { keyPage, pageOf } from "./paging.ts";
 
 /** Stores limits of an entity. */
@@ -38,7 +38,6 @@ export async function setLimits(
   limits: readonly Limit[],
   options: SetLimitsOptions,
 ): Promise<void> {
-  checkOptionsOf("setLimits", options);
   await put(context, entityKey(entityId, options.resource), levelOf(limits, options), options);
 }
 
@@ -48,7 +47,6 @@ export async function getLimits(
   entityId: string,
   options: LimitsOptions,
 ): Promise<readonly Limit[]> {
-  checkOptionsOf("getLimits", options);
   return limitsAt(context, entityKey(entityId, options.resource));
 }
 
@@ -57,7 +55,7 @@ export async function getLevel(
   context: Context,
   level: LevelName,
 ): Promise<StoredLevel | undefined> {
-  checkOptionsOf("getLevel", level);
+  checkObject(level, "level");
   const { entityId, resource } = level;
   const key: ConfigKey =
     entityId !== undefined
@@ -77,7 +75,6 @@ export async function deleteLimits(
   entityId: string,
   options: LimitsOptions & By,
 ): Promise<void> {
-  checkOptionsOf("deleteLimits", options);
   await remove(context, entityKey(entityId, options.resource), options);
 }
 
@@ -88,7 +85,6 @@ export async function setResourceDefaults(
   limits: readonly Limit[],
   options: SetDefaultsOptions,
 ): Promise<void> {
-  checkOptionsOf("setResourceDefaults", options);
   await put(context, resourceKey(resource), levelOf(limits, options), options);
 }
 
@@ -106,7 +102,6 @@ export async function deleteResourceDefaults(
   resource: string,
   options: By,
 ): Promise<void> {
-  checkOptionsOf("deleteResourceDefaults", options);
   await remove(context, resourceKey(resource), options);
 }
 
@@ -116,7 +111,6 @@ export async function setSystemDefaults(
   limits: readonly Limit[] | undefined,
   options: SystemDefaultsOptions,
 ): Promise<void> {
-  checkOptionsOf("setSystemDefaults", options);
   const settings = checkSettings(options);
   const hasSettings = Object.values(settings).some((value) => value !== undefined);
   const checked = limits === undefined && hasSettings ? undefined : checkLimits(limits!);
@@ -165,7 +159,6 @@ export async function deleteSystemDefaults(
   context: Context,
   options: DeleteSystemDefaultsOptions,
 ): Promise<void> {
-  checkOptionsOf("deleteSystemDefaults", options);
   const { keepSettings = false } = options;
   checkBoolean(keepSettings, "keepSettings");
   await remove(context, { level: "system" }, options, keepSettings);
@@ -178,7 +171,6 @@ export async function listEntitiesWithCustomLimits(
   resource: string,
   paging: Paging,
 ): Promise<Page<string>> {
-  checkOptionsOf("listEntitiesWithCustomLimits", paging);
   const checked = configResource(resource);
   const query = `limits of ${checked}`;
   return pageOf(

@@ -6,7 +6,6 @@ import type { PurgeOptions } from "../repository.ts";
 import type { NamespaceNote, NamespaceStore } from "../store.ts";
 import { wholeMs } from "../system-clock.ts";
 import { auditEvent, type Context } from "./context.ts";
-import { checkOptionsOf } from "./option-names.ts";
 
 /** Creates a namespace if there is none with this name, and returns its id. */
 export async function registerNamespace(context: Context, name: string): Promise<string> {
@@ -69,7 +68,6 @@ export async function purgeNamespace(
   namespaceId: string,
   options: PurgeOptions,
 ): Promise<void> {
-  checkOptionsOf("purgeNamespace", options);
   const isOwn = namespaceId === context.namespaceId;
   const note = isOwn ? undefined : await noteOf(context, "namespace_purged");
   const info = await context.store.namespaces.byId(namespaceIdOf(namespaceId));

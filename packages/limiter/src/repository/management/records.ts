@@ -10,7 +10,6 @@ import type {
 import { wholeMs } from "../system-clock.ts";
 import type { Context } from "./context.ts";
 import { isRevision } from "./guard.ts";
-import { checkOptionsOf } from "./option-names.ts";
 
 /** The state before anything was stored. */
 export function noProvisionerState(): ProvisionerState {
@@ -40,7 +39,6 @@ export async function putProvisionerState(
 /** Checks and stores the versions that write the data. */
 export async function setVersionRecord(context: Context, record: NewVersionRecord): Promise<void> {
   checkObject(record, "record");
-  checkOptionsOf("setVersionRecord", record);
   const version: VersionRecord = {
     schemaVersion: versionText(record.schemaVersion, "schemaVersion"),
     lambdaVersion:

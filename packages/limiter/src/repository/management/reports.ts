@@ -35,7 +35,6 @@ import type {
 import type { StoredBucket, UsageRange } from "../store.ts";
 import { wholeMs } from "../system-clock.ts";
 import type { Context } from "./context.ts";
-import { checkOptionsOf } from "./option-names.ts";
 import { allOf, keyPage, pageOf } from "./paging.ts";
 
 /** Reads the buckets of an entity, one entry for each visible limit. */
@@ -44,7 +43,6 @@ export async function getBuckets(
   entityId: string,
   options: BucketsOptions,
 ): Promise<readonly BucketState[]> {
-  checkOptionsOf("getBuckets", options);
   const resource = options.resource === undefined ? undefined : resourceName(options.resource);
   const stored = await context.data.buckets.ofEntity(checkEntityId(entityId), resource);
   const timeMs = wholeMs(context.clock);
@@ -58,7 +56,6 @@ export async function getResourceCapacity(
   limitName: string,
   options: CapacityOptions,
 ): Promise<ResourceCapacity> {
-  checkOptionsOf("getResourceCapacity", options);
   checkLimitName(limitName, "limitName");
   const timeMs = wholeMs(context.clock);
   const sums = new Map<string, { capacityMilli: number; availableMilli: number }>();
@@ -103,7 +100,6 @@ export async function getUsageSnapshots(
   context: Context,
   query: UsageQuery & Paging,
 ): Promise<UsagePage> {
-  checkOptionsOf("getUsageSnapshots", query);
   const range = usageRange(query);
   // The cursor does not depend on start and end, because a caller may compute them from the current
   // time for every page. The keys hold the time of their window anyway.
@@ -120,7 +116,6 @@ export async function getUsageSnapshots(
 
 /** Reads all windows of a query and adds them up. */
 export async function getUsageSummary(context: Context, query: UsageQuery): Promise<UsageSummary> {
-  checkOptionsOf("getUsageSummary", query);
   const range = usageRange(query);
   const countedUntilMs = await countedUntil(context);
   const rows = await allOf(async (page) => context.data.usage.rows(range, page));
@@ -158,7 +153,6 @@ export async function getAuditEvents(
   entityId: string,
   paging: Paging,
 ): Promise<Page<AuditEvent>> {
-  checkOptionsOf("getAuditEvents", paging);
   const id = auditId(entityId);
   const query = `audit of ${id}`;
   return pageOf(

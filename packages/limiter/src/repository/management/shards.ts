@@ -2,7 +2,6 @@ import { ValidationError } from "../../core/errors.ts";
 import { entityId as checkEntityId, resourceName } from "../../core/identifiers.ts";
 import type { ShardsOptions } from "../repository.ts";
 import type { Context } from "./context.ts";
-import { checkOptionsOf } from "./option-names.ts";
 
 /** Splits a bucket into at least `shards` shards; returns the actual count. */
 export async function splitBucket(
@@ -11,7 +10,6 @@ export async function splitBucket(
   resource: string,
   options: ShardsOptions,
 ): Promise<number> {
-  checkOptionsOf("splitBucket", options);
   const { buckets } = context.data;
   const shards = checkedCount(options, buckets.split !== undefined);
   return buckets.split!(checkEntityId(entityId), resourceName(resource), shards);
@@ -24,7 +22,6 @@ export async function mergeBucket(
   resource: string,
   options: ShardsOptions,
 ): Promise<number> {
-  checkOptionsOf("mergeBucket", options);
   const { buckets } = context.data;
   const shards = checkedCount(options, buckets.merge !== undefined);
   return buckets.merge!(checkEntityId(entityId), resourceName(resource), shards);

@@ -50,7 +50,6 @@ import { CurrentContext, Shared, type Context, type Scope } from "./context.ts";
 import * as entities from "./entities.ts";
 import * as limits from "./limits.ts";
 import * as namespaces from "./namespaces.ts";
-import { checkOptionsOf } from "./option-names.ts";
 import * as records from "./records.ts";
 import * as reports from "./reports.ts";
 import { mergeBucket, splitBucket } from "./shards.ts";
@@ -262,7 +261,6 @@ export class StoreRepository implements Repository {
   }
 
   async namespace(name: string, options: NamespaceOptions = {}): Promise<Repository> {
-    checkOptionsOf("namespace", options);
     const info = await this.getNamespace(name);
     if (info?.status !== "active") throw new NamespaceNotFoundError(name);
     const scope = {

@@ -1,4 +1,3 @@
-import { addAmounts } from "../../core/amounts.ts";
 import {
   applyInPlace,
   fullBucket,
@@ -11,24 +10,21 @@ import {
   costsMilli,
   fits,
   isUnder,
-  negated,
+  addDivided,
+  divideWanted,
+  negateDivided,
   statusesOf,
   underPolicy,
   type LimitStatus,
   chargesOf,
-  dividedAmounts,
-  hasAll,
   takesAnything,
-  knownAmounts,
-  knows,
-  type DividedAmounts,
   type Levels,
   type WantedBucket,
 } from "../../core/bucket/decision.ts";
 import type { Entity } from "../../core/entity.ts";
 import type { Policy } from "../../core/bucket/policy.ts";
 import { Refused } from "../../core/bucket/refusal.ts";
-import { settlementOf, statusesOfTaken } from "../../core/bucket/settlement.ts";
+import { settleParts, statusesOfTaken } from "../../core/bucket/settlement.ts";
 import type {
   ConsumeOutcome,
   ConsumeRequest,
@@ -122,21 +118,14 @@ export class MemoryBuckets implements BucketStore {
   settle(receipt: Receipt, deltas: readonly ResourceAmounts[]): void {
     const parts = (receipt as MemoryReceipt).end();
     const nowMs = this.#dependencies.nowMs();
-    for (const { resource, amounts } of deltas) {
-      const shares = settlementOf(parts, resource, amounts, (parent, name) =>
-        knows(this.#levels(parent.entityId, resource), name),
-      );
-      for (const share of shares) this.#writeEnd(share.part, share, 0, nowMs);
-    }
+    for (const share of settleParts(parts, deltas, this.#levels))
+      this.#writeEnd(share.part, share, 0, nowMs);
   }
 
   giveBack(receipt: Receipt): void {
     const nowMs = this.#dependencies.nowMs();
-    for (const part of (receipt as MemoryReceipt).end()) {
-      const { amounts, unlimited } = part;
-      const back = { amounts: negated(amounts), unlimited: unlimited && negated(unlimited) };
-      this.#writeEnd(part, back, -part.requests, nowMs);
-    }
+    for (const part of (receipt as MemoryReceipt).end())
+      this.#writeEnd(part, negateDivided(part), -part.requests, nowMs);
   }
 
   read(request: ConsumeRequest): readonly LimitStatus[] {
@@ -195,9 +184,7 @@ export class MemoryBuckets implements BucketStore {
     const cell = this.#cells.get(resource)?.get(entityId);
     const policy = override ?? this.#policy(entityId, resource, cell);
     if (policy === undefined) return undefined;
-    const { amounts, unlimited }: DividedAmounts = hasAll(policy, wanted.amounts)
-      ? wanted
-      : dividedAmounts(policy, knownAmounts(wanted, policy, this.#levels(entityId, resource)));
+    const { amounts, unlimited } = divideWanted(wanted, policy, this.#levels);
     const bucket = underPolicy(cell, policy, nowMs);
     const entity = this.#dependencies.entities.get(entityId);
     return {
@@ -225,9 +212,8 @@ export class MemoryBuckets implements BucketStore {
     return policy;
   }
 
-  #levels(entityId: string, resource: string): Levels {
-    return synchronous(this.#dependencies.policies.levels(entityId, resource));
-  }
+  readonly #levels = (entityId: string, resource: string): Levels =>
+    synchronous(this.#dependencies.policies.levels(entityId, resource));
 
   /** All buckets that have exactly the limits of their policy share its terms: nearly all do. */
   #termsOf(policy: Policy, version: number, limits: readonly BucketLimit[]): Terms {
@@ -259,11 +245,10 @@ export class MemoryBuckets implements BucketStore {
     this.#write(charge.cell, charge, charge, nowMs);
   }
 
-  #write(cell: Cell, { amounts, costs, unlimited }: Cost, counted: Counted, nowMs: number): void {
-    applyInPlace(cell, costs, nowMs);
-    const used = unlimited === undefined ? amounts : addAmounts(amounts, unlimited);
+  #write(cell: Cell, cost: Cost, counted: Counted, nowMs: number): void {
+    applyInPlace(cell, cost.costs, nowMs);
     if (cell instanceof MeteredCell)
-      this.#dependencies.usage?.record(cell.meter, used, counted, nowMs);
+      this.#dependencies.usage?.record(cell.meter, addDivided(cost), counted, nowMs);
     this.writes += 1;
   }
 

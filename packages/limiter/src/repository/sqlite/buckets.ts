@@ -1,26 +1,24 @@
-import { addAmounts, type Amounts } from "../../core/amounts.ts";
+import type { Amounts } from "../../core/amounts.ts";
 import { apply, type Bucket } from "../../core/bucket/bucket.ts";
 import {
   afterRefusal,
   costsMilli,
   fits,
-  negated,
+  addDivided,
+  divideWanted,
+  negateDivided,
   statusesOf,
   underPolicy,
   type LimitStatus,
   chargesOf,
-  dividedAmounts,
-  hasAll,
   takesAnything,
-  knownAmounts,
-  knows,
   limitNamesOf,
   type DividedAmounts,
   type Levels,
   type OwnedCharge,
 } from "../../core/bucket/decision.ts";
 import { levelAt, resolvedPolicy, type Policy } from "../../core/bucket/policy.ts";
-import { settlementOf, statusesOfTaken, type TakenPart } from "../../core/bucket/settlement.ts";
+import { settleParts, statusesOfTaken, type TakenPart } from "../../core/bucket/settlement.ts";
 import type {
   ConsumeOutcome,
   ConsumeRequest,
@@ -124,23 +122,15 @@ export class SqliteBuckets implements BucketStore {
 
   settle(receipt: Receipt, deltas: readonly ResourceAmounts[]): Promise<void> {
     return this.#end(receipt as SqliteReceipt, (set, parts, nowMs) => {
-      for (const { resource, amounts } of deltas) {
-        const shares = settlementOf(parts, resource, amounts, (parent, name) =>
-          knows(this.#levels(parent.entityId, resource), name),
-        );
-        for (const { part, ...share } of shares)
-          this.#writeEnd(set, part, { ...share, requests: 0, nowMs });
-      }
+      for (const { part, ...share } of settleParts(parts, deltas, this.#levels))
+        this.#writeEnd(set, part, { ...share, requests: 0, nowMs });
     });
   }
 
   giveBack(receipt: Receipt): Promise<void> {
     return this.#end(receipt as SqliteReceipt, (set, parts, nowMs) => {
-      for (const part of parts) {
-        const { amounts, unlimited, requests } = part;
-        const back = { amounts: negated(amounts), unlimited: unlimited && negated(unlimited) };
-        this.#writeEnd(set, part, { ...back, requests: -requests, nowMs });
-      }
+      for (const part of parts)
+        this.#writeEnd(set, part, { ...negateDivided(part), requests: -part.requests, nowMs });
     });
   }
 
@@ -218,9 +208,7 @@ export class SqliteBuckets implements BucketStore {
       config.noteRead(found.configVersion);
       const policy = override ?? this.#policy(entityId, resource);
       if (policy === undefined) return undefined;
-      const { amounts, unlimited }: DividedAmounts = hasAll(policy, wanted.amounts)
-        ? wanted
-        : dividedAmounts(policy, knownAmounts(wanted, policy, this.#levels(entityId, resource)));
+      const { amounts, unlimited } = divideWanted(wanted, policy, this.#levels);
       const bucket = underPolicy(found.loaded?.bucket, policy, nowMs);
       const isCascaded = wanted.isParent;
       const { parentId } = found;
@@ -251,12 +239,12 @@ export class SqliteBuckets implements BucketStore {
     return resolvedPolicy(this.#levelsNow(entityId, resource));
   }
 
-  #levels(entityId: string, resource: string): Levels {
+  readonly #levels = (entityId: string, resource: string): Levels => {
     const levels = this.#policies.levels(entityId, resource);
     if (!(levels instanceof Promise)) return levels;
     levels.catch(() => {});
     return this.#levelsNow(entityId, resource);
-  }
+  };
 
   #levelsNow(entityId: string, resource: string): Levels {
     const keys = configKeys(entityId, resource);
@@ -265,10 +253,9 @@ export class SqliteBuckets implements BucketStore {
   }
 
   #write(set: WorkingSet, loaded: LoadedBucket, bucket: Bucket, change: Change & Counted): void {
-    const { amounts, unlimited, nowMs } = change;
+    const { amounts, nowMs } = change;
     set.put(loaded, apply(bucket, costsMilli(bucket, amounts), nowMs));
-    const used = unlimited === undefined ? amounts : addAmounts(amounts, unlimited);
-    if (this.#recordUsage) set.record(loaded, used, change, nowMs);
+    if (this.#recordUsage) set.record(loaded, addDivided(change), change, nowMs);
   }
 
   /** Writes the end of a lease to a bucket, unless the bucket was deleted meanwhile. */
@@ -297,9 +284,7 @@ export class SqliteBuckets implements BucketStore {
 }
 
 /** What a bucket is charged, and what it only counts, in whole tokens. */
-interface Change {
-  readonly amounts: Amounts;
-  readonly unlimited: Amounts | undefined;
+interface Change extends DividedAmounts {
   readonly requests: number;
   readonly nowMs: number;
 }

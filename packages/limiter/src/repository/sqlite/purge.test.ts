@@ -24,7 +24,7 @@ it("removes what another process wrote to a namespace while it was purged, when 
   await expect(limiter.acquire(call)).rejects.toThrow(NamespaceNotFoundError);
   const late = await otherConnection(path);
   late.exec(
-    `INSERT INTO usage (namespace_id, entity_id, resource, hour_ms, requests, counters) VALUES ('${namespaceId}', 'e', 'r', 0, 1, '{}')`,
+    `INSERT INTO usage (namespace_id, entity_id, resource, hour_ms, requests, counters, cascaded_requests, cascaded_counters) VALUES ('${namespaceId}', 'e', 'r', 0, 1, '{}', 0, '{}')`,
   );
   const progress: number[] = [];
   const onProgress = (deleted: number): void => void progress.push(deleted);

@@ -49,7 +49,7 @@ export interface SqliteOptions extends RepositoryOptions {
 export class SqliteRepository extends StoreRepository {
   /** What opened the file: "node:sqlite", the name of a package, or "options.database". */
   readonly driver: string;
-  /** The version of the file's schema, which this release has brought up to date. */
+  /** The version of the file's schema, which opening has brought up to date. */
   readonly schemaVersion: number;
 
   private constructor(scope: Scope, driver: string) {

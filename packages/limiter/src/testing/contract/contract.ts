@@ -33,7 +33,6 @@ import { severalResourcesTopic } from "./several-resources.ts";
 import { statusesTopic } from "./statuses.ts";
 import { storedLevelsTopic } from "./stored-levels.ts";
 import { unavailabilityTopic } from "./unavailability.ts";
-import { unknownOptionsTopic } from "./unknown-options.ts";
 import { unlimitedNamesTopic } from "./unlimited-names.ts";
 import { usageTopic } from "./usage.ts";
 import { usageCascadeTopic } from "./usage-cascade.ts";
@@ -88,7 +87,6 @@ const TOPICS: Readonly<Record<string, Topic>> = {
   "guarded writes": guardedWritesTopic,
   "declared limits": declaredLimitsTopic,
   "bad input": badInputTopic,
-  "unknown options": unknownOptionsTopic,
   "unusual identifiers": unusualIdentifiersTopic,
   unavailability: unavailabilityTopic,
   "faults at the end of a lease": settlementFaultsTopic,

@@ -98,18 +98,6 @@ describeWithEngine("the split of a shard", (engine) => {
       expect(numberIn(item, "sv")).toBe(BigInt(NOW_MS + 901));
   });
 
-  it("an item that was stored before shards were counted can be split", async () => {
-    const entityId = await put([{ limit: RPM, milli: 5000 }], 0, {
-      shard_count: undefined,
-      cr: undefined,
-    });
-    expect(await split(entityId, await get(entityId, 0))).toEqual({ applied: true });
-    expect(await getAll(entityId, [0, 1])).toMatchObject([
-      { shard_count: { N: "2" } },
-      { shard_count: { N: "2" } },
-    ]);
-  });
-
   it("a split replaces what a deleted bucket left at the new half's key", async () => {
     const entityId = await put([{ limit: RPM, milli: 5000 }]);
     const orphan = {

@@ -18,8 +18,7 @@ import {
   hasAll,
   takesAnything,
   knows,
-  negated,
-  type DividedAmounts,
+  negateDivided,
   type Levels,
 } from "../../../core/bucket/decision.ts";
 import { settlementOf } from "../../../core/bucket/settlement.ts";
@@ -119,7 +118,7 @@ export class LeaseEnds {
   async giveBack(receipt: DynamoReceipt): Promise<void> {
     receipt.ends ??= endsOf(
       receipt.parts.toReversed().map((part) => {
-        const { amounts, unlimited } = negatedPart(part);
+        const { amounts, unlimited } = negateDivided(part);
         return { part, amounts, unlimited, requests: -part.requests };
       }),
     );
@@ -128,7 +127,7 @@ export class LeaseEnds {
 
   /** Puts back what one take took for a call that is not granted. */
   async undo(part: ReceiptPart): Promise<void> {
-    const { amounts, unlimited } = negatedPart(part);
+    const { amounts, unlimited } = negateDivided(part);
     await this.#write(newEnd(part, amounts, { unlimited, requests: -part.requests, undone: 1 }));
   }
 
@@ -269,10 +268,6 @@ function kindOfEnd({ costs, unlimited = NO_AMOUNTS }: EndWrite): "overrun" | "gi
 
 function hasPositive(costs: Costs): boolean {
   return Object.values(costs).some((cost) => cost > 0);
-}
-
-function negatedPart({ amounts, unlimited }: ReceiptPart): DividedAmounts {
-  return { amounts: negated(amounts), unlimited: unlimited && negated(unlimited) };
 }
 
 const OPEN: EndState = { kind: "open" };

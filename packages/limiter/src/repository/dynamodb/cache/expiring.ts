@@ -1,3 +1,4 @@
+import { BoundedMap } from "../../../core/bounded-map.ts";
 import type { MaybePromise } from "../../port.ts";
 import type { Clock } from "../../system-clock.ts";
 
@@ -18,12 +19,11 @@ interface Held<Value> {
  * const parent = parents.fresh("key-1") ?? (await parents.get("key-1"));
  */
 export class Expiring<Value> {
-  readonly #held = new Map<string, Held<Value>>();
+  readonly #held: BoundedMap<string, Held<Value>>;
   readonly #reads = new Map<string, Promise<Value>>();
   readonly #read: (key: string) => Promise<Value>;
   readonly #clock: Clock;
   readonly #ttlMs: number;
-  readonly #maxValues: number;
 
   constructor(options: {
     readonly read: (key: string) => Promise<Value>;
@@ -34,7 +34,7 @@ export class Expiring<Value> {
     this.#read = options.read;
     this.#clock = options.clock;
     this.#ttlMs = options.ttlMs;
-    this.#maxValues = options.maxValues ?? MAX_VALUES;
+    this.#held = new BoundedMap(options.maxValues ?? MAX_VALUES);
   }
 
   /**
@@ -61,7 +61,7 @@ export class Expiring<Value> {
   /** Notes what this process has just stored. */
   learn(key: string, value: Value): void {
     this.forget(key);
-    this.#keep(key, { value, readAtMs: this.#clock.now() });
+    this.#held.set(key, { value, readAtMs: this.#clock.now() });
   }
 
   /** Forgets a value, so that the next call reads it again. */
@@ -76,16 +76,10 @@ export class Expiring<Value> {
     this.#reads.set(key, reading);
     const endReading = (): boolean => this.#reads.get(key) === reading && this.#reads.delete(key);
     reading.then(
-      (value) => endReading() && this.#keep(key, { value, readAtMs }),
+      (value) => endReading() && this.#held.set(key, { value, readAtMs }),
       // Callers that share the read get its error; the next call reads again.
       () => endReading(),
     );
     return reading;
-  }
-
-  #keep(key: string, held: Held<Value>): void {
-    this.#held.delete(key);
-    this.#held.set(key, held);
-    if (this.#held.size > this.#maxValues) this.#held.delete(this.#held.keys().next().value!);
   }
 }

@@ -35,7 +35,7 @@ export interface BucketImage {
    * that was never split.
    */
   readonly shard: number;
-  /** `shard_count`; absent means 1. */
+  /** `shard_count`. */
   readonly divisor: number;
   /**
    * `sd`: when this shard was last split, split off or merged; undefined when never. It is the
@@ -61,7 +61,7 @@ export interface BucketImage {
    * `cr`: the operation that created the item. Distinguishes a bucket that was deleted and created
    * again from the one before.
    */
-  readonly creation: string | undefined;
+  readonly creation: string;
   /**
    * `ud`: how often something was given back that a call took before another of its buckets refused
    * it. Undefined while no call that takes from several buckets has taken from this one.
@@ -129,7 +129,7 @@ function slotsOf(item: AttributeMap): readonly (string | undefined)[] {
  */
 export function imageOf(item: AttributeMap, known?: BucketImage): BucketImage {
   if (
-    known?.creation !== undefined &&
+    known !== undefined &&
     known.creation === stringOf(item["cr"]) &&
     known.version === numberOf(item["sv"])
   )
@@ -153,7 +153,7 @@ export function imageOf(item: AttributeMap, known?: BucketImage): BucketImage {
     slots: slotsOf(item),
     mergedIds: readMergedIds(item),
     overridden: item["po"] !== undefined,
-    creation: stringOf(item["cr"]),
+    creation: stringOf(item["cr"]) ?? "",
     undone: numberOf(item["ud"]),
     parentId: stringOf(item["parent_id"]),
     expiresAtSeconds: numberOf(item["ttl"]),

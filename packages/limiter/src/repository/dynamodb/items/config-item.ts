@@ -25,8 +25,8 @@ const NO_LIMIT = "*";
 const INHERIT_KIND = "inherit";
 
 /**
- * Says that a level inherits. Releases that do not know it read it as a limit of a kind that they
- * do not support, and refuse the level (ADR 003).
+ * Says that a level inherits (ADR 003). It cannot be mistaken for a limit, because no name of one
+ * begins with `*`.
  */
 const INHERIT_MARK = {
   [configAttribute(NO_LIMIT, "cp")]: 0,

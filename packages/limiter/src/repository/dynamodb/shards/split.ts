@@ -258,7 +258,7 @@ function balancedHalf(whole: BucketLimit, half: BucketLimit, balanceMilli: numbe
 
 /**
  * Requires everything but the balances exactly as seen. The divisor is compared with `=`, not `≥`,
- * because shards may be merged some day.
+ * because shards may be merged.
  */
 function requireSeen(
   builder: ExpressionBuilder,
@@ -266,9 +266,7 @@ function requireSeen(
 ): void {
   builder.requireEqual("rf", bucket.refilledAtMs);
   requireVersion(builder, { version, creation });
-  const count = builder.name("shard_count");
-  const isSeen = `${count} = ${builder.value(divisor)}`;
-  builder.require(divisor === 1 ? `(${isSeen} OR attribute_not_exists(${count}))` : isSeen);
+  builder.requireEqual("shard_count", divisor);
 }
 
 function keepPart(
@@ -296,8 +294,7 @@ export function requireVersion(
   { version, creation }: Pick<BucketImage, "version" | "creation">,
 ): void {
   builder.requireEqual("sv", version);
-  if (creation === undefined) builder.require(`attribute_not_exists(${builder.name("cr")})`);
-  else builder.requireEqual("cr", creation);
+  builder.requireEqual("cr", creation);
 }
 
 function earnedOf(

@@ -3,13 +3,14 @@ import { marshalItem, type AttributeMap } from "../transport/attribute-values.ts
 import { bucketAttributes, expiry, limitAttribute, slotAttribute } from "../items/bucket-item.ts";
 import { keyAttributes, type BucketKey } from "../items/bucket-key.ts";
 import type { BucketChange } from "./bucket-update.ts";
+import type { OperationMark } from "./operation-ids.ts";
 import { absent, Aliases } from "../table/aliases.ts";
 
 /** The put that creates a bucket already charged, unless it exists. */
 export function putOf(
   key: BucketKey,
   full: Bucket,
-  change: Omit<BucketChange, "limits" | "afterUnanswered">,
+  change: Omit<BucketChange, "limits" | "afterUnanswered"> & { readonly mark: OperationMark },
 ): { readonly Item: AttributeMap } {
   const { folds, cascadedRequests, overridden, writeUnits, mark, ttlMultiplier } = change;
   const bucket = chargedBucket(full, folds);
@@ -26,7 +27,8 @@ export function putOf(
     b_wcu_tc: writeUnits,
     shard_count: 1,
     ...(overridden && { po: 1 }),
-    ...(mark !== undefined && { [slotAttribute(mark.slot)]: mark.id, cr: mark.id }),
+    [slotAttribute(mark.slot)]: mark.id,
+    cr: mark.id,
     ...(ttlMultiplier > 0 && {
       ttl: expiry(bucket.limits, { nowMs, multiplier: ttlMultiplier, afterMilli }).ttlSeconds,
     }),

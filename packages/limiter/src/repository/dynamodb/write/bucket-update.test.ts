@@ -248,7 +248,6 @@ describe("the reply", () => {
     ["the stamp was not written", shardImage({ tokens: { tpm: 50_000 } }), whole],
     ["the expiry was not written", shardImage(stored), { ...whole, ttlMultiplier: 0 }],
     ["one limit costs nothing", shardImage({ ...stored, limits: [RPM, TPM] }), whole],
-    ["the creation is not known", { ...shardImage(stored), creation: undefined }, whole],
     ["no id of the write is", shardImage(stored), { ...whole, mark: undefined }],
     ["limits change", shardImage(stored), { ...whole, limits: bucketLimits([RPM, TPM]) }],
   ])("shows the whole item when %s", (_, image, change) =>

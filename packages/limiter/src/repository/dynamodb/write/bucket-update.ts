@@ -75,7 +75,7 @@ export interface BucketUpdate {
 export function updateOf(image: BucketImage, change: BucketChange, nowMs: number): BucketUpdate {
   const builder = new ExpressionBuilder();
   builder.requireEqual("sv", image.version);
-  if (image.creation !== undefined) builder.requireEqual("cr", image.creation);
+  builder.requireEqual("cr", image.creation);
   const giveBack = isGiveBack(change, image);
   const requiresStamp = !giveBack && !needsNoRefill(image, change, nowMs);
   if (giveBack) addTokens(builder, change);
@@ -107,16 +107,10 @@ export function updateOf(image: BucketImage, change: BucketChange, nowMs: number
  */
 function writesAllBalances(
   builder: ExpressionBuilder,
-  { bucket, creation }: BucketImage,
+  { bucket }: BucketImage,
   { limits }: BucketChange,
 ): boolean {
-  if (
-    limits !== bucket.limits ||
-    creation === undefined ||
-    !builder.changes("rf") ||
-    !builder.changes("ttl")
-  )
-    return false;
+  if (limits !== bucket.limits || !builder.changes("rf") || !builder.changes("ttl")) return false;
   return limits.every(
     ({ limit: { name } }) =>
       builder.changes(limitAttribute(name, "tk")) && builder.changes(limitAttribute(name, "tc")),

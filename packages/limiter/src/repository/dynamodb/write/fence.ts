@@ -17,7 +17,7 @@ export function fenceOf(
   if (mark === undefined) return undefined;
   const builder = new ExpressionBuilder();
   builder.requireEqual("sv", image.version);
-  if (image.creation !== undefined) builder.requireEqual("cr", image.creation);
+  builder.requireEqual("cr", image.creation);
   builder.add("b_wcu_tc", writeUnits);
   markOperation(builder, { mark, afterUnanswered: true });
   return {

@@ -88,12 +88,6 @@ describe("a writer without a slot", () => {
     expect(new Set(taken).size).toBe(SLOT_COUNT);
   });
 
-  it("counts ids without a time as older than all others", () => {
-    const times = Array.from({ length: SLOT_COUNT }, () => 1);
-    const slots = others(times).with(2, "other.0001");
-    expect(new OperationIds(seededRandom(6)).next(slots, NOW)!.slot).toBe(2);
-  });
-
   it("counts ids from the future as new", () => {
     const times = Array.from({ length: SLOT_COUNT }, () => NOW_MS + 60_000).with(5, NOW_MS - 500);
     expect(new OperationIds(seededRandom(7)).next(others(times), NOW)!.slot).toBe(5);

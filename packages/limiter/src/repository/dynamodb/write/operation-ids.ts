@@ -16,6 +16,7 @@
  * leave theirs behind, and are the first to lose it. While every slot is in use, a writer without
  * one writes without an id, which it must not repeat.
  */
+import { BoundedMap } from "../../../core/bounded-map.ts";
 import type { Random } from "../../system-clock.ts";
 import { SLOT_COUNT } from "../items/bucket-item.ts";
 
@@ -83,7 +84,7 @@ export class OperationIds {
   #timeText = "";
   #count = 0;
   /** When slots were taken over, by their predecessors. */
-  readonly #takenAtMs = new Map<string, number>();
+  readonly #takenAtMs = new BoundedMap<string, number>(MAX_TAKEOVERS);
   #hasty = { sinceMs: -Infinity, count: 0 };
 
   constructor(random: Random) {
@@ -120,10 +121,7 @@ export class OperationIds {
       return takenMs !== undefined && nowMs - takenMs < KEPT_MS ? kept : "";
     }
     const taken = TOOK + withoutPredecessor(seenId);
-    this.#takenAtMs.delete(taken);
     this.#takenAtMs.set(taken, nowMs);
-    if (this.#takenAtMs.size > MAX_TAKEOVERS)
-      this.#takenAtMs.delete(this.#takenAtMs.keys().next().value!);
     return taken;
   }
 
@@ -186,12 +184,11 @@ export function predecessorOf(id: string): string | undefined {
 }
 
 /**
- * When an id was made, by the clock of its writer; never for a free slot. An id from before ids had
- * a time is older than any other. One from the future counts as new: its writer's clock is ahead.
+ * When an id was made, by the clock of its writer; never for a free slot. One from the future
+ * counts as new: its writer's clock is ahead.
  */
 function writtenAtMs(id: string | undefined, nowMs: number): number {
   if (id === undefined) return -Infinity;
-  if (id.length < ID_LENGTH) return Number.MIN_SAFE_INTEGER;
   return Math.min(nowMs, numberOf(id.slice(TIME_START, TIME_END)));
 }
 

@@ -300,7 +300,8 @@ function planCreation(request: PlanRequest): Plan {
   const verdicts = verdictsOf(intents, { present, accepted, otherwise: () => "gone" });
   const written = thoseThat(present, (_, index) => accepted[index] === true);
   if (written.length === 0) return { write: undefined, verdicts };
-  const mark = ids.next([], { nowMs, pending });
+  // A new item has free slots.
+  const mark = ids.next([], { nowMs, pending })!;
   const put = putOf(key, bucket, {
     folds,
     ...countCalls(written),
@@ -309,7 +310,7 @@ function planCreation(request: PlanRequest): Plan {
     mark,
     ttlMultiplier: multiplierOf(request),
   });
-  const incarnation = { creation: mark?.id, divisor: 1, splitAtMs: undefined };
+  const incarnation = { creation: mark.id, divisor: 1, splitAtMs: undefined };
   return {
     write: {
       request: {

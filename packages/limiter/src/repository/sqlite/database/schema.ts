@@ -71,6 +71,9 @@ const MIGRATIONS: readonly string[] = [
     hour_ms INTEGER NOT NULL,
     requests INTEGER NOT NULL,
     counters TEXT NOT NULL,
+    -- How much of it came by cascade.
+    cascaded_requests INTEGER NOT NULL,
+    cascaded_counters TEXT NOT NULL,
     PRIMARY KEY (namespace_id, entity_id, resource, hour_ms)
   ) WITHOUT ROWID;
   CREATE INDEX usage_hour ON usage (namespace_id, hour_ms);
@@ -88,21 +91,10 @@ const MIGRATIONS: readonly string[] = [
   ) WITHOUT ROWID;
   CREATE INDEX audit_time ON audit (namespace_id, time_ms);
 
-  CREATE TABLE provisioner (namespace_id TEXT PRIMARY KEY, revision INTEGER NOT NULL, state TEXT NOT NULL) WITHOUT ROWID;
+  -- With row ids: without them, SQLite reads the whole row to find the revision, which every guarded
+  -- write needs, and a state of declared limits may have megabytes.
+  CREATE TABLE provisioner (namespace_id TEXT PRIMARY KEY, revision INTEGER NOT NULL, state TEXT NOT NULL);
   CREATE TABLE versions (only_one INTEGER PRIMARY KEY CHECK (only_one = 1), record TEXT NOT NULL);
-  `,
-  // How much of the usage came by cascade. What was counted before counts as the entity's own.
-  `
-  ALTER TABLE usage ADD COLUMN cascaded_requests INTEGER NOT NULL DEFAULT 0;
-  ALTER TABLE usage ADD COLUMN cascaded_counters TEXT NOT NULL DEFAULT '{}';
-  `,
-  // Every guarded write reads the revision. Without row ids, SQLite reads the whole row to find it,
-  // and a state of declared limits may have megabytes.
-  `
-  CREATE TABLE provisioner_states (namespace_id TEXT PRIMARY KEY, revision INTEGER NOT NULL, state TEXT NOT NULL);
-  INSERT INTO provisioner_states SELECT namespace_id, revision, state FROM provisioner;
-  DROP TABLE provisioner;
-  ALTER TABLE provisioner_states RENAME TO provisioner;
   `,
 ];
 

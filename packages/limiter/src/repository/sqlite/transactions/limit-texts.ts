@@ -1,3 +1,4 @@
+import { BoundedMap } from "../../../core/bounded-map.ts";
 import { bucketLimit, type BucketLimit } from "../../../core/bucket/bucket.ts";
 import { Limit } from "../../../core/limit.ts";
 
@@ -7,14 +8,14 @@ const HIDDEN = "-";
 /** Most lists in the memo. All buckets share few lists, and a dropped one is parsed again. */
 const MAX_MEMOIZED = 1000;
 
-const LIMITS_MEMO = new Map<string, readonly BucketLimit[]>();
+const LIMITS_MEMO = new BoundedMap<string, readonly BucketLimit[]>(MAX_MEMOIZED);
 const TEXT_MEMO = new WeakMap<readonly BucketLimit[], string>();
 
 /**
- * Begins the text of a level that inherits. Releases that do not know it read it as a limit, which
- * no rate of 0 can be, and refuse the level with an error that shows this name (ADR 003).
+ * Begins the text of a level that inherits. It cannot be mistaken for a limit, because no limit has
+ * a rate of 0 (ADR 003).
  */
-const INHERIT = "inherit-needs-a-newer-zae-limiter:0 ";
+const INHERIT = "inherit:0 ";
 
 /** Formats a level's limits as the command line does: `rpm:100/min tpm:10000/min:15000`. */
 export function levelText(limits: readonly Limit[], inherit = false): string {
@@ -61,5 +62,4 @@ export function parseBucketLimits(text: string): readonly BucketLimit[] {
 function remember(text: string, limits: readonly BucketLimit[]): void {
   TEXT_MEMO.set(limits, text);
   LIMITS_MEMO.set(text, limits);
-  if (LIMITS_MEMO.size > MAX_MEMOIZED) LIMITS_MEMO.delete(LIMITS_MEMO.keys().next().value!);
 }

@@ -11,7 +11,7 @@ interface Tally {
 /** What one entity used of one resource in one hour: all that was charged to it. */
 export interface HourOfUsage extends Tally {
   readonly hourMs: number;
-  /** How much of it came by cascade. Only parents have it, as earlier releases did not. */
+  /** How much of it came by cascade. Only parents have it. */
   cascaded?: Tally;
 }
 

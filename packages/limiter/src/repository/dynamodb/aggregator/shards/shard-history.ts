@@ -66,12 +66,12 @@ function imageIn(item: AttributeMap | undefined, shard: number): ShardImage | un
     shard,
     divisor: divisorOf(item),
     version: numberOf(item["sv"]) ?? 0,
-    creation: stringOf(item["cr"]),
+    creation: stringOf(item["cr"]) ?? "",
     writes: numberOf(item["b_wcu_tc"]) ?? 0,
   };
 }
 
-/** Absent means 1. */
+/** A bucket that does not exist has one shard. */
 function divisorOf(item: AttributeMap | undefined): number {
   return numberOf(item?.["shard_count"]) ?? 1;
 }
