@@ -124,7 +124,7 @@ function call(name: string, leadingKeys: readonly string[], path = ""): IamCall 
 const SYSTEM = { on_unavailable: "allow", audit_retention_days: 30, limits: { rpm: 100 } };
 const RESOURCES = { "gpt-4": { inherit: true, limits: { tpm: "10000/min:15000" } } };
 
-/** Enough metadata that the state of all this needs several items. */
+/** A state with much metadata. */
 function entities(plan: string): object {
   const long = Object.fromEntries(
     Array.from({ length: 49 }, (_, index) => [`field-${index}`, "x".repeat(1000)]),
