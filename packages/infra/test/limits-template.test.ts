@@ -40,6 +40,7 @@ const SECRET = "{{{resolve:secretsmanager:prod:SecretString:password}} {{resolve
 
 it.each([
   ["value", { key: SECRET }],
+  ["value with words before it", { key: `see ${SECRET}` }],
   ["name", { [SECRET]: "value" }],
 ])("a %s that looks like a reference to a secret is no reference", (_, metadata) => {
   const given = manifest(JSON.stringify({ namespace: "team-a", entities: { acme: { metadata } } }));
