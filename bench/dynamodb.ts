@@ -5,7 +5,7 @@
  * leave the other contestants out, and `--on lean` to leave out a transport. One engine, one run;
  * contestants take turns round by round, and what is printed are medians. CPU is all of the client
  * process, user and system; the engine's is not in it. A goal that is missed is printed as MISSED
- * and is no failure of the benchmark. docs/benchmarks.md tells how to read it.
+ * and is no failure of the benchmark. bench/README.md says how to read it.
  */
 import { availableParallelism } from "node:os";
 import { printArrivals } from "./dynamodb/arrivals/arrivals.ts";

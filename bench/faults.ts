@@ -4,7 +4,7 @@
  * second, each behind a fault proxy, and each run has an engine of its own. What is printed are
  * counts: what a grant costs before, during and after throttling, how many calls end without an
  * answer, and how many tokens stay charged though nobody got them. A goal that is missed is printed
- * as MISSED and is no failure of the benchmark. docs/benchmarks.md tells how to read it.
+ * as MISSED and is no failure of the benchmark. bench/README.md says how to read it.
  */
 import { availableParallelism, loadavg } from "node:os";
 import {

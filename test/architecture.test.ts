@@ -40,6 +40,31 @@ describe("dependencies point inwards", () => {
     expect(imports.length).toBeGreaterThan(100);
   });
 
+  it("the diagram of ARCHITECTURE.md shows what folders import, and nothing else", () => {
+    const page = readFileSync(join(ROOT, "ARCHITECTURE.md"), "utf8");
+    const folders = new Map(
+      [...page.matchAll(/(\w+)\["([\w/]+)"\]/g)].map(([, id, at]) => [id, at!]),
+    );
+    const arrows = [...page.matchAll(/^ +(\w+)(?:\[.*?\])? --> (\w+)/gm)].map(([, from, to]) => ({
+      from: folders.get(from)!,
+      to: folders.get(to)!,
+    }));
+    const nodeOf = (path: string): string | undefined =>
+      [...folders.values()]
+        .filter((folder) => path.startsWith(`${folder}/`))
+        .toSorted((one, other) => other.length - one.length)[0];
+    const between = imports.flatMap((edge) => {
+      const [from, to] = [nodeOf(edge.from), nodeOf(edge.to)];
+      return from === undefined || to === undefined || from === to ? [] : [{ from, to }];
+    });
+    const drawn = new Map(
+      [...folders.values()].map((folder) => [folder, targetsOf(folder, arrows)]),
+    );
+    expect(between.filter(({ from, to }) => !reachable(from, drawn).has(to))).toEqual([]);
+    expect(arrows.filter(({ from, to }) => !targetsOf(from, between).includes(to))).toEqual([]);
+    expect(arrows.length).toBeGreaterThan(15);
+  });
+
   it("backends take nothing from management but the class that they extend", () => {
     const taken = imports.filter(
       ({ from, to }) =>
@@ -335,6 +360,10 @@ function circles(edges: readonly Import[]): readonly (readonly string[])[] {
     inCircle.filter((other) => reached.get(file)!.has(other) && reached.get(other)!.has(file)),
   );
   return [...new Map(groups.map((group) => [group.join(), group])).values()];
+}
+
+function targetsOf(from: string, edges: readonly Import[]): string[] {
+  return edges.filter((edge) => edge.from === from).map(({ to }) => to);
 }
 
 function reachable(file: string, targets: ReadonlyMap<string, readonly string[]>): Set<string> {

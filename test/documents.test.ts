@@ -11,6 +11,7 @@ const documents = [
   "docs/guide/",
   "docs/guide/recipes/",
   "docs/adr/",
+  "bench/",
   "packages/limiter/",
   "packages/limiter/src/repository/dynamodb/transport/lean/",
   "packages/cli/",
@@ -24,7 +25,7 @@ const documents = [
     .map((name) => folder + name),
 );
 
-const decisions = documents.filter((path) => path.startsWith("docs/adr/"));
+const decisions = documents.filter((path) => /^docs\/adr\/\d/.test(path));
 
 it.each(documents)("%s links only to what exists", (path) => {
   const links = [...read(path).matchAll(/\]\((?!https?:|#)([^)#]+)[^)]*\)/g)].map(
@@ -75,9 +76,20 @@ describe("a decision record", () => {
     ]);
   });
 
-  it("has a number of its own", () => {
-    const numbers = decisions.map((path) => path.slice("docs/adr/".length, "docs/adr/".length + 3));
-    expect(new Set(numbers).size).toBe(numbers.length);
+  it("is listed under its number, with the former numbers that it folds", () => {
+    const rows = [
+      ...read("docs/adr/README.md").matchAll(
+        /^\| \[(\d{3})\]\(([\w-]+\.md)\) .*\| ([\d, ]+) \|$/gm,
+      ),
+    ];
+    expect(rows.map(([, number, page]) => [number, `docs/adr/${page}`])).toEqual(
+      decisions.map((path, index) => [String(index + 1).padStart(3, "0"), path]),
+    );
+    const folded = rows.flatMap(([, , , former = ""]) => former.split(", ")).map(Number);
+    const all = Array.from({ length: 69 }, (_, index) => index + 1).filter(
+      (former) => former !== 12,
+    );
+    expect([...new Set(folded)].toSorted((a, b) => a - b)).toEqual(all);
   });
 });
 

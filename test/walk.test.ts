@@ -23,12 +23,12 @@ describe.skipIf(whyMissing("dynoxide") !== undefined)("a warm acquire on DynamoD
     expect(files).toContain("repository/dynamodb/transport/sdk-transport.ts");
   });
 
-  it("visits the files that ARCHITECTURE.md lists, in that order", () => {
+  it("visits the dozen files that ARCHITECTURE.md lists, in that order", () => {
     const page = readFileSync(join(ROOT, "ARCHITECTURE.md"), "utf8");
-    const listed = /<!-- walk -->\n```\n([^`]*)```/.exec(page)?.[1]?.trim().split(/\s+/);
-    expect(listed).toEqual(files);
-    expect(page).toContain(`visits these ${files.length} files`);
-    expect(page).toContain(`with ${hops.length} hops between them`);
+    const [, table = ""] = /<!-- walk -->([^]*)<!-- \/walk -->/.exec(page) ?? [];
+    const listed = [...table.matchAll(/^\| `(.*)` \|/gm)].map(([, file]) => file);
+    expect(listed.length).toBe(12);
+    expect(files.filter((file) => listed.includes(file))).toEqual(listed);
   });
 });
 

@@ -1,5 +1,5 @@
 // Walks a warm acquire on DynamoDB from the call to the written settlement, and shows which files
-// of the library it visits, in order. A newcomer reads what this prints; ARCHITECTURE.md lists it.
+// of the library it visits, in order. ARCHITECTURE.md has the dozen of them that decide.
 //
 //   npm run walk            the files, and how many hops
 //   npm run walk -- --hops  each hop too

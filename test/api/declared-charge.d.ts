@@ -1,4 +1,4 @@
-/* What the library itself gains for consumption that has already happened (ADR 059). */
+/* What the library itself gains for consumption that has already happened (ADR 004). */
 
 declare module "declared/zae-limiter" {
   export interface ChargeRequest {

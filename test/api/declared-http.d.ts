@@ -1,4 +1,4 @@
-/* HTTP servers (ADR 061): `zae-limiter/http` and one subpath for each framework. Classes have private parts, so those of the library itself are the built ones. */
+/* HTTP servers (ADR 022): `zae-limiter/http` and one subpath for each framework. Classes have private parts, so those of the library itself are the built ones. */
 
 declare module "declared/zae-limiter/http" {
   import type { IncomingMessage, ServerResponse } from "node:http";

@@ -1,4 +1,4 @@
-/* What `zae-limiter/dynamodb` has for `@zae-limiter/infra` to build its template from (ADR 043); declared.d.ts has the rest. */
+/* What `zae-limiter/dynamodb` has for `@zae-limiter/infra` to build its template from (ADR 018); declared.d.ts has the rest. */
 
 declare module "declared/zae-limiter/dynamodb" {
   export interface IndexDeclaration {

@@ -1,4 +1,4 @@
-/* Declared limits (ADR 051, 052): `zae-limiter/manifest`, and what repositories gained for it. */
+/* Declared limits (ADR 020): `zae-limiter/manifest`, and what repositories gained for it. */
 
 declare module "declared/zae-limiter" {
   export interface DeclaredLevel {

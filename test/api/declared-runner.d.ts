@@ -1,4 +1,4 @@
-/* What `zae-limiter/aggregator` has for running without Lambda (ADR 041); declared.d.ts has the rest. */
+/* What `zae-limiter/aggregator` has for running without Lambda (ADR 015); declared.d.ts has the rest. */
 
 declare module "declared/zae-limiter/aggregator" {
   export interface RunnerCounts {

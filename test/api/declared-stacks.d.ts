@@ -1,4 +1,4 @@
-/* `@zae-limiter/infra`: stacks, policies and status (ADR 043 to 045, 049). */
+/* `@zae-limiter/infra`: stacks, policies and status (ADR 018, 019). */
 
 declare module "declared/@zae-limiter/infra" {
   import type { StackOptions } from "declared/zae-limiter/dynamodb";

@@ -1,4 +1,4 @@
-/* This library as the store of other middlewares (ADR 062): `zae-limiter/stores`, for people who keep the middleware they have. */
+/* This library as the store of other middlewares (ADR 022): `zae-limiter/stores`, for people who keep the middleware they have. */
 
 declare module "declared/zae-limiter/stores" {
   import type { RateLimiter } from "zae-limiter";

@@ -1,4 +1,4 @@
-/* Telemetry (ADR 063): what limiters publish, and what OpenTelemetry makes of it. Classes have private parts, so those of the library itself are the built ones. */
+/* Telemetry (ADR 024): what limiters publish, and what OpenTelemetry makes of it. Classes have private parts, so those of the library itself are the built ones. */
 
 declare module "declared/zae-limiter/diagnostics" {
   import type { Amounts, RateLimitExceeded } from "zae-limiter";

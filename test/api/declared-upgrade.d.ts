@@ -1,4 +1,4 @@
-/* `zae-limiter/upgrade`: the versions of a table, and how it is upgraded (ADR 047). */
+/* `zae-limiter/upgrade`: the versions of a table, and how it is upgraded (ADR 017). */
 
 declare module "declared/zae-limiter/upgrade" {
   import type { UsageWindow } from "declared/zae-limiter";

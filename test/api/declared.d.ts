@@ -47,15 +47,15 @@ declare module "declared/zae-limiter" {
     readonly windowStart: Date; readonly windowEnd: Date;    // half open: windowEnd is the start of the next window
     readonly counters: Amounts;                              // tokens per limit, exact to the thousandth, net of what was given back: of its own calls, or all that was charged if the query names the entity
     readonly requests: number;                               // granted acquires, counted like counters
-    readonly cascaded: Amounts; readonly cascadedRequests: number;   // what came by cascade: beside counters, or part of them if the query names the entity (ADR 032)
+    readonly cascaded: Amounts; readonly cascadedRequests: number;   // what came by cascade: beside counters, or part of them if the query names the entity (ADR 006)
     readonly complete: boolean;                              // false while the window may still grow: until it has ended, and on DynamoDB all of it is counted
   }
   export interface UsageSummary {
     readonly snapshotCount: number; readonly total: Amounts; readonly average: Amounts; readonly requests: number;   // average: per window
-    readonly cascaded: Amounts; readonly cascadedRequests: number;   // beside total, or part of it if the query names an entity (ADR 032)
+    readonly cascaded: Amounts; readonly cascadedRequests: number;   // beside total, or part of it if the query names an entity (ADR 006)
     readonly minWindowStart: Date | undefined; readonly maxWindowStart: Date | undefined;
-    readonly completeSince?: Date;                           // memory only, when it had to drop usage (ADR 028): windows that begin earlier lack some
-    readonly countedUntil?: Date;                            // DynamoDB only (ADR 042): windows that end later are not complete
+    readonly completeSince?: Date;                           // memory only, when it had to drop usage (ADR 004): windows that begin earlier lack some
+    readonly countedUntil?: Date;                            // DynamoDB only (ADR 006): windows that end later are not complete
   }
   export interface UsagePage extends Page<UsageSnapshot> { readonly completeSince?: Date; readonly countedUntil?: Date }
   export interface EntityCapacity { readonly entityId: string; readonly capacity: number; readonly available: number; readonly utilizationPct: number }
@@ -216,8 +216,8 @@ declare module "declared/zae-limiter" {
   export interface RepositoryPort {}
   export interface Repository extends RepositoryPort, AsyncDisposable {
     createEntity(entityId: string, options?: { readonly name?: string; readonly parentId?: string; readonly cascade?: boolean; readonly metadata?: Readonly<Record<string, string>> } & By): Promise<Entity>;
-    ensureEntity(entityId: string, options?: { readonly name?: string; readonly parentId?: string; readonly cascade?: boolean; readonly metadata?: Readonly<Record<string, string>> } & By): Promise<Entity>;   // what exists is returned unchanged (ADR 033)
-    updateEntity(entityId: string, options: { readonly name?: string; readonly metadata?: Readonly<Record<string, string>>; readonly cascade?: boolean } & By): Promise<Entity>;   // at least one field; metadata is replaced whole (ADR 033)
+    ensureEntity(entityId: string, options?: { readonly name?: string; readonly parentId?: string; readonly cascade?: boolean; readonly metadata?: Readonly<Record<string, string>> } & By): Promise<Entity>;   // what exists is returned unchanged (ADR 005)
+    updateEntity(entityId: string, options: { readonly name?: string; readonly metadata?: Readonly<Record<string, string>>; readonly cascade?: boolean } & By): Promise<Entity>;   // at least one field; metadata is replaced whole (ADR 005)
     getEntity(entityId: string): Promise<Entity | undefined>;
     getChildren(parentId: string): Promise<readonly Entity[]>;
     listEntities(options?: Paging): Promise<Page<Entity>>;
@@ -239,8 +239,8 @@ declare module "declared/zae-limiter" {
     getCacheStats(): CacheStats;
     getStatistics(): RepositoryStatistics;
     getBuckets(entityId: string, options?: { readonly resource?: string }): Promise<readonly BucketState[]>;               // all resources, limits and shards; never wcu
-    splitBucket?(entityId: string, resource: string, options: { readonly shards: number }): Promise<number>;                // backends with shards (ADR 021)
-    mergeBucket?(entityId: string, resource: string, options: { readonly shards: number }): Promise<number>;                // backends with shards (ADR 029)
+    splitBucket?(entityId: string, resource: string, options: { readonly shards: number }): Promise<number>;                // backends with shards (ADR 012)
+    mergeBucket?(entityId: string, resource: string, options: { readonly shards: number }): Promise<number>;                // backends with shards (ADR 012)
     getResourceCapacity(resource: string, limitName: string, options?: { readonly parentsOnly?: boolean }): Promise<ResourceCapacity>;
     getUsageSnapshots(query: UsageQuery & Paging): Promise<UsagePage>;
     getUsageSummary(query: UsageQuery): Promise<UsageSummary>;
@@ -261,16 +261,16 @@ declare module "declared/zae-limiter" {
     setVersionRecord(record: { readonly schemaVersion: string; readonly lambdaVersion?: string; readonly clientMinVersion?: string; readonly updatedBy?: string }): Promise<void>;
     ping(): Promise<boolean>;
     readonly capabilities: BackendCapabilities;
-    close(): Promise<void>;                          // ends waiting calls and all later ones with RateLimiterUnavailable (ADR 028)
+    close(): Promise<void>;                          // ends waiting calls and all later ones with RateLimiterUnavailable (ADR 004)
     [Symbol.asyncDispose](): Promise<void>;
   }
 }
 
 declare module "declared/zae-limiter/open" {
   import type { Repository, RepositoryOptions } from "declared/zae-limiter";
-  export function openRepository(url: string, options?: RepositoryOptions): Promise<Repository>;                            // ADR 035
+  export function openRepository(url: string, options?: RepositoryOptions): Promise<Repository>;                            // ADR 025
   //   "memory:" · "sqlite:./limits.db" · "redis://host:6379" · "dynamodb://eu-west-1/my-stack" (?endpoint=http://127.0.0.1:8000&provisioning=never)
-  export function tableOptions(url: string): { readonly stack?: string; readonly region?: string; readonly endpointUrl?: string };  // ADR 049
+  export function tableOptions(url: string): { readonly stack?: string; readonly region?: string; readonly endpointUrl?: string };  // ADR 018
 }
 
 declare module "declared/zae-limiter/memory" {
@@ -288,7 +288,7 @@ declare module "declared/zae-limiter/sqlite" {
   export interface SqliteRepository extends Repository {}
   export class SqliteRepository {
     private constructor(); static open(path: string, options?: SqliteOptions): Promise<SqliteRepository>;
-    readonly driver: string; readonly schemaVersion: number;   // for `zae-limiter status` (ADR 034)
+    readonly driver: string; readonly schemaVersion: number;   // for `zae-limiter status` (ADR 025)
   }
 }
 
@@ -304,11 +304,11 @@ declare module "declared/zae-limiter/dynamodb" {
   }
   export interface AwsCredentials { readonly accessKeyId: string; readonly secretAccessKey: string; readonly sessionToken?: string | undefined; readonly expiration?: Date | undefined }
   export type CredentialProvider = (options?: { readonly forceRefresh?: boolean }) => Promise<AwsCredentials>;
-  export interface HttpAgent { readonly maxSockets: number; readonly maxFreeSockets: number; destroy(): void }               // node:http's Agent has it (ADR 035)
+  export interface HttpAgent { readonly maxSockets: number; readonly maxFreeSockets: number; destroy(): void }               // node:http's Agent has it (ADR 025)
   export interface LeanTransportOptions {
     readonly region?: string; readonly endpointUrl?: string; readonly credentials?: AwsCredentials | CredentialProvider; readonly agent?: HttpAgent;
   }
-  export function leanTransport(options?: LeanTransportOptions): Promise<ObservedTransport>;                                 // ADR 022
+  export function leanTransport(options?: LeanTransportOptions): Promise<ObservedTransport>;                                 // ADR 014
   export interface DynamoOptions extends RepositoryOptions {
     readonly stack?: string; readonly region?: string; readonly endpointUrl?: string;
     readonly client?: DynamoClient; readonly transport?: DynamoTransport;
@@ -361,7 +361,7 @@ declare module "declared/zae-limiter/aggregator" {
     readonly before: object | undefined; readonly after: object | undefined; readonly isExpiry: boolean;
   }
   export function streamRecordOf(raw: RawStreamRecord, streamArn?: string): StreamRecord | undefined;
-  // ---- archive (ADR 040) -------------------------------------------------------------------------------------------------
+  // ---- archive (ADR 015) -------------------------------------------------------------------------------------------------
   export interface AuditArchive { store(name: string, content: Uint8Array): Promise<void> }
   export function folderArchive(path: string): AuditArchive;
   export interface S3ArchiveClient { send(command: never, options?: { abortSignal?: AbortSignal }): Promise<unknown> }    // the SDK's S3Client has it
@@ -372,7 +372,7 @@ declare module "declared/zae-limiter/aggregator" {
     "stack" | "region" | "endpointUrl" | "client" | "transport" | "clock" | "random" | "requestTimeoutMs" | "maxAttempts" | "maxShards" | "bucketTtlMultiplier"> {
     readonly windows?: readonly UsageWindow[]; readonly archive?: AuditArchive; readonly usageRetentionDays?: number;
   }
-  /** The records that an aggregator needs, as patterns of a Lambda event source mapping's filter (ADR 043). */
+  /** The records that an aggregator needs, as patterns of a Lambda event source mapping's filter (ADR 018). */
   export const STREAM_FILTERS: readonly string[];
   export interface RecordFailure { readonly sequenceNumber: string; readonly error: unknown }
   export interface BatchReport {

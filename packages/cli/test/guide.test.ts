@@ -1,6 +1,7 @@
 // Runs the guide's page on the command line: every `$ zae-limiter …` line of its console blocks, in
 // reading order, on one fresh file, with a clock that stands still. The page must show below each
-// line exactly what it prints; `vitest -u` updates the page.
+// line exactly what it prints, and its tables of options and commands are those of the commands'
+// own help; `vitest -u` updates the page.
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -9,6 +10,7 @@ import { openRepository } from "zae-limiter/open";
 import { ManualClock } from "zae-limiter/testing";
 import { afterAll, expect, it } from "vitest";
 import { verbNames, zaeLimiter } from "./command-line.ts";
+import { withReference } from "./command-reference.ts";
 import { pageAsRun } from "./guide-page.ts";
 
 const GUIDE = fileURLToPath(new URL("../../../docs/guide", import.meta.url));
@@ -58,7 +60,7 @@ it(
         printed: [...names].reduce((all, [name, id]) => all.replaceAll(id, name), printed),
       };
     });
-    await expect(asRun).toMatchFileSnapshot(PAGE);
+    await expect(withReference(asRun)).toMatchFileSnapshot(PAGE);
   },
 );
 

@@ -1,3 +1,16 @@
+/*
+ * The rooms of this package; each imports only those above it, and cdk only the first four:
+ *
+ *   cloudformation/          what a template consists of, and how it is printed
+ *   policies/ template/      the policies and the template of a stack as data
+ *   options/                 options of a stack, checked, as parameters of the template; tags
+ *   aws/                     where AWS is, its clients, its errors in one sentence each
+ *   code/                    the code of the functions, and the bucket that it is put into
+ *   stack/                   deploying, updating and deleting by change set
+ *   discovery/               listing stacks, and looking at one: each *-part.ts asks one service
+ *   manifest/                manifests as YAML or JSON, and the template that declares their limits
+ *   cdk/                     the same as a construct
+ */
 export type { StackPlace } from "./aws/place.ts";
 export { lambdaPackage } from "./code/lambda-package.ts";
 export type { LambdaPackage } from "./code/lambda-package.ts";

@@ -57,7 +57,7 @@ function ownResources(): Resources {
   };
 }
 
-/** The reasons of these settings are in the README of packages/lambda, and in ADR 043. */
+/** The reasons of these settings are in the README of packages/lambda, and in ADR 018. */
 function streamResources(): Resources {
   return {
     AggregatorEventSourceMapping: {

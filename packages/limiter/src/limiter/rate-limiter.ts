@@ -1,3 +1,7 @@
+/*
+ * Beside this file: call.ts checks a request, lease.ts and resource-lease.ts are what a grant
+ * returns, waiting.ts has the queues, and traced-calls.ts what is published about a call.
+ */
 import type { Amounts } from "../core/amounts.ts";
 import { RateLimiterUnavailable, ValidationError } from "../core/errors.ts";
 import type { AsyncDisposable } from "../repository/platform-types.ts";

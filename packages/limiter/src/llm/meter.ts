@@ -8,6 +8,12 @@
  *
  * Adapters translate: what they are asked for into an `LlmCall`, and what comes back into what an
  * `AnswerReader` reads. `settlement.ts` says what each end costs.
+ *
+ *   tokens/       what is counted, and what it weighs
+ *   estimating/   what a request holds, and how many tokens that will be
+ *   answers/      what an answer says of itself, one file for each protocol
+ *   upstream/     what a provider says of its limits, and the account that is kept in step with it
+ *   fetch/ ai-sdk/ openai/ anthropic/ langchain/   one adapter for each client
  */
 import { amountOf, MAX_AMOUNT, type Amounts } from "../core/amounts.ts";
 import { RateLimitExceeded } from "../core/bucket/refusal.ts";

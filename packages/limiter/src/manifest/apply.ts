@@ -18,7 +18,7 @@ import { ownValue } from "./values.ts";
  * atomic step in which they would be written. It reads the store after that, so it starts from all
  * that we have written, and wins whole. A process that dies leaves `pending`, which says what may
  * be stored besides `applied`; all that is named by either is managed, so the next apply, of
- * whatever manifest, goes on from there (ADR 054).
+ * whatever manifest, goes on from there (ADR 020).
  */
 
 /** How a manifest is applied. */

@@ -1,3 +1,9 @@
+/*
+ * Beside this file: port.ts is what the limiter asks of a backend, repository.ts the public
+ * surface, which management/ puts on top of any store; policy-cache.ts remembers stored levels, and
+ * group-commit.ts lets calls on one key share a write. memory/, sqlite/ and dynamodb/ are backends
+ * with the same file names.
+ */
 import type { AuditEvent } from "../core/audit.ts";
 import type { Bucket } from "../core/bucket/bucket.ts";
 import type { LimitStatus } from "../core/bucket/decision.ts";

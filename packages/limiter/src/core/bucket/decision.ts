@@ -260,7 +260,7 @@ export function hasAll({ names }: Policy, amounts: Amounts): boolean {
 
 /**
  * The amounts of a call that its policy or another level knows. Limits that only other levels have
- * are not charged (ADR 030). A name that no level knows is an error; of a parent it is left out. A
+ * are not charged (ADR 003). A name that no level knows is an error; of a parent it is left out. A
  * call with limits of its own may name no others.
  */
 export function knownAmounts(

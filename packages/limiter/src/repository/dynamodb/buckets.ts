@@ -126,7 +126,8 @@ export class DynamoBuckets implements BucketStore {
     this.#known = known;
     this.#policies = new CurrentPolicies(options.policies, known);
     const chooser = this.#policies;
-    this.#preparation = new ChargePreparation({ ...options, chooser });
+    const undecided = this.#undecided;
+    this.#preparation = new ChargePreparation({ ...options, chooser, undecided });
     const { splitter, merger, calm, pressure } = resharding({
       ...options,
       policyOf: ({ entityId, resource }) => options.policies.refresh(entityId, resource),
@@ -212,21 +213,24 @@ export class DynamoBuckets implements BucketStore {
   }
 
   /** Returns at once when memory alone refuses the call. */
-  #decide(call: Call): MaybePromise<ConsumeOutcome> {
-    const nowMs = this.#nowMs();
-    if (this.#mayFit(call, nowMs)) return this.#take(call);
-    return this.#refusals.mayRefuse(call)
-      ? this.#refuse(call, nowMs, nowMs)
-      : this.#decideFromTable(call);
+  #decide(call: Call, isRead = false): MaybePromise<ConsumeOutcome> {
+    const [atMs, nowMs] = this.#decisionTimes(call);
+    if (this.#mayFit(call, atMs)) return this.#take(call);
+    if (this.#refusals.mayRefuse(call)) return this.#refuse(call, atMs, nowMs);
+    return isRead ? this.#decideAgain(call) : this.#decideFromTable(call);
   }
 
-  async #decideFromTable(remembered: Call): Promise<ConsumeOutcome> {
-    const call = { ...remembered, charges: await this.#readAll(remembered.charges) };
+  async #decideFromTable(call: Call): Promise<ConsumeOutcome> {
+    return this.#decide({ ...call, charges: await this.#readAll(call.charges) }, true);
+  }
+
+  /**
+   * As of when a call is decided, and what time it is. A call that has lost a race is decided as of
+   * its begin, as in `TakeAttempt`: what others gave back since counts, what was earned does not.
+   */
+  #decisionTimes({ decisions, begunMs }: Call): readonly [atMs: number, nowMs: number] {
     const nowMs = this.#nowMs();
-    if (this.#mayFit(call, nowMs)) return this.#take(call);
-    return this.#refusals.mayRefuse(call)
-      ? this.#refuse(call, nowMs, nowMs)
-      : this.#decideAgain(call);
+    return [decisions > 1 ? Math.min(begunMs, nowMs) : nowMs, nowMs];
   }
 
   #decideAgain(call: Call): MaybePromise<ConsumeOutcome> {
@@ -254,11 +258,7 @@ export class DynamoBuckets implements BucketStore {
       // When the store is gone, this call's own cost stays charged until it refills.
       giveBack: (part: ReceiptPart) => unlessUnavailable(this.#leaseEnds.undo(part)),
     };
-    return this.#undecided.note(
-      call.charges,
-      takeFromSeveral(call.charges, steps),
-      (outcome) => outcome.kind === "refused" && outcome.hasUndone,
-    );
+    return this.#undecided.note(call.charges, takeFromSeveral(call.charges, steps));
   }
 
   #notGranted(call: Call, outcome: Refused | SeveralRefused): MaybePromise<ConsumeOutcome> {
@@ -315,29 +315,35 @@ export class DynamoBuckets implements BucketStore {
 
   /** Refuses, unless what a bucket is short of may still be given back. */
   #refuse(call: Call, atMs: number, nowMs: number): MaybePromise<ConsumeOutcome> {
-    if (this.#undecided.has(call.charges) || !this.#refusals.isSure(call, atMs))
-      return this.#lookAgain(call, atMs);
+    if (!this.#refusals.isSure(call, atMs, this.#undecided)) return this.#lookAgain(call, atMs);
     return this.#refusals.refuse(call, atMs, nowMs) ?? this.#decideAgain(call);
   }
 
   /**
    * Waits until the calls that were taking from the same buckets are decided: those of this process
-   * say so themselves; to others it gives the time that a few requests take.
+   * say so themselves; others get the time that a few requests take. If nothing was undone since,
+   * all of them keep what they took, and the call is refused by it.
    */
   async #lookAgain(call: Call, atMs: number): Promise<ConsumeOutcome> {
-    const hasUndone = await this.#undecided.wait(call.charges);
-    if (hasUndone) return this.#decideAgain(call);
-    if (this.#refusals.isSure(call, atMs))
-      return this.#refusals.refuse(call, atMs, this.#nowMs()) ?? this.#decideAgain(call);
     const isShort = (charge: WantedCharge): boolean =>
       !mayFit(charge, this.#known.known(charge.key), atMs);
     const short = call.charges.filter(isShort);
     const before = short.map(({ key }) => this.#known.known(key));
-    await this.#clock.sleep(this.#known.decisionMs * (1 + this.#random()));
-    const read = await this.#readAll(short);
-    for (const [index, { key }] of short.entries()) this.#known.confirm(key, before[index]!);
-    const charges = call.charges.map((charge) => read[short.indexOf(charge)] ?? charge);
-    return this.#decideAgain({ ...call, charges });
+    const isSureOfOthers = this.#refusals.isSure(call, atMs);
+    const own = this.#undecided.wait(short);
+    let { charges } = call;
+    if (!isSureOfOthers) {
+      await this.#clock.sleep(this.#known.decisionMs * (1 + this.#random()));
+      const read = await this.#readAll(short);
+      charges = charges.map((charge) => read[short.indexOf(charge)] ?? charge);
+    }
+    await own;
+    const current = { ...call, charges };
+    if (short.some(({ key }, index) => !this.#known.isSame(key, before[index]!)))
+      return this.#decideAgain(current);
+    if (!isSureOfOthers)
+      for (const [index, { key }] of short.entries()) this.#known.confirm(key, before[index]!);
+    return this.#refusals.refuse(current, atMs, this.#nowMs()) ?? this.#decideAgain(current);
   }
 
   /** Reads all shards of all buckets; returns the charges with the policies that they show. */

@@ -1,3 +1,31 @@
+/*
+ * The rooms of this folder, each of which imports only those below it:
+ *
+ *   acquire/     which buckets a call takes from, taking from one, from shards, from several;
+ *                refusing; ending a lease, and charging without one
+ *   shards/      the tree of shards; splitting (pressure.ts) and merging (calm.ts)
+ *   write/       one batch, one conditional write: deciding its members, building it, learning what
+ *                became of it
+ *   cache/       what this process knows of buckets, and values that expire
+ *   items/       what is stored: keys, items, versions, the check of guarded writes
+ *   opening/     options and addresses, the connection, and the stack
+ *   table/       requests to one table: time-outs, retries, errors, batches, shared requests
+ *   transport/   the SDK's client, and lean/, a smaller one of our own
+ *
+ * aggregator/ and upgrade/ stand on top of them. Who may change what on the write path:
+ *
+ *   images and stamps of shards                 KnownBuckets (cache/known-buckets.ts)
+ *   queue, tick, failed units, what is owed     BucketWriter (write/bucket-writer.ts)
+ *   the fate of a write without an answer       UnansweredWrites (write/unanswered-writes.ts)
+ *   names in slots                              OperationIds (write/operation-ids.ts)
+ *   how far limits were compared                CurrentPolicies (acquire/current-policy.ts)
+ *   measured rates, throttling, calm looks      PressureWatch, CalmWatch (shards/)
+ *   gathers, and the pause between them         GatherQueue (acquire/gather-queue.ts)
+ *   reads of all shards that are under way      SharedRounds (cache/shared-rounds.ts)
+ *   undecided calls over several buckets        UndecidedCalls (cache/undecided-calls.ts)
+ *   how a lease ends                            LeaseEnds (acquire/lease-end.ts)
+ *   calls under way in this process             Admission (acquire/bounds.ts)
+ */
 import { InfrastructureError, NamespaceNotFoundError } from "../../core/errors.ts";
 import type { BackendCapabilities, RepositoryStatistics } from "../repository.ts";
 import type { NamespaceData, PolicySource, Store } from "../store.ts";

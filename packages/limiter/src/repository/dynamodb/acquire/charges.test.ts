@@ -1,3 +1,4 @@
+import { UndecidedCalls } from "../cache/undecided-calls.ts";
 import { describe, expect, it } from "vitest";
 import {
   named,
@@ -313,6 +314,7 @@ function newPreparation(policies: Policies, parents: Readonly<Record<string, str
     known,
     entities,
     active,
+    undecided: new UndecidedCalls(),
     refusalMemoryMs: 1000,
   });
   return Object.assign(made, { preparation });

@@ -26,6 +26,7 @@ import { bucketKey, type BucketKey } from "../items/bucket-key.ts";
 import type { BucketWriter } from "../write/bucket-writer.ts";
 import { TableUnavailable } from "../table/table-errors.ts";
 import type { Expiring } from "../cache/expiring.ts";
+import type { UndecidedCalls } from "../cache/undecided-calls.ts";
 import {
   isYoung,
   type KnownBucket,
@@ -33,6 +34,7 @@ import {
   type KnownShard,
   type SeenShard,
 } from "../cache/known-buckets.ts";
+import { showsOtherLimits } from "./current-policy.ts";
 import type { NotTaken, ReceiptPart, Taken, Throttled } from "./receipt.ts";
 import type { PolicyChooser, PolicyHolder, WantedCharge } from "./wanted-charge.ts";
 import type { AppliedOutcome, PolicyChoice, WriteIntent } from "../write/write-intent.ts";
@@ -65,6 +67,7 @@ export class ChargePreparation {
   readonly #known: KnownBuckets;
   readonly #entities: Expiring<KnownEntity>;
   readonly #active: Expiring<string>;
+  readonly #undecided: UndecidedCalls;
   readonly #refusalMemoryMs: number;
 
   constructor(options: {
@@ -75,6 +78,7 @@ export class ChargePreparation {
     readonly entities: Expiring<KnownEntity>;
     /** The names of active namespaces, by id; reading another one throws. */
     readonly active: Expiring<string>;
+    readonly undecided: UndecidedCalls;
     /** How old an image may be and still refuse a call without a read. */
     readonly refusalMemoryMs: number;
   }) {
@@ -84,6 +88,7 @@ export class ChargePreparation {
     this.#known = options.known;
     this.#entities = options.entities;
     this.#active = options.active;
+    this.#undecided = options.undecided;
     this.#refusalMemoryMs = options.refusalMemoryMs;
   }
 
@@ -118,6 +123,7 @@ export class ChargePreparation {
     const { bucket } = image;
     const costs = costsMilli(bucket, amounts);
     if (holds(bucket, costs, Math.floor(nowMs)) || sure?.image !== image) return undefined;
+    if (this.#undecided.has(kept)) return undefined;
     if (!isYoung(seenAt, nowMs, this.#refusalMemoryMs)) return undefined;
     if (this.#active.fresh(this.#namespaceId, nowMs) === undefined) return undefined;
     kept.policy = this.#policies.cached(entityId, resource, kept.policy);
@@ -261,15 +267,6 @@ function assembled(
     // The parent of an entity that this process had not met came with the same read as its bucket.
     return { ...found, key: { ...found.key, parentId }, parentId };
   });
-}
-
-/** Whether a shard shows other limits than a policy, so that the configuration may have changed. */
-export function showsOtherLimits(
-  { policy, isOverride }: PolicyHolder,
-  image: BucketImage | undefined,
-): boolean {
-  if (isOverride || image === undefined || image.overridden) return false;
-  return !isUnder(image.bucket, policy);
 }
 
 /**

@@ -1,9 +1,9 @@
+import { isUnder } from "../../../core/bucket/decision.ts";
 import type { Policy } from "../../../core/bucket/policy.ts";
 import type { MaybePromise } from "../../port.ts";
 import type { PolicySource } from "../../store.ts";
 import type { BucketImage } from "../items/bucket-item.ts";
 import type { BucketKey } from "../items/bucket-key.ts";
-import { showsOtherLimits } from "./charges.ts";
 import type { BucketEntry, KnownBuckets, KnownShard } from "../cache/known-buckets.ts";
 import type { PolicyChooser, PolicyHolder } from "./wanted-charge.ts";
 
@@ -15,7 +15,7 @@ interface Comparison {
   readonly reading: Promise<Policy | undefined> | undefined;
 }
 
-/** Chooses the policy for buckets whose stored limits differ from the call's (ADR 013, 019). */
+/** Chooses the policy for buckets whose stored limits differ from the call's (ADR 001). */
 export class CurrentPolicies implements PolicyChooser {
   readonly #policies: PolicySource;
   readonly #known: KnownBuckets;
@@ -70,4 +70,13 @@ export class CurrentPolicies implements PolicyChooser {
       throw error;
     }
   }
+}
+
+/** Whether a shard shows other limits than a policy, so that the configuration may have changed. */
+export function showsOtherLimits(
+  { policy, isOverride }: PolicyHolder,
+  image: BucketImage | undefined,
+): boolean {
+  if (isOverride || image === undefined || image.overridden) return false;
+  return !isUnder(image.bucket, policy);
 }

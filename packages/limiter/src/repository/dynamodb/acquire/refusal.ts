@@ -19,6 +19,7 @@ import { costsOf } from "../write/batch-decision.ts";
 import type { BucketWriter } from "../write/bucket-writer.ts";
 import { bucketUnder, decidedCharge, fitsTogether, policyChoice } from "./charges.ts";
 import { isYoung, type KnownBuckets, type SeenShard } from "../cache/known-buckets.ts";
+import type { UndecidedCalls } from "../cache/undecided-calls.ts";
 import type { ReceiptPart } from "./receipt.ts";
 import type { PolicyChooser, WantedCharge } from "./wanted-charge.ts";
 
@@ -69,17 +70,19 @@ export class Refusals {
   }
 
   /**
-   * Whether a bucket is short of a call whatever other processes may still give back: by its last
-   * image that shows nothing of that kind. An older one counts as of its own time, because what was
+   * Whether a bucket is short of a call whatever other processes, and these undecided calls of this
+   * one, may still give back: by its last image that shows nothing of that kind. An older one counts as of its own time, because what was
    * earned since others may have taken.
    */
   isSure(
     { charges, begun, begunMs }: RefusedCall & { readonly begunMs: number },
     atMs: number,
+    undecided?: UndecidedCalls,
   ): boolean {
     const nowMs = this.#clock.now();
     return charges.some((charge) => {
       if (!fitsTogether(charge, [], atMs)) return true;
+      if (undecided?.has(charge) === true) return false;
       const { shards } = this.#known.known(charge.key);
       const sure = shards.flatMap((shard) => shard.sure ?? []);
       const mayRefuse = sure.every(

@@ -1,4 +1,5 @@
 import * as fc from "fast-check";
+import { UndecidedCalls } from "../cache/undecided-calls.ts";
 import { describe, expect, it } from "vitest";
 import { scriptedProcess } from "../../../../test/support/scripted-table.ts";
 import { NOW_MS, shardImage, shardKey, TPM } from "../../../../test/support/shard-images.ts";
@@ -111,7 +112,12 @@ async function processOf({ tokens, amounts, ageMs, unusual }: Case) {
   const chooser = new CurrentPolicies(policies, known);
   const options = { namespaceId: "ns", policies, chooser, known, entities, active, clock, writer };
   const counts = { refusalsFromMemory: 0 };
-  const shared = { ...options, counts, refusalMemoryMs: MEMORY_MS };
+  const shared = {
+    ...options,
+    counts,
+    undecided: new UndecidedCalls(),
+    refusalMemoryMs: MEMORY_MS,
+  };
   const preparation = new ChargePreparation(shared);
   const resources = [{ resource: "r", amounts }];
   if (unusual === "two resources") resources.push({ resource: "s", amounts });

@@ -15,8 +15,6 @@ export interface SeveralRefused {
   readonly kind: "refused";
   readonly atMs: number;
   readonly charges: readonly WantedCharge[];
-  /** Whether something was taken and given back. */
-  readonly hasUndone: boolean;
 }
 
 /**
@@ -40,7 +38,6 @@ export async function takeFromSeveral(
     kind: "refused",
     atMs: refusal.value.atMs,
     charges: charges.map((charge, index) => withPolicyOf(charge, results[index]!)),
-    hasUndone: parts.length > 0,
   };
 }
 

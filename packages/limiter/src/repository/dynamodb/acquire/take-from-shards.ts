@@ -1,5 +1,5 @@
 /*
- * Takes from a bucket that has several shards (ADR 021):
+ * Takes from a bucket that has several shards (ADR 012):
  *
  *   home shard ──▶ holds it: take there                              (one write, as without shards)
  *     │

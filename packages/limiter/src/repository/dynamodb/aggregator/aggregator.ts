@@ -1,3 +1,15 @@
+/*
+ * The life of a stream record. Lambda or the runner (runner/) passes records in batches; all of one
+ * item come in order, and a batch may come again, whole or in part.
+ *
+ *   change   usage/usage-change.ts compares the images: the growth of the totals was consumed
+ *   sum      usage/usage-sums.ts files changes under the windows of the record's own time
+ *   write    usage/usage-counter.ts adds each sum to its snapshot in one guarded write
+ *   report   records of sums that could not be written are failures, and come again; after a batch
+ *            without any, heartbeat.ts stores the time of its newest record
+ *
+ * Beside that, shards/ splits and merges ahead of clients, and archive/ keeps expired audit events.
+ */
 import { ValidationError } from "../../../core/errors.ts";
 import { checkOptions, optionNames } from "../../../core/options.ts";
 import { DEFAULT_RETENTION_DAYS, USAGE_WINDOWS, type UsageWindow } from "../../../core/usage.ts";

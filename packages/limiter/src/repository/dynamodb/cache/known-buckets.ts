@@ -34,7 +34,7 @@ export interface RequestStamp {
 const ROUND_TRIPS = 4;
 
 /** What deciding such a call takes at least, and at most, whatever round trips take now. */
-const DECISION_MS = { least: 20, most: 250 };
+const DECISION_MS = { least: 50, most: 250 };
 
 /** How much of the slowest round trip is remembered with each that follows. */
 const MEMORY = 0.9;
@@ -186,7 +186,8 @@ export class KnownBuckets {
       if (!isKnown) entry.othersWroteMs = this.#clock.now();
       const isSure = image.undone === undefined || sent.ms >= entry.othersWroteMs + this.decisionMs;
       if (isSure) entry.sure = { image, seenAt: sent };
-      else if (entry.sure?.image.creation !== image.creation) entry.sure = undefined;
+      // An older one may show a take of this process that was undone since.
+      else if (!isSameSoFar(entry.sure?.image, image)) entry.sure = undefined;
     }
     entry.image = image;
     entry.seenAt = sent;
@@ -194,19 +195,24 @@ export class KnownBuckets {
     if (entry.unseen !== undefined && sent.order > entry.unseen.order) entry.unseen = undefined;
   }
 
+  /** Whether nothing was undone on a bucket since it was known like this. */
+  isSame(key: BucketKey, before: KnownBucket): boolean {
+    const { shards } = this.known(key);
+    if (shards.length !== before.shards.length) return false;
+    return shards.every(({ image }, index) => {
+      const seen = before.shards[index]!.image;
+      return seen.shard === image.shard && isSameSoFar(seen, image);
+    });
+  }
+
   /**
    * Notes what was known of a bucket a while ago, longer than others need to decide a call. What
    * they took by then is taken for good if nothing was undone since.
    */
   confirm(key: BucketKey, before: KnownBucket): void {
-    const { shards } = this.known(key);
-    const isSame = shards.every(({ image }, index) => {
-      const seen = before.shards[index]?.image;
-      return seen?.creation === image.creation && seen?.undone === image.undone;
-    });
-    if (!isSame || shards.length !== before.shards.length) return;
+    if (!this.isSame(key, before)) return;
     for (const { key: shard, image, seenAt } of before.shards) {
-      const entry = this.#held(shard.text)!;
+      const entry = this.#touch(shard.text);
       if ((entry.sure?.seenAt.order ?? 0) < seenAt.order) entry.sure = { image, seenAt };
     }
   }
@@ -338,6 +344,11 @@ export class KnownBuckets {
  */
 export function isYoung(seenAt: RequestStamp, nowMs: number, refusalMemoryMs: number): boolean {
   return seenAt.ms > nowMs - refusalMemoryMs && seenAt.ms <= nowMs;
+}
+
+/** Whether two images are of one bucket, and nothing was undone on it between them. */
+function isSameSoFar(seen: BucketImage | undefined, image: BucketImage): boolean {
+  return seen?.creation === image.creation && seen?.undone === image.undone;
 }
 
 /**

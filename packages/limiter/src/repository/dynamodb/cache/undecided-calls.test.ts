@@ -1,3 +1,4 @@
+import { EventEmitter, once } from "node:events";
 import { describe, expect, it } from "vitest";
 import { shardKey } from "../../../../test/support/shard-images.ts";
 import { UndecidedCalls } from "./undecided-calls.ts";
@@ -7,34 +8,27 @@ const PARENT = { key: shardKey(0, "parent") };
 const OTHER = { key: shardKey(0, "other") };
 
 describe("calls that take from several buckets", () => {
-  it("are waited for by calls on the same buckets, and by no others", async () => {
-    const calls = new UndecidedCalls();
-    let resolve = (_outcome: string): void => {};
-    const taking = new Promise<string>((each) => {
-      resolve = each;
-    });
-    const noted = calls.note([CHILD, PARENT], taking, (outcome) => outcome === "undone");
-    expect([calls.has([PARENT]), calls.has([OTHER])]).toEqual([true, false]);
-    const waits = calls.wait([PARENT, OTHER]);
-    expect(await calls.wait([OTHER])).toBe(false);
-    resolve("undone");
-    expect(await noted).toBe("undone");
-    expect(await waits).toBe(true);
-    expect(calls.has([CHILD, PARENT])).toBe(false);
-  });
-
-  it("leave nothing to look for when they keep what they took", async () => {
-    const calls = new UndecidedCalls();
-    const noted = calls.note([CHILD], Promise.resolve("taken"), () => false);
-    expect(await calls.wait([CHILD])).toBe(false);
-    expect(await noted).toBe("taken");
-  });
-
-  it("count as undone when they fail: what they took goes back, or nothing was taken", async () => {
-    const calls = new UndecidedCalls();
-    const noted = calls.note([CHILD], Promise.reject(new Error("away")), () => false);
-    const waits = calls.wait([CHILD]);
-    await expect(noted).rejects.toThrow("away");
-    expect(await waits).toBe(true);
-  });
+  it.each(["taken", new Error("away")])(
+    "are waited for by calls on the same buckets, and by no others, until they end with %s",
+    async (end) => {
+      const calls = new UndecidedCalls();
+      const ended: string[] = [];
+      const decided = new EventEmitter();
+      const taking = once(decided, "end").then(() => {
+        if (end instanceof Error) throw end;
+      });
+      const noted = calls.note([CHILD, PARENT], taking).then(
+        () => ended.push("call"),
+        () => ended.push("call"),
+      );
+      expect([PARENT, OTHER].map((each) => calls.has(each))).toEqual([true, false]);
+      const waits = calls.wait([PARENT, OTHER]).then(() => ended.push("wait"));
+      await calls.wait([OTHER]);
+      expect(ended).toEqual([]);
+      decided.emit("end");
+      await Promise.all([noted, waits]);
+      expect(ended).toEqual(["call", "wait"]);
+      expect([CHILD, PARENT].map((each) => calls.has(each))).toEqual([false, false]);
+    },
+  );
 });

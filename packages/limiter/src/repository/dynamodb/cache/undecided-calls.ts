@@ -11,42 +11,35 @@ interface Charged {
  * back, so no refusal may rest on it.
  */
 export class UndecidedCalls {
-  /** By bucket; each resolves to whether its call gave something back. */
-  readonly #byBucket = new Map<string, Set<Promise<boolean>>>();
-  readonly #waits = new SharedRounds<boolean>();
+  readonly #byBucket = new Map<string, Set<Promise<unknown>>>();
+  readonly #waits = new SharedRounds<unknown>();
 
-  /** Whether any takes from one of these buckets. */
-  has(charges: readonly Charged[]): boolean {
-    return charges.some(({ key }) => this.#byBucket.has(key.text));
+  /** Whether any takes from a bucket. */
+  has({ key }: Charged): boolean {
+    return this.#byBucket.has(key.text);
   }
 
   /** Notes a call for as long as it is taking. */
-  note<T>(
-    charges: readonly Charged[],
-    taking: Promise<T>,
-    hasUndone: (outcome: T) => boolean,
-  ): Promise<T> {
-    const decided = taking.then(hasUndone, () => true);
+  note<T>(charges: readonly Charged[], taking: Promise<T>): Promise<T> {
     for (const { key } of charges) {
       const calls = this.#byBucket.get(key.text) ?? new Set();
-      this.#byBucket.set(key.text, calls.add(decided));
+      this.#byBucket.set(key.text, calls.add(taking));
     }
     return taking.finally(() => {
       for (const { key } of charges) {
         const calls = this.#byBucket.get(key.text)!;
-        calls.delete(decided);
+        calls.delete(taking);
         if (calls.size === 0) this.#byBucket.delete(key.text);
       }
     });
   }
 
-  /** Waits for all that take from these buckets now; returns whether any gave something back. */
-  async wait(charges: readonly Charged[]): Promise<boolean> {
-    const waits = charges.map(({ key: { text } }) =>
-      this.#waits.join(text, async () =>
-        (await Promise.all(this.#byBucket.get(text) ?? [])).includes(true),
-      ),
+  /** Waits until all that take from these buckets now are decided. */
+  async wait(charges: readonly Charged[]): Promise<void> {
+    const decide = (text: string): Promise<unknown> =>
+      Promise.allSettled(this.#byBucket.get(text) ?? []);
+    await Promise.all(
+      charges.map(({ key: { text } }) => this.#waits.join(text, () => decide(text))),
     );
-    return (await Promise.all(waits)).includes(true);
   }
 }

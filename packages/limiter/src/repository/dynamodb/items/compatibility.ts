@@ -42,7 +42,7 @@ export const SCHEMA_VERSION = "1.0.0";
 
 /**
  * What the record says while items are upgraded. It is older than the schema, so this library does
- * not open the table; and its major version is not 0, so no Python zae-limiter opens it (ADR 047).
+ * not open the table; and its major version is not 0, so no Python zae-limiter opens it (ADR 017).
  */
 export const UPGRADING_VERSION = `${SCHEMA_VERSION}-upgrading`;
 

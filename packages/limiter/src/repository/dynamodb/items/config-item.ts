@@ -26,7 +26,7 @@ const INHERIT_KIND = "inherit";
 
 /**
  * Says that a level inherits. Releases that do not know it read it as a limit of a kind that they
- * do not support, and refuse the level (ADR 030).
+ * do not support, and refuse the level (ADR 003).
  */
 const INHERIT_MARK = {
   [configAttribute(NO_LIMIT, "cp")]: 0,

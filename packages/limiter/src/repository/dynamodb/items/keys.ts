@@ -37,7 +37,7 @@ import type { ItemKey } from "../table/batch.ts";
  *          {ns}                            the PK of every other item
  *
  * Every item has GSI4 keys, so that a purge finds it. They also replace the registries of the
- * Python zae-limiter, on which every change of limits contended (ADR 010): `{ns}/RESOURCE#…` lists
+ * Python zae-limiter, on which every change of limits contended (ADR 008): `{ns}/RESOURCE#…` lists
  * the resources with defaults, `CONFIG#…` those with limits of entities, `{ns}/ENTITY#…` the
  * entities and nothing else. No identifier contains '#', and only resources contain '/', so every
  * key can be parsed.

@@ -1,6 +1,6 @@
 /*
  * The transaction that merges the shards p and q = p + d, both of divisor 2d, into p of divisor d
- * (ADR 029).
+ * (ADR 012).
  *
  *   Update p    requires sv, cr and b_wcu_tc exactly as read
  *   Delete q    requires the same of q

@@ -1,6 +1,6 @@
 /*
  * When a bucket should have more shards. DynamoDB accepts about a thousand writes a second to one
- * item, so a bucket is doubled (ADR 027) when one of its shards
+ * item, so a bucket is doubled (ADR 013) when one of its shards
  *
  *   is hot          by the rate of write units, from two images of one version of it
  *   is throttled    twice within a second, at a rate near that; or, where DynamoDB names the keys

@@ -1,5 +1,5 @@
 /*
- * The transaction that splits shard p of divisor d into p and p + d of divisor 2d (ADR 021).
+ * The transaction that splits shard p of divisor d into p and p + d of divisor 2d (ADR 012).
  *
  *   Update p     requires rf, sv, cr and shard_count exactly as seen and, for each limit, hidden
  *                ones included, one of

@@ -106,7 +106,7 @@ export function keyOf(item: AttributeMap): ItemKey {
 /**
  * The items of the namespace that was asked about. Policies of AWS bind a tenant to the keys of its
  * own items, but not to what these say about indexes: it could file one under another tenant's
- * partition (ADR 045).
+ * partition (ADR 019).
  */
 function ownItems(
   { index, partition }: KeyQuery,

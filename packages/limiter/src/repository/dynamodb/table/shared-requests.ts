@@ -1,5 +1,5 @@
 /*
- * Writes of different items that share a request (ADR 058).
+ * Writes of different items that share a request (ADR 010).
  *
  *   send ──▶ waiting ──▶ when all microtasks have run, or when a request returns:
  *                          one alone            UpdateItem
@@ -40,7 +40,7 @@ type Reply = Conditional<WriteOutput>;
 /** DynamoDB's own limit on one request. */
 const MAX_STATEMENTS = 25;
 
-/** The most requests under way while writes wait; chosen by measuring (ADR 058). */
+/** The most requests under way while writes wait; chosen by measuring (ADR 010). */
 const MAX_REQUESTS = 4;
 
 /**

@@ -197,7 +197,7 @@ function repairedStatus(status: NamespaceStatus, isNamed: boolean): NamespaceSta
   return isNamed ? "active" : "deleted";
 }
 
-/** The registries, which indexes replace (ADR 010). */
+/** The registries, which indexes replace (ADR 008). */
 const REGISTRIES: ReadonlySet<string> = new Set(["#RESOURCES", "#ENTITY_CONFIG_RESOURCES"]);
 
 /** How sort keys begin that only schemas before 0.9.0 have. */

@@ -1,3 +1,8 @@
+/*
+ * Checks, plans, keeps clients out and runs the passes. upgrade-record.ts is the lease and the
+ * position, table-pass.ts one way through the table, change.ts a write over what was read, and
+ * python-*.ts say what becomes of each item of the Python zae-limiter.
+ */
 import { randomUUID } from "node:crypto";
 import { IncompatibleSchemaError, ValidationError } from "../../../core/errors.ts";
 import { USAGE_WINDOWS, type UsageWindow } from "../../../core/usage.ts";
@@ -263,7 +268,7 @@ function tell({ onProgress }: UpgradeOptions, step: string, tally: UpgradeTally)
 
 /**
  * The minimum client version is lowered, not raised: release 0.10.3 of the Python zae-limiter
- * ignores a minimum that it does not meet, and does not look at the schema then (ADR 047).
+ * ignores a minimum that it does not meet, and does not look at the schema then (ADR 017).
  */
 async function keepOut(
   connection: Connection,

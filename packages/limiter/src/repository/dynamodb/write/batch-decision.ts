@@ -1,5 +1,5 @@
 /*
- * Decides the members of a batch one after another, in order of arrival (ADR 020). The write that
+ * Decides the members of a batch one after another, in order of arrival (ADR 010). The write that
  * carries them finds a balance that this process has not seen, so the batch is checked against its
  * running balance, not its net amount. For each limit:
  *

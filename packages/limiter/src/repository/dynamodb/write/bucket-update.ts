@@ -103,7 +103,7 @@ export function updateOf(image: BucketImage, change: BucketChange, nowMs: number
 /**
  * Whether the image is known after the update from what it wrote alone: every balance, and the
  * stamp that it required as seen. All else belongs to the version, which it required too, but for
- * the slots of other writers (ADR 023).
+ * the slots of other writers (ADR 010).
  */
 function writesAllBalances(
   builder: ExpressionBuilder,

@@ -1,6 +1,6 @@
 /*
  * A time-out leaves unknown whether a write happened. Each write therefore leaves its id in one of
- * the slots of the item (ADR 018, ADR 026).
+ * the slots of the item (ADR 009).
  *
  *   id = writer.time count: 5 random letters, 7 for the millisecond and 2 that count within it; the
  *        order of the letters is the order of the writes of one process

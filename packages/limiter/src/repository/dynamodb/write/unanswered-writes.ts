@@ -13,7 +13,7 @@
  *   nothing, though the version has moved on     ──▶ unknown: the shard may have been merged, and
  *                                                    split off again with empty slots
  *
- * A shard that was merged into another has no image any more; the other keeps its slots (ADR 029).
+ * A shard that was merged into another has no image any more; the other keeps its slots (ADR 012).
  *
  * Versions and stamps only grow, and a slot never holds an earlier id again. The next write of the
  * same process to the shard requires the slot exactly as the image shows it. If it is applied, the
@@ -21,7 +21,7 @@
  * a fence does that (fence.ts). A write that creates the bucket leaves its id in `cr` for good.
  *
  * The lane of a shard owns its list of pending writes (`UnansweredWrites`); each operation owns its
- * history, which shares these writes and so learns what became of them (ADR 026).
+ * history, which shares these writes and so learns what became of them (ADR 009).
  */
 import type { Policy } from "../../../core/bucket/policy.ts";
 import type { BatchStep } from "./batch-decision.ts";

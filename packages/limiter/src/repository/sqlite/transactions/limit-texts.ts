@@ -12,7 +12,7 @@ const TEXT_MEMO = new WeakMap<readonly BucketLimit[], string>();
 
 /**
  * Begins the text of a level that inherits. Releases that do not know it read it as a limit, which
- * no rate of 0 can be, and refuse the level with an error that shows this name (ADR 030).
+ * no rate of 0 can be, and refuse the level with an error that shows this name (ADR 003).
  */
 const INHERIT = "inherit-needs-a-newer-zae-limiter:0 ";
 

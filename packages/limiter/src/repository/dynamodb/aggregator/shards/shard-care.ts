@@ -1,5 +1,5 @@
 /*
- * What the aggregator does about the shards of buckets (ADR 039). Records only tell where to look;
+ * What the aggregator does about the shards of buckets (ADR 013). Records only tell where to look;
  * what is done is decided by what the table holds by then, and done by the transactions that
  * clients use:
  *

@@ -1,5 +1,5 @@
 /*
- * What a change of a bucket consumed, from its images before and after (ADR 036).
+ * What a change of a bucket consumed, from its images before and after (ADR 015).
  *
  *   sd differs, or a new item has it     a split, a merge, or half of one: nothing was consumed
  *   new, or another creation (cr)        all of its totals

@@ -1,5 +1,5 @@
 /*
- * Counts what buckets consumed, each change once (ADR 036). One sum, one conditional write:
+ * Counts what buckets consumed, each change once (ADR 015). One sum, one conditional write:
  *
  *   write ──applied─────────────────────────────► done
  *     │  ▲
