@@ -1,16 +1,24 @@
 import type { RateLimitExceeded } from "../core/bucket/refusal.ts";
 import { ValidationError } from "../core/errors.ts";
 import type { MaybePromise } from "../repository/port.ts";
+import type { HeldLease } from "./held-lease.ts";
+import { findOutgoing, NodeClient } from "./node-response.ts";
 import { checkHttpOptions, type HttpLimitOptions } from "./options.ts";
 import { RequestLimit } from "./request-limit.ts";
 import { WebClient, WebRequest } from "./web-request.ts";
-import { checkResponse, goneResponse, responseOf, withMissingFields } from "./web-response.ts";
+import {
+  checkResponse,
+  goneResponse,
+  responseOf,
+  withFields,
+  withMissingFields,
+} from "./web-response.ts";
 
 /**
  * Limits a handler of the web standard, such as a route of Next.js or a server of Bun or Deno. The
  * lease ends when the body of the response was read to its end or cancelled, when the client goes
  * away, or when the handler throws. While nobody reads a body its lease stays open, and what was
- * taken stays charged.
+ * taken stays charged. With the bindings of @hono/node-server it ends with the response of Node.
  * @example
  * const POST = limitHandler(
  *   {
@@ -39,7 +47,9 @@ export function limitHandler<A extends readonly unknown[]>(
   const limit = new RequestLimit(options);
   const { respond } = options;
   return async (request, ...rest) => {
-    const admission = await limit.admit(request, new WebClient(request));
+    const outgoing = findOutgoing(rest[0]);
+    const node = outgoing && new NodeClient(outgoing);
+    const admission = await limit.admit(request, node ?? new WebClient(request));
     switch (admission.verdict) {
       case "not limited":
         return handler(request, ...rest);
@@ -53,7 +63,7 @@ export function limitHandler<A extends readonly unknown[]>(
       case "granted":
     }
     const { held, headers } = admission;
-    const limited = new WebRequest(held, request);
+    const limited = node === undefined ? new WebRequest(held, request) : endOnNode(held, node);
     try {
       const response = await handler(request, ...rest);
       checkResponse(response, `the handler ${handler.name}`.trimEnd());
@@ -63,4 +73,14 @@ export function limitHandler<A extends readonly unknown[]>(
       throw error;
     }
   };
+}
+
+/** The same two methods as those of a request whose body is watched. */
+function endOnNode<Q>(
+  held: HeldLease<Q>,
+  node: NodeClient,
+): Pick<WebRequest<Q>, "responded" | "threw"> {
+  let thrown: unknown;
+  node.endWithResponse(held, () => thrown);
+  return { responded: withFields, threw: (error) => (thrown = error) };
 }

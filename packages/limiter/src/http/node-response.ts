@@ -68,14 +68,31 @@ export class NodeClient implements Client {
       return;
     }
     // A stream that was aborted counts as finished, and a handler that sees it ends the response.
-    stream.on("close", () =>
-      end(response.writableEnded && stream.writableFinished && !stream.aborted),
-    );
+    // One of a HEAD has sent everything with its headers, and fails if a handler sends a body.
+    stream.on("close", () => {
+      const isSent = response.writableEnded || response.req.method === "HEAD";
+      end(isSent && stream.headersSent && stream.writableFinished && !stream.aborted);
+    });
+    // Reset without an error, a stream that still has something to send is never closed by Node.
+    const endIfReset = (): void => {
+      if (stream.closed && !stream.writableFinished) end(false);
+    };
+    stream.on("aborted", endIfReset);
+    stream.on("end", endIfReset);
   }
 
   get #closing(): EventEmitter {
     return this.#stream ?? this.response;
   }
+}
+
+/**
+ * The response of Node among the bindings that @hono/node-server passes on. It knows more than the
+ * body of a web response does, such as whether the client has got everything.
+ */
+export function findOutgoing(bindings: unknown): ServerResponse | undefined {
+  const { outgoing } = Object(bindings) as { readonly outgoing?: ServerResponse };
+  return typeof outgoing?.writableFinished === "boolean" ? outgoing : undefined;
 }
 
 /** Node also finishes a response whose connection has failed with parts of it unsent. */
@@ -162,12 +179,16 @@ const QUEUED = Symbol("zae-limiter queued responses");
 
 /**
  * A client may send requests without waiting for responses (pipelining). The responses that are
- * not yet on the connection are not closed when it is: they would never end. This closes them, as
- * Node closes the one whose turn it is. The connection has one listener for all of them.
+ * not yet on the connection are not closed when it is, nor when they are destroyed: they would
+ * never end. This closes them with the connection, as Node closes the one whose turn it is. The
+ * connection has one listener for all of them.
  */
 function closeWithConnection(response: ServerResponse): void {
   const socket: Socket & { [QUEUED]?: Set<ServerResponse> } = response.req.socket;
-  if (socket.destroyed) return close(response);
+  if (socket.destroyed) {
+    if (!response.destroyed) close(response);
+    return;
+  }
   let queued = socket[QUEUED];
   if (queued === undefined) {
     const responses = (queued = socket[QUEUED] = new Set<ServerResponse>());
@@ -178,7 +199,7 @@ function closeWithConnection(response: ServerResponse): void {
 }
 
 function close(response: ServerResponse): void {
-  if (response.socket !== null || response.destroyed) return;
+  if (response.socket !== null) return;
   response.destroyed = true;
   response.emit("close");
 }

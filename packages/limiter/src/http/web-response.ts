@@ -48,6 +48,11 @@ export function remade(
   return new Response(body, { status, statusText, headers });
 }
 
+/** The same, of a response whose body stays; itself if none like it can be made. */
+export function withFields(response: Response, fields: HeaderFields): Response {
+  return isRemakeable(response) ? remade(response, response.body, fields) : response;
+}
+
 /** The reply as a response. */
 export function responseOf({ status, headers, body }: Reply): Response {
   return new Response(body, { status, headers });
@@ -56,11 +61,10 @@ export function responseOf({ status, headers, body }: Reply): Response {
 /** A response that the application made for a refusal. What it does not say itself is added. */
 export function withMissingFields(response: Response, reply: Reply): Response {
   checkResponse(response, "respond");
-  if (!isRemakeable(response)) return response;
   const missing = Object.entries(headersWithoutType(reply)).filter(
     ([name]) => !response.headers.has(name),
   );
-  return remade(response, response.body, Object.fromEntries(missing));
+  return withFields(response, Object.fromEntries(missing));
 }
 
 /** The response to a client that is gone. Nobody reads it. */

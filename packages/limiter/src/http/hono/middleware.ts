@@ -1,9 +1,13 @@
-import type { ServerResponse } from "node:http";
 import type { Context, Env, ErrorHandler, MiddlewareHandler } from "hono";
 import type { RateLimitExceeded } from "../../core/bucket/refusal.ts";
 import type { MaybePromise } from "../../repository/port.ts";
 import type { HeldLease } from "../held-lease.ts";
-import { addHeaders as addToNodes, NodeClient, prepareReply } from "../node-response.ts";
+import {
+  addHeaders as addToNodes,
+  findOutgoing,
+  NodeClient,
+  prepareReply,
+} from "../node-response.ts";
 import { checkHttpOptions, type HttpLimitOptions } from "../options.ts";
 import type { HeaderFields } from "../headers/options.ts";
 import { LIST_FIELDS, markTold, replyToError, type Reply } from "../reply.ts";
@@ -45,7 +49,7 @@ export function limitRequests<E extends Env = Env>(
   const { respond } = options;
   return async (context, next) => {
     const { raw } = context.req;
-    const outgoing = outgoingOf(context);
+    const outgoing = findOutgoing(context.env);
     const node = outgoing && new NodeClient(outgoing);
     const admission = await limit.admit(context, node ?? new WebClient(raw));
     switch (admission.verdict) {
@@ -62,6 +66,8 @@ export function limitRequests<E extends Env = Env>(
     }
     const { held, headers } = admission;
     held.alsoFor(raw);
+    // On Node's server, so that responses have the headers that were made without the context, and
+    // need not be made again. And a text stays a text: a watched body costs three times the CPU.
     if (node !== undefined) {
       node.endWithResponse(held, () => context.error);
       addToNodes(node.response, headers);
@@ -87,17 +93,6 @@ export const answerRefusals: ErrorHandler = (error, context) => {
   console.error(error);
   return context.text("Internal Server Error", 500);
 };
-
-/**
- * The response of Node, if this is Node's server. It knows more than a body does, such as whether
- * the client has got everything. Headers are set on it too: so responses that were made without the
- * context have them, and need not be made again. And a text stays a text: a body that is watched
- * costs three times the CPU.
- */
-function outgoingOf(context: Context): ServerResponse | undefined {
-  const { outgoing } = (context.env ?? {}) as { readonly outgoing?: ServerResponse };
-  return typeof outgoing?.writableFinished === "boolean" ? outgoing : undefined;
-}
 
 async function watchBody<E extends Env>(
   context: Context<E>,
@@ -128,7 +123,7 @@ function answer(context: Context, { status, headers, body }: Reply): Response {
 }
 
 function addHeaders(context: Context, fields: HeaderFields): void {
-  const outgoing = outgoingOf(context);
+  const outgoing = findOutgoing(context.env);
   if (outgoing !== undefined) return addToNodes(outgoing, fields);
   for (const name in fields) context.header(name, fields[name], { append: LIST_FIELDS.has(name) });
 }
@@ -139,7 +134,7 @@ async function responded<E extends Env>(
   { refusal, reply }: { readonly refusal: RateLimitExceeded; readonly reply: Reply },
   respond: NonNullable<HonoOptions<E>["respond"]>,
 ): Promise<Response> {
-  const outgoing = outgoingOf(context);
+  const outgoing = findOutgoing(context.env);
   if (outgoing !== undefined) {
     const response = await respond(refusal, context);
     prepareReply(outgoing, reply);

@@ -2,6 +2,7 @@
  * What the scenarios need of a framework. Options and handlers are written once, for the `Call`
  * that each adapter makes of its framework's request.
  */
+import type { ServerResponse } from "node:http";
 import type { ServerHttp2Stream } from "node:http2";
 import type { Lease, RateLimitExceeded } from "zae-limiter";
 import type { HttpLimitOptions } from "zae-limiter/http";
@@ -36,6 +37,8 @@ export interface RunningServer {
   readonly url: string;
   /** Every stream of HTTP/2 that a client opened. */
   readonly http2Streams: readonly ServerHttp2Stream[];
+  /** The response of Node to every request. */
+  readonly responses: readonly { destroy(): void }[];
   /** What reached the framework's error handling, which answered 500. */
   readonly errors: readonly unknown[];
   close(): Promise<void>;
@@ -81,8 +84,17 @@ export async function listen(
   errors: readonly unknown[],
 ): Promise<RunningServer> {
   const http2Streams: ServerHttp2Stream[] = [];
+  const responses: ServerResponse[] = [];
   server.on("stream", (stream: ServerHttp2Stream) => http2Streams.push(stream));
+  server.on("request", (_request, response: ServerResponse) => responses.push(response));
   const listening = await listeningOn(server);
   const { port, url } = listening;
-  return { port, url, http2Streams, errors, close: async () => listening[Symbol.asyncDispose]() };
+  return {
+    port,
+    url,
+    http2Streams,
+    responses,
+    errors,
+    close: async () => listening[Symbol.asyncDispose](),
+  };
 }

@@ -18,6 +18,7 @@ import { http1, type Transport } from "./transport.ts";
 export const honoServer = honoOver(http1);
 export const honoBodyServer = honoBodyOver(http1);
 export const webHandler = webHandlerOver(http1);
+export const nodeHandler = nodeHandlerOver(http1);
 
 /** Hono on its server for Node, where the lease ends with the response of Node. */
 export function honoOver(transport: Transport): ServerAdapter {
@@ -31,11 +32,24 @@ export function honoBodyOver(transport: Transport): ServerAdapter {
 
 /** A handler of the web standard, behind a server that makes web requests of Node's. */
 export function webHandlerOver(transport: Transport): ServerAdapter {
-  return { name: "limitHandler", start };
+  return handlerAdapter("limitHandler", transport, (bindings) => void bindings);
+}
+
+/** The same with the bindings of that server: the lease ends with the response of Node. */
+export function nodeHandlerOver(transport: Transport): ServerAdapter {
+  return handlerAdapter("limitHandler on Node", transport, (bindings) => bindings);
+}
+
+function handlerAdapter(
+  name: string,
+  transport: Transport,
+  passed: (bindings: unknown) => unknown,
+): ServerAdapter {
+  return { name, start };
 
   function start(middlewares: readonly CallOptions[], handler: Handler): Promise<RunningServer> {
     const errors: unknown[] = [];
-    let limited = async (request: Request): Promise<Response> =>
+    let limited = async (request: Request, _bindings: unknown): Promise<Response> =>
       responseOf(await handler(webCall(request, request)));
     for (const options of middlewares.toReversed()) {
       const { respondWith } = options;
@@ -50,9 +64,9 @@ export function webHandlerOver(transport: Transport): ServerAdapter {
       );
     }
     return serve(
-      async (request) => {
+      async (request, bindings) => {
         try {
-          return await limited(request);
+          return await limited(request, passed(bindings));
         } catch (error) {
           errors.push(error);
           return new Response(null, { status: 500 });
