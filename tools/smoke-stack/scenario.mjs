@@ -150,7 +150,7 @@ async function declared() {
     RequestId: "1",
     LogicalResourceId: "Limits",
     ResourceType: "Custom::ZaeLimiterLimits",
-    ResourceProperties: { Namespace: "team", Resources: { "gpt-4": { Limits: { rpm: "7/min" } } } },
+    ResourceProperties: { Manifest: "namespace: team\nresources: {gpt-4: {limits: {rpm: 7/min}}}" },
   };
   try {
     const invocations = "2015-03-31/functions/smoke-limits-provisioner/invocations";

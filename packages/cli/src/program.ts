@@ -6,7 +6,6 @@ import { addAuditCommands } from "./commands/audit.ts";
 import { addAvailableCommand } from "./commands/available.ts";
 import { addBucketCommands } from "./commands/bucket.ts";
 import { addCapacityCommand } from "./commands/capacity.ts";
-import { addCompletionCommand } from "./completion/completion-command.ts";
 import { addEntityLimitCommands } from "./commands/entity-limits.ts";
 import { addEntityCommands } from "./commands/entity.ts";
 import { addCfnTemplateCommand } from "./commands/infrastructure/cfn-template.ts";
@@ -123,6 +122,5 @@ Example:
   addCheckCommand(program, session);
   addUpgradeCommand(program, session);
   addLocalCommands(program, session);
-  addCompletionCommand(program, session);
   return program;
 }

@@ -43,7 +43,6 @@ describe("wrong usage", () => {
     ["entity set-limits key-1 rpm:1 -l rpm:2", "given twice"],
     ["system set-defaults", "No limit was given."],
     ["resource set-defaults gpt-4", "No limit was given."],
-    ["completion tcsh", "bash, zsh, fish"],
     ["entity list -l 5", "unknown option '-l'"],
     ["entity list --stack my-stack", "--stack can only name a DynamoDB table"],
     ["usage list -e key-1 --window weekly", "hourly, daily, monthly"],

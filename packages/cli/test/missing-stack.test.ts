@@ -19,7 +19,7 @@ import { examplesOf, verbNames, zaeLimiter, type Outcome } from "./command-line.
 const MANAGING = /^(?:deploy|delete|upgrade|local .*)$/;
 
 /** Verbs that ask nobody; some of them write files. */
-const OFFLINE = /^(?:completion|(?:limits )?cfn-template|lambda-export)$/;
+const OFFLINE = /^(?:(?:limits )?cfn-template|lambda-export)$/;
 
 /** Verbs that register the namespaces that they are given. */
 const REGISTERING = /^(?:namespace register|limits apply)$/;

@@ -28,7 +28,7 @@ describe("options", () => {
     ).toEqual([]);
   });
 
-  it("an option takes a value in every command or in none, as completion assumes", () => {
+  it("an option takes a value in every command or in none", () => {
     const kinds = new Map<string, Set<boolean>>();
     for (const { long, required } of options.filter(({ hidden }) => !hidden))
       kinds.set(long!, (kinds.get(long!) ?? new Set()).add(required));

@@ -43,8 +43,8 @@ describeWithEngine("the rights of the provisioner", (engine) => {
     const place = { stack: tableName, transport, requestTimeoutMs: 10_000 };
     operator = await DynamoRepository.open("default", { ...place, provisioning: "table" });
     // A namespace that does not exist yet; then other limits, and none.
-    await send("Create", { System: SYSTEM, Resources: RESOURCES, Entities: entities("gold") });
-    const { physicalId } = await send("Update", { Entities: entities("silver") });
+    await send("Create", { system: SYSTEM, resources: RESOURCES, entities: entities("gold") });
+    const { physicalId } = await send("Update", { entities: entities("silver") });
     await send("Delete", {}, physicalId);
   });
   afterAll(async () => {
@@ -54,7 +54,7 @@ describeWithEngine("the rights of the provisioner", (engine) => {
 
   async function send(
     RequestType: "Create" | "Update" | "Delete",
-    properties: object,
+    declared: object,
     PhysicalResourceId?: string,
   ): Promise<{ readonly physicalId: string }> {
     const request = {
@@ -64,7 +64,9 @@ describeWithEngine("the rights of the provisioner", (engine) => {
       RequestId: "request",
       LogicalResourceId: "Limits",
       ...(PhysicalResourceId !== undefined && { PhysicalResourceId }),
-      ResourceProperties: { Namespace: "team-a", ...properties },
+      ResourceProperties: {
+        Manifest: JSON.stringify({ namespace: "team-a", ...declared }),
+      },
     };
     const recorded = recorder.transport(transport);
     const outcome = await recorder.during(RequestType, () =>
@@ -119,18 +121,18 @@ function call(name: string, leadingKeys: readonly string[], path = ""): IamCall 
   return { action: `dynamodb:${name}`, path, leadingKeys };
 }
 
-const SYSTEM = { OnUnavailable: "allow", AuditRetentionDays: "30", Limits: { rpm: "100" } };
-const RESOURCES = { "gpt-4": { Inherit: "true", Limits: { tpm: "10000/min:15000" } } };
+const SYSTEM = { on_unavailable: "allow", audit_retention_days: 30, limits: { rpm: 100 } };
+const RESOURCES = { "gpt-4": { inherit: true, limits: { tpm: "10000/min:15000" } } };
 
-/** Enough metadata that the state of all this needs several items. */
+/** A state with much metadata. */
 function entities(plan: string): object {
   const long = Object.fromEntries(
     Array.from({ length: 49 }, (_, index) => [`field-${index}`, "x".repeat(1000)]),
   );
   const ids = Array.from({ length: 12 }, (_, index) => `key-${index}`);
   return {
-    acme: { Name: "Acme Inc", Metadata: { plan } },
-    ...Object.fromEntries(ids.map((id) => [id, { Parent: "acme", Metadata: { ...long, plan } }])),
-    leaver: { Resources: { [plan === "gold" ? "gpt-4" : "gpt-5"]: { Limits: { rpm: "5" } } } },
+    acme: { name: "Acme Inc", metadata: { plan } },
+    ...Object.fromEntries(ids.map((id) => [id, { parent: "acme", metadata: { ...long, plan } }])),
+    leaver: { resources: { [plan === "gold" ? "gpt-4" : "gpt-5"]: { limits: { rpm: 5 } } } },
   };
 }

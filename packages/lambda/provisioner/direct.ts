@@ -8,7 +8,6 @@ import {
   type PlanEntry,
 } from "zae-limiter/manifest";
 import type { LambdaContext } from "../runtime/lambda-context.ts";
-import { plainDocument } from "./property-names.ts";
 import type { DirectRequest } from "./request.ts";
 import type { Provisioning } from "./resource.ts";
 import { withinTime } from "./time.ts";
@@ -56,12 +55,10 @@ function manifestOf(request: DirectRequest): Manifest {
       `The event has ${unknown.join(", ")}, which nobody knows: known are ${KNOWN.join(", ")}.`,
     );
   const { namespace, manifest } = request;
-  const document =
-    typeof manifest === "string"
-      ? yamlDocument("manifest", manifest)
-      : plainDocument("manifest", manifest);
+  if (typeof manifest !== "string")
+    throw new Error("The manifest of the event must be a text, YAML or JSON.");
   return readManifest([
-    ...(namespace === undefined ? [] : [plainDocument("the event", { namespace })]),
-    document,
+    ...(namespace === undefined ? [] : [yamlDocument("the event", JSON.stringify({ namespace }))]),
+    yamlDocument("manifest", manifest),
   ]);
 }

@@ -10,9 +10,11 @@ const EVENT = {
   RequestId: "request-1",
   LogicalResourceId: "Limits",
   ResourceProperties: {
-    Namespace: "default",
-    System: { Limits: { rpm: "100" } },
-    Entities: { acme: { Metadata: { token: "hidden" } } },
+    Manifest: `
+namespace: default
+system: {limits: {rpm: 100}}
+entities: {acme: {metadata: {token: hidden}}}
+`,
   },
 };
 
@@ -115,7 +117,7 @@ it("plans and applies for whoever calls it directly", async () => {
     unchanged: 0,
   });
   expect((await world.repository.getSystemDefaults()).limits).toEqual([]);
-  const content = { system: { limits: { rpm: 100 } } };
+  const content = "system: {limits: {rpm: 100}}";
   const applied = { namespace: "default", status: "applied", created: 1 };
   expect(
     await world.invoke({ action: "apply", namespace: "default", manifest: content }),
@@ -128,7 +130,8 @@ it("plans and applies for whoever calls it directly", async () => {
 });
 
 it.each([
-  [{ action: "apply", manifest: { system: {} } }, "must name its namespace"],
+  [{ action: "apply", manifest: "system: {}" }, "must name its namespace"],
+  [{ action: "apply", manifest: { namespace: "a" } }, "must be a text"],
   [{ action: "apply", namespace: "b", manifest: "namespace: a" }, "differs from that at the event"],
   [{ action: "plan", manifest: "a: [" }, "manifest:1"],
   [{ action: "plan" }, "manifest"],

@@ -12,7 +12,6 @@ const entry = (fields: Partial<PlanEntry>): PlanEntry => ({
 });
 const failed = (left: readonly PlanEntry[]): ApplyError =>
   new ApplyError("It failed.", { done: 1, left, cause: undefined });
-const reason = (error: unknown): string => reasonOf(error, ({ path }) => `at ${path}`);
 
 it("lists what is left of a change, up to a bound", () => {
   const left = [
@@ -20,25 +19,25 @@ it("lists what is left of a change, up to a bound", () => {
     entry({ action: "update", level: "record", entityId: "acme" }),
     entry({ action: "delete", level: "entity", entityId: "key-1", resource: "gpt-4" }),
   ];
-  expect(reason(failed(left))).toBe(
+  expect(reasonOf(failed(left))).toBe(
     "It failed. Left: create system, update record acme, delete entity key-1 gpt-4.",
   );
-  expect(reason(failed(Array.from({ length: 10_000 }, () => left[0]!)))).toMatch(
+  expect(reasonOf(failed(Array.from({ length: 10_000 }, () => left[0]!)))).toMatch(
     /^It failed\. Left: (create system, ){10}9990 more\.$/,
   );
-  expect(reason(failed([]))).toBe("It failed.");
+  expect(reasonOf(failed([]))).toBe("It failed.");
 });
 
 it("has a line for each problem of a manifest, and the message of anything else", () => {
-  const problem = { file: "f", line: 1, column: 1, message: "m", suggestion: undefined };
+  const problem = { file: "f", line: 1, path: "a", message: "m", suggestion: undefined };
   const error = new ManifestError([
-    { ...problem, path: "a" },
-    { ...problem, path: "b" },
+    { ...problem, column: 1 },
+    { ...problem, column: 2 },
   ]);
-  expect(reason(error)).toBe("at a\nat b");
-  expect([reason(new Error("no room")), reason("a text")]).toEqual(["no room", "a text"]);
+  expect(reasonOf(error)).toBe("f:1:1: m\nf:1:2: m");
+  expect([reasonOf(new Error("no room")), reasonOf("a text")]).toEqual(["no room", "a text"]);
 });
 
 it("is never empty", () => {
-  expect(reason(new AggregateError([]))).toBe("AggregateError");
+  expect(reasonOf(new AggregateError([]))).toBe("AggregateError");
 });

@@ -1,17 +1,12 @@
-import {
-  ApplyError,
-  ManifestError,
-  type ManifestProblem,
-  type PlanEntry,
-} from "zae-limiter/manifest";
+import { ApplyError, formatProblem, ManifestError, type PlanEntry } from "zae-limiter/manifest";
 import { errorFields } from "../runtime/log-line.ts";
 
 /** How many changes that were not made are listed. */
 const MAX_LEFT = 10;
 
 /** Why something failed, with everything that whoever wrote the template needs to know. */
-export function reasonOf(error: unknown, format: (problem: ManifestProblem) => string): string {
-  if (error instanceof ManifestError) return error.problems.map(format).join("\n");
+export function reasonOf(error: unknown): string {
+  if (error instanceof ManifestError) return error.problems.map(formatProblem).join("\n");
   const { message } = errorFields(error);
   if (!(error instanceof ApplyError) || error.left.length === 0)
     // CloudFormation takes no answer without a reason.

@@ -18,7 +18,7 @@ export interface DirectRequest {
   readonly action: "plan" | "apply";
   /** Must be that of the manifest, or stands for it. */
   readonly namespace?: string;
-  /** The text of a file, or what it contains. */
+  /** The text of a manifest, YAML or JSON. */
   readonly manifest: unknown;
 }
 

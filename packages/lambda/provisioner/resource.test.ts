@@ -74,17 +74,11 @@ it.each([
   [
     "a wrong number",
     properties("team-a", { "gpt-4": "many" }),
-    "Resources.gpt-4.Limits.rpm.Capacity",
+    "Properties.Manifest:1:55: Invalid resources.gpt-4.limits.rpm",
   ],
-  ["an unknown property", { Namespace: "team-a", resources: {} }, "Properties.resources: is not"],
-  ["no namespace", { Resources: {} }, "Properties"],
+  ["an unknown property", { Namespace: "team-a" }, "Properties.Namespace: is not"],
+  ["no namespace", { Manifest: "resources: {}" }, "Properties.Manifest:1:1"],
   ["no properties", undefined, "Properties"],
-  [
-    "another table",
-    { Namespace: "team-a", TableName: "other" },
-    "Properties.TableName: is not the",
-  ],
-  ["the id of a namespace", { NamespaceId: "abc" }, "Use Namespace"],
   ["a text that is no YAML", { Manifest: "a: [" }, "Properties.Manifest:1"],
 ])(
   "a creation that failed by %s is rolled back, and leaves nothing [W-64]",
@@ -104,14 +98,16 @@ it.each([
 
 it("tells everything that is wrong with properties at once", async () => {
   const failed = await new ResourceWorld().create({
-    Resources: { "gpt-4": { Limits: { rpm: { Capacity: "-5" } }, Inherits: "true" } },
+    Namespace: "team-a",
+    Manifest: "resources: {gpt-4: {limits: {rpm: -5}, inherits: true}}",
   });
   const { reason } = failed as Extract<Outcome, { status: "FAILED" }>;
   expect(reason.split("\n").map((line) => line.split(": ")[0])).toEqual(
     expect.arrayContaining([
-      "Properties",
-      "Properties.Resources.gpt-4.Inherits",
-      "Properties.Resources.gpt-4.Limits.rpm.Capacity",
+      "Properties.Namespace",
+      "Properties.Manifest:1:1",
+      "Properties.Manifest:1:30",
+      "Properties.Manifest:1:40",
     ]),
   );
 });

@@ -1,4 +1,5 @@
 import { isDeepStrictEqual } from "node:util";
+import { yamlDocument } from "@zae-limiter/infra/manifest";
 import {
   ApplyConflictError,
   InfrastructureNotFoundError,
@@ -7,7 +8,6 @@ import {
 } from "zae-limiter";
 import {
   applyLimits,
-  ManifestError,
   planLimits,
   readManifest,
   type ApplyReport,
@@ -17,8 +17,7 @@ import {
 import type { LambdaContext } from "../runtime/lambda-context.ts";
 import type { Outcome } from "./answer.ts";
 import { isMadeUp, namespaceOwnedBy, physicalId } from "./physical-id.ts";
-import { declaredProperties, type DeclaredProperties } from "./properties.ts";
-import { plainDocument, PropertyNames } from "./property-names.ts";
+import { readProperties } from "./properties.ts";
 import { reasonOf } from "./reason.ts";
 import type { ResourceRequest } from "./request.ts";
 import { withinTime, type Sleep } from "./time.ts";
@@ -62,7 +61,6 @@ export async function changeResource(
   lambda: LambdaContext,
 ): Promise<Outcome> {
   const { tableName, sleep } = provisioning;
-  const names = new PropertyNames();
   // What fails leaves the resource that there was, and a new one is deleted by this id.
   let id = request.PhysicalResourceId ?? physicalId(request, { tableName });
   const within = (
@@ -79,12 +77,12 @@ export async function changeResource(
       }),
     );
   try {
-    const properties = declaredProperties(request.ResourceProperties, tableName, names);
+    const { ResourceProperties: properties } = request;
     if (request.RequestType === "Delete") {
       const owner = isMadeUp(id) ? idOf(request, tableName, properties) : id;
       return { status: "SUCCESS", physicalId: id, report: await within(owner, removeOwned) };
     }
-    const manifest = manifestOf(properties);
+    const manifest = readProperties(properties);
     const target = physicalId(request, { tableName, namespace: manifest.namespace });
     if (request.RequestType === "Create") id = target;
     const report = await within(target, async (work) => {
@@ -95,8 +93,7 @@ export async function changeResource(
     });
     return { status: "SUCCESS", physicalId: target, report };
   } catch (error) {
-    const reason = reasonOf(error, (problem) => names.format(problem));
-    return { status: "FAILED", physicalId: id, reason };
+    return { status: "FAILED", physicalId: id, reason: reasonOf(error) };
   }
 }
 
@@ -151,7 +148,7 @@ async function removeOwned(work: Work): Promise<ApplyReport> {
     await using repository = await work.open(namespace, { create: false });
     return await removeFrom(
       repository,
-      readManifest([plainDocument("nothing", { namespace })]),
+      readManifest([yamlDocument("nothing", JSON.stringify({ namespace }))]),
       work,
     );
   } catch (error) {
@@ -222,32 +219,19 @@ function abandonedId(
 ): string | undefined {
   const { RequestType, PhysicalResourceId, OldResourceProperties } = request;
   if (RequestType !== "Update") return undefined;
-  const properties = declaredProperties(OldResourceProperties, tableName, new PropertyNames());
-  const before = idOf(request, tableName, properties);
+  const before = idOf(request, tableName, OldResourceProperties);
   return before === target || before === PhysicalResourceId ? undefined : before;
 }
 
 /** The id of the resource with these properties, also if they are wrong. */
-function idOf(request: ResourceRequest, tableName: string, properties: DeclaredProperties): string {
+function idOf(request: ResourceRequest, tableName: string, properties: unknown): string {
   return physicalId(request, { tableName, namespace: namespaceOf(properties) });
 }
 
-function namespaceOf(properties: DeclaredProperties): string | undefined {
+function namespaceOf(properties: unknown): string | undefined {
   try {
-    return manifestOf(properties).namespace;
+    return readProperties(properties).namespace;
   } catch {
     return undefined;
   }
-}
-
-/** Reads everything, so that all problems are told at once. */
-function manifestOf({ documents, problems }: DeclaredProperties): Manifest {
-  try {
-    const manifest = readManifest(documents);
-    if (problems.length === 0) return manifest;
-  } catch (error) {
-    if (!(error instanceof ManifestError)) throw error;
-    throw new ManifestError([...problems, ...error.problems]);
-  }
-  throw new ManifestError(problems);
 }

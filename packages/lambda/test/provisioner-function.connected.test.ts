@@ -37,17 +37,14 @@ describeUnlessMissing("the bundled provisioner", whyMissing(), () => {
       const [own, other] = [`life-${name.at(-1)}`, `moved-${name.at(-1)}`];
       const first = {
         ServiceToken: "arn:aws:lambda:eu-west-1:123456789012:function:limits-provisioner",
-        Namespace: own,
-        System: { OnUnavailable: "allow", Limits: { rpm: { Capacity: "5", Burst: "50" } } },
-        Resources: { "gpt-4": { Limits: { tpm: "10000/min:15000" }, Inherit: "true" } },
-        Entities: {
-          acme: { Metadata: { seats: "5" } },
-          "key-1": {
-            Parent: "acme",
-            Cascade: "true",
-            Resources: { _default_: { Limits: { rpm: { Capacity: "500" } } } },
-          },
-        },
+        Manifest: `
+namespace: ${own}
+system: {on_unavailable: allow, limits: {rpm: {capacity: 5, burst: 50}}}
+resources: {gpt-4: {limits: {tpm: 10000/min:15000}, inherit: true}}
+entities:
+  acme: {metadata: {seats: "5"}}
+  key-1: {parent: acme, cascade: true, resources: {_default_: {limits: {rpm: 500}}}}
+`,
       };
 
       const create = world.event("Create", { ResourceProperties: first });
@@ -86,8 +83,8 @@ describeUnlessMissing("the bundled provisioner", whyMissing(), () => {
       expect(writesIn(world.proxy.seen.slice(before))).toEqual([]);
 
       // What is no longer declared goes, apart from records.
-      const { System, Namespace } = first;
-      const second = { Namespace, System: { ...System, Limits: { rpm: "7/min" } } };
+      const system = "{on_unavailable: allow, limits: {rpm: 7/min}}";
+      const second = { Manifest: `namespace: ${own}\nsystem: ${system}\n` };
       expect(await world.answerTo(fn, update(first, second))).toMatchObject({
         PhysicalResourceId: id,
         Data: { Updated: "1", Deleted: "2" },
@@ -96,7 +93,7 @@ describeUnlessMissing("the bundled provisioner", whyMissing(), () => {
       const repository = await world.table.namespace(own);
       expect(await repository.getEntity("key-1")).toMatchObject({ parentId: "acme" });
 
-      // Another namespace, by the text of a file: another resource.
+      // Another namespace: another resource.
       const third = { Manifest: `namespace: ${other}\nresources: {gpt-4: {limits: {rpm: 3}}}\n` };
       const moved = await world.answerTo(fn, update(second, third));
       expect(moved).toMatchObject({ Status: "SUCCESS", Data: { Created: "1" } });
@@ -138,11 +135,11 @@ describeUnlessMissing("the bundled provisioner", whyMissing(), () => {
     afterAll(() => fn?.stop());
 
     it("answers that properties are wrong, and a rollback finds nothing to delete [W-64]", async () => {
-      const ResourceProperties = { Namespace: "wrong", Resources: { "b#d": { Limits: {} } } };
+      const ResourceProperties = { Manifest: "namespace: wrong\nresources: {b#d: {limits: {}}}" };
       const failed = await world.answerTo(fn, world.event("Create", { ResourceProperties }));
       expect(failed).toMatchObject({
         Status: "FAILED",
-        Reason: expect.stringContaining("Properties.Resources.b#d.Limits: ") as unknown,
+        Reason: expect.stringContaining("Properties.Manifest:2:") as unknown,
       });
       const { PhysicalResourceId } = failed;
       const remove = world.event("Delete", { PhysicalResourceId, ResourceProperties });
@@ -268,15 +265,13 @@ describeUnlessMissing("the bundled provisioner", whyMissing(), () => {
 });
 
 /** Three resources with limits of their own, in a namespace. */
-function properties(Namespace: string): object {
-  return {
-    Namespace,
-    Resources: {
-      first: { Limits: { rpm: "1" } },
-      second: { Limits: { rpm: "2" } },
-      third: { Limits: { rpm: "3" } },
-    },
+function properties(namespace: string): object {
+  const resources = {
+    first: { limits: { rpm: 1 } },
+    second: { limits: { rpm: 2 } },
+    third: { limits: { rpm: 3 } },
   };
+  return { Manifest: JSON.stringify({ namespace, resources }) };
 }
 
 /** What is stored of these. */

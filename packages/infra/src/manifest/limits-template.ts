@@ -1,5 +1,6 @@
 import { ValidationError } from "zae-limiter";
 import { manifestOf, type Manifest } from "zae-limiter/manifest";
+import { manifestYaml } from "./manifest-yaml.ts";
 
 /** A CloudFormation template with one resource, which declares limits. */
 export interface LimitsTemplate {
@@ -8,7 +9,7 @@ export interface LimitsTemplate {
   readonly Resources: {
     readonly Limits: {
       readonly Type: "Custom::ZaeLimiterLimits";
-      readonly Properties: Readonly<Record<string, unknown>>;
+      readonly Properties: Readonly<Record<string, unknown>> & { readonly Manifest: string };
     };
   };
 }
@@ -37,7 +38,6 @@ export function limitsTemplate(
       stack,
       `must have at most ${LONGEST_STACK_NAME} characters: a stack with a longer name has no provisioner`,
     );
-  const manifest = manifestOf(namespace, declared);
   return {
     AWSTemplateFormatVersion: "2010-09-09",
     Description: `zae-limiter: the limits of namespace ${namespace} in the stack ${stack}.`,
@@ -48,9 +48,7 @@ export function limitsTemplate(
         Properties: {
           ServiceToken: { "Fn::ImportValue": `${stack}-ProvisionerArn` },
           ServiceTimeout: SERVICE_TIMEOUT_SECONDS,
-          ...(isMisread(manifest)
-            ? { Manifest: manifestText(manifest) }
-            : (properties(manifest, false) as object)),
+          Manifest: manifestYaml(manifestOf(namespace, declared)),
         },
       },
     },
@@ -65,46 +63,3 @@ const LONGEST_STACK_NAME = 45;
  * can, Lambda runs it again after a minute, and the second run goes on where the first one ended.
  */
 const SERVICE_TIMEOUT_SECONDS = 1920;
-
-/** The keys below which people choose the names. */
-const NAMED: ReadonlySet<string> = new Set(["resources", "entities", "limits", "metadata"]);
-
-/** A part of a manifest as properties: known keys in PascalCase, chosen names as they are. */
-function properties(value: unknown, isNamed: boolean): unknown {
-  if (!isObject(value)) return value;
-  return Object.fromEntries(
-    Object.entries(value).map(([key, inner]) =>
-      isNamed
-        ? [key, properties(inner, false)]
-        : [pascalCase(key), properties(inner, NAMED.has(key))],
-    ),
-  );
-}
-
-function pascalCase(key: string): string {
-  return key.replaceAll(/(?:^|_)([a-z])/g, (_, letter: string) => letter.toUpperCase());
-}
-
-/** How a text begins that CloudFormation replaces by a parameter or a secret. */
-const REFERENCE = "{{resolve:";
-
-/** Whether CloudFormation would take a name for a function, or a text for a reference. */
-function isMisread(value: unknown): boolean {
-  if (typeof value === "string") return value.includes(REFERENCE);
-  return (
-    isObject(value) &&
-    Object.entries(value).some(
-      ([key, inner]) =>
-        key === "Ref" || key.startsWith("Fn::") || isMisread(key) || isMisread(inner),
-    )
-  );
-}
-
-/** The text of a manifest, in which CloudFormation sees neither functions nor references. */
-function manifestText(manifest: object): string {
-  return JSON.stringify(manifest).replaceAll(REFERENCE, REFERENCE.replace("{{", "{\\u007b"));
-}
-
-function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === "object" && value !== null;
-}

@@ -1,5 +1,5 @@
 import type { Value } from "../cloudformation/template.ts";
-import { allow, below, type PolicyStatement } from "./policy-statements.ts";
+import { allow, type PolicyStatement } from "./policy-statements.ts";
 
 /** Of all namespaces: the registry and the state, defaults of resources, entities. */
 const KEYS = ["*/SYSTEM#", "*/RESOURCE#*", "*/ENTITY#*"];
@@ -29,12 +29,6 @@ export function provisionerStatements(tableArn: Value): readonly PolicyStatement
       actions: ["dynamodb:PutItem"],
       resources: tableArn,
       keys: [...KEYS, "*/AUDIT#*"],
-    }),
-    // Parts of its state that an interrupted apply has left. This index has keys only.
-    allow({
-      sid: "FindState",
-      actions: ["dynamodb:Query"],
-      resources: below(tableArn, "index/GSI4"),
     }),
   ];
 }

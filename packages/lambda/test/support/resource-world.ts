@@ -14,11 +14,12 @@ export function properties(
   namespace: string,
   capacities: Readonly<Record<string, string>>,
 ): object {
-  const levels = Object.entries(capacities).map(([resource, Capacity]) => [
+  const levels = Object.entries(capacities).map(([resource, rpm]) => [
     resource,
-    { Limits: { rpm: { Capacity } } },
+    { limits: { rpm } },
   ]);
-  return { ServiceToken: "arn", Namespace: namespace, Resources: Object.fromEntries(levels) };
+  const manifest = { namespace, resources: Object.fromEntries(levels) as object };
+  return { ServiceToken: "arn", Manifest: JSON.stringify(manifest) };
 }
 
 export type Opened = Awaited<ReturnType<Provisioning["open"]>>;

@@ -91,8 +91,7 @@ export function yesOption(): Option {
 }
 
 /**
- * `--wait` of the verbs about stacks, which is the default; only `--no-wait` is shown. Elsewhere
- * `--wait` takes a value, and completion knows one kind of each option.
+ * `--wait` of the verbs about stacks, which is the default; only `--no-wait` is shown.
  */
 export function waitOption(): Option {
   return new Option("--wait", "Wait until AWS is done.").hideHelp();

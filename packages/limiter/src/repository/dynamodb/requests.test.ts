@@ -56,7 +56,7 @@ describe("requests", () => {
     deleteWrites(namespace, 0),
     recoverWrites(namespace),
     revisionCheck("ns", 0),
-    putProvisioner("ns", { state, expected: 0, stored: { text: "{}" } }),
+    putProvisioner("ns", { state, expected: 0, compressed: "" }),
   ])("name no attribute in an expression: %#", (request) => {
     const expressions = JSON.stringify(request).match(/(?<=Expression":")[^"]*/g) ?? [];
     expect(expressions.length).toBeGreaterThan(0);

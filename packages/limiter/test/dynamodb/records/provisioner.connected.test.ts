@@ -1,6 +1,6 @@
+import { randomBytes } from "node:crypto";
 import { expect, it } from "vitest";
 import {
-  ApplyConflictError,
   Limit,
   RateLimiterUnavailable,
   type DeclaredLimits,
@@ -17,135 +17,63 @@ import { script } from "../../support/fault-proxy.ts";
 import { itemBytes } from "../../support/item-bytes.ts";
 import { keysOf, useProxiedTable } from "../../support/proxied-table.ts";
 
-/** What DynamoDB allows for one item. */
-const MAX_ITEM_BYTES = 400 * 1024;
-
 describeWithEngine("the state of declared limits on DynamoDB", (engine) => {
   const table = useProxiedTable(engine);
 
-  it("ten thousand entities are stored in many items, and a small state after them in one", async () => {
+  it("ten thousand entities are stored in one item, and what is checked stays small", async () => {
     const repository = await table.open();
-    const state = {
-      ...(await repository.getProvisionerState()),
-      applied: declared(10_000, "Zürich"),
-    };
-    await repository.putProvisionerState(state);
-    expect(await repository.getProvisionerState()).toEqual({ ...state, revision: 1 });
-    const stored = await stateItems();
-    expect(stored.length).toBeGreaterThan(8);
-    for (const item of stored) expect(itemBytes(item)).toBeLessThan(MAX_ITEM_BYTES * 0.75);
-    const { applied: _, ...small } = state;
-    await repository.putProvisionerState({ ...small, revision: 1 });
-    expect(await repository.getProvisionerState()).toEqual({ ...small, revision: 2 });
-    expect(await stateItems()).toHaveLength(1);
+    const state = await put(repository, 10_000, "Zürich");
+    expect(await repository.getProvisionerState()).toEqual(state);
+    const [head, ...others] = await stateItems();
+    expect(others).toHaveLength(1);
+    expect(itemBytes(head!)).toBeLessThan(400);
+    expect(head!["revision"]).toEqual({ N: "1" });
   });
 
-  it("the head of a large state stays small, because every guarded write pays for it", async () => {
+  it("a state that is too large is refused before anything is written", async () => {
     const repository = await table.open();
-    for (const [revision, count] of [0, 4, 16, 30, 1000].entries()) {
-      await repository.putProvisionerState({
-        ...(await repository.getProvisionerState()),
-        applied: declared(count, "x"),
-      });
-      const head = (await stateItems()).find(({ SK }) => stringOf(SK) === "#PROVISIONER")!;
-      expect(itemBytes(head)).toBeLessThan(4400);
-      expect(head["revision"]).toEqual({ N: String(revision + 1) });
-    }
+    const state = await put(repository, 1, "first");
+    const entities = Array.from({ length: 500 }, (_, index) => [
+      `entity-${index}`,
+      { metadata: { noise: randomBytes(750).toString("base64") }, resources: {} },
+    ]);
+    const applied = { resources: {}, entities: Object.fromEntries(entities) } as DeclaredLimits;
+    const sent = await table.sentDuring(() =>
+      expect(repository.putProvisionerState({ ...state, applied })).rejects.toThrow(
+        /^Invalid state: of declared limits has \d{3} KB .*divide them among namespaces/,
+      ),
+    );
+    expect(sent.map(({ operation }) => operation)).not.toContain("TransactWriteItems");
+    expect(await repository.getProvisionerState()).toEqual(state);
   });
 
-  it("a writer that died before the head leaves the state as it was, and the next put cleans up", async () => {
+  it("a writer that died has stored the whole state, or left that of before", async () => {
     const [writer, other] = [await table.open("app", { maxAttempts: 1 }), await table.open()];
     const first = await put(other, 30, "first");
-    const before = keysOf(await stateItems());
-    table.proxy.decide = script("TransactWriteItems", ["lost-request"]);
-    await expect(put(writer, 1500, "never seen")).rejects.toThrow(RateLimiterUnavailable);
+    table.proxy.decide = script("TransactWriteItems", ["lost-request", "lost-reply"]);
+    await expect(put(writer, 30, "never seen")).rejects.toThrow(RateLimiterUnavailable);
     expect(await other.getProvisionerState()).toEqual(first);
-    expect(keysOf(await stateItems()).length).toBeGreaterThan(before.length + 1);
-    const next = await put(other, 30, "next");
-    expect(await writer.getProvisionerState()).toEqual(next);
-    expect(await stateItems()).toHaveLength(2);
+    await expect(put(writer, 30, "second")).rejects.toThrow(RateLimiterUnavailable);
+    expect(await other.getProvisionerState()).toMatchObject({ appliedHash: "second" });
   });
 
-  it("a writer that died before it removed older parts has stored its state; the next put cleans up", async () => {
-    const repository = await table.open("app", { maxAttempts: 1 });
-    await put(repository, 30, "first");
-    table.proxy.decide = ({ operation, input }) =>
-      operation === "Query" && input["IndexName"] === "GSI4" ? "lost-request" : undefined;
-    const second = await put(repository, 30, "second");
-    expect(await repository.getProvisionerState()).toEqual(second);
-    expect(await stateItems()).toHaveLength(3);
-    table.proxy.decide = () => undefined;
-    await put(repository, 30, "third");
-    expect(await stateItems()).toHaveLength(2);
-  });
-
-  it("parts of a later revision are another writer's, and are not touched", async () => {
-    const repository = await table.open();
-    const state = await put(repository, 30, "first");
-    const later = {
-      ...(await partItem()),
-      SK: { S: `#PROVISIONER#PART#${"4".padStart(16, "0")}#other#0` },
-    };
-    await table.raw("PutItem", { Item: later });
-    await put(repository, 30, "second");
-    await repository.putProvisionerState({ ...state, revision: 2, applied: undefined });
-    expect(keysOf(await stateItems()).filter((key) => key.endsWith("#other#0"))).toHaveLength(1);
-    await put(repository, 30, "fourth");
-    expect(keysOf(await stateItems()).filter((key) => key.endsWith("#other#0"))).toEqual([]);
-  });
-
-  it("a writer that was too late removes what it wrote", async () => {
-    const repository = await table.open();
-    const state = await put(repository, 30, "first");
-    await expect(
-      repository.putProvisionerState({ ...state, revision: 0, appliedHash: "late" }),
-    ).rejects.toThrow(ApplyConflictError);
-    expect(await repository.getProvisionerState()).toEqual(state);
-    expect(await stateItems()).toHaveLength(2);
-  });
-
-  it("a lost answer is no conflict, also for a state of many parts", async () => {
+  it("a lost answer is no conflict", async () => {
     const repository = await table.open();
     table.proxy.decide = script("TransactWriteItems", ["lost-reply"]);
     const state = await put(repository, 1500, "first");
     expect(await repository.getProvisionerState()).toEqual(state);
   });
 
-  it("a table that throttles gets the parts later", async () => {
-    const repository = await table.open("app", { maxAttempts: 1 });
-    table.proxy.decide = script("PutItem", ["hot-key", "throughput", undefined, "throttle"]);
-    const state = await put(repository, 1500, "first");
-    expect(await repository.getProvisionerState()).toEqual(state);
-  });
-
-  it("a state whose part is missing is unavailable, after a few attempts", async () => {
-    const repository = await table.open();
-    const state = await put(repository, 30, "first");
-    const { PK, SK } = await partItem();
-    await table.raw("DeleteItem", { Key: { PK, SK } });
-    const sent = await table.sentDuring(() =>
-      expect(repository.getProvisionerState()).rejects.toThrow(RateLimiterUnavailable),
-    );
-    const reads = sent.filter(({ input }) => JSON.stringify(input).includes("#PART#"));
-    expect(reads).toHaveLength(5);
-    await repository.putProvisionerState(state);
-    expect(await repository.getProvisionerState()).toEqual({ ...state, revision: 2 });
-  });
-
-  it("a purge removes a large state, and what dead writers left of others", async () => {
+  it("a purge removes a state", async () => {
     const operator = await table.open("operator");
     const namespaceId = await operator.registerNamespace("tenant");
-    const tenant = await table.open("tenant", { maxAttempts: 1 });
-    await put(tenant, 1500, "first");
-    table.proxy.decide = script("TransactWriteItems", ["lost-request"]);
-    await expect(put(tenant, 1500, "second")).rejects.toThrow(RateLimiterUnavailable);
-    expect(await stateItems()).toHaveLength(5);
+    await put(await table.open("tenant"), 1500, "first");
     await operator.deleteNamespace("tenant");
     await operator.purgeNamespace(namespaceId);
     expect(keysOf(await table.items()).filter((key) => key.includes(namespaceId))).toEqual([]);
   });
 
-  it("an item of the earlier format, as an upgraded table of Python has it too, is read and replaced", async () => {
+  it("the item that an upgrade from Python has left is read and replaced", async () => {
     const repository = await table.open();
     const { namespaceId } = (await repository.getNamespace("app"))!;
     const managed = {
@@ -190,17 +118,13 @@ describeWithEngine("the state of declared limits on DynamoDB", (engine) => {
     });
   });
 
-  /** The items that a state consists of, those of dead writers included. */
+  /** The items that a state consists of. */
   async function stateItems(): Promise<readonly AttributeMap[]> {
     return (await table.items()).filter(({ SK }) => stringOf(SK)!.startsWith("#PROVISIONER"));
   }
-
-  async function partItem(): Promise<AttributeMap> {
-    return (await stateItems()).find(({ SK }) => stringOf(SK) !== "#PROVISIONER")!;
-  }
 });
 
-/** Stores a state of so many entities, and returns it; 30 need one part. */
+/** Stores a state of so many entities, and returns it. */
 async function put(
   repository: DynamoRepository,
   count: number,

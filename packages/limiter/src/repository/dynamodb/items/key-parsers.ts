@@ -7,9 +7,7 @@ import {
   DEFAULTS_SORT_KEY,
   ENTITY_SORT_KEY,
   namespaceIdPrefix,
-  provisionerPartPrefix,
   type BucketName,
-  type ProvisionerPart,
   type UsageName,
 } from "./keys.ts";
 
@@ -77,13 +75,6 @@ export function parseUsageKey({
   const startMs = Date.parse(match[2]!);
   if (window === undefined || Number.isNaN(startMs)) return undefined;
   return { ...entity, window, startMs, resource: match[3]! };
-}
-
-/** The part of a state of declared limits, from its sort key. */
-export function parseProvisionerPart(SK: string): ProvisionerPart | undefined {
-  const match = /^(\d{16})#([^#]+)#(\d+)$/.exec(after(SK, provisionerPartPrefix) ?? "");
-  if (match === null) return undefined;
-  return { revision: Number(match[1]), writer: match[2]!, index: Number(match[3]) };
 }
 
 /** The id of an event, from its sort key. */

@@ -13,9 +13,6 @@ const sortKey = (start: number, entity: string): string =>
   keys.usageIndexKeys("n", { entityId: entity, resource: "r", window: "hourly", startMs: start })
     .GSI2SK;
 
-const partSortKey = (revision: number): string =>
-  keys.provisionerPartKey("n", { revision, writer: "w", index: 0 }).SK;
-
 describe("keys", () => {
   it("follow the wire format", () => {
     expect(keys.entityKey("ns1", "user")).toEqual({ PK: "ns1/ENTITY#user", SK: "#META" });
@@ -42,10 +39,7 @@ describe("keys", () => {
       SK: "#AUDIT#01H",
     });
     expect(keys.provisionerKey("ns1")).toEqual({ PK: "ns1/SYSTEM#", SK: "#PROVISIONER" });
-    expect(keys.provisionerPartKey("ns1", { revision: 12, writer: "w", index: 3 })).toEqual({
-      PK: "ns1/SYSTEM#",
-      SK: "#PROVISIONER#PART#0000000000000012#w#3",
-    });
+    expect(keys.provisionerStateKey("ns1").SK).toBe("#PROVISIONER#STATE");
     expect(keys.namespaceNameKey("prod")).toEqual({ PK: "_/SYSTEM#", SK: "#NAMESPACE#prod" });
     expect(keys.namespaceIdKey("abc")).toEqual({ PK: "_/SYSTEM#", SK: "#NSID#abc" });
     expect(keys.versionKey()).toEqual({ PK: "_/SYSTEM#", SK: "#VERSION" });
@@ -117,8 +111,6 @@ describe("keys", () => {
             ...usage,
           });
           expect(parsers.parseNamespaceId(keys.namespaceIdKey(id).SK)).toBe(id);
-          const part = { revision: name.startMs, writer: id, index: shard };
-          expect(parsers.parseProvisionerPart(keys.provisionerPartKey(id, part).SK)).toEqual(part);
           expect(parsers.parseEventId(keys.auditKey(id, entity, "01H").SK)).toBe("01H");
           expect(
             parsers.parseEntityConfigIndex(keys.entityConfigIndexKeys(id, entity, of).GSI4SK),
@@ -134,24 +126,13 @@ describe("keys", () => {
     expect(parsers.parseBucketPartition("ns1/BUCKET#e#r#zero")).toBeUndefined();
     expect(parsers.parseConfigKey({ PK: "ns1/ENTITY#e", SK: "#META" })).toBeUndefined();
     expect(parsers.parseConfigKey({ PK: "ns1/SYSTEM#", SK: "#PROVISIONER" })).toBeUndefined();
-    const part = keys.provisionerPartKey("ns1", { revision: 1, writer: "w", index: 0 });
-    expect(parsers.parseConfigKey(part)).toBeUndefined();
-    for (const SK of ["#PROVISIONER", "#PROVISIONER#PART#1#w#0", "#CONFIG"])
-      expect(parsers.parseProvisionerPart(SK)).toBeUndefined();
+    expect(parsers.parseConfigKey(keys.provisionerStateKey("ns1"))).toBeUndefined();
     expect(
       parsers.parseUsageKey({ PK: "ns1/ENTITY#e", SK: "#USAGE#yearly#2026-01-01T00:00:00Z#r" }),
     ).toBeUndefined();
     expect(parsers.parseNamespaceId("#NAMESPACE#x")).toBeUndefined();
     expect(parsers.isEntityKey({ PK: "ns1/ENTITY#e", SK: "#CONFIG#r" })).toBe(false);
     expect(parsers.isEntityKey({ PK: "ns1/ENTITY#e", SK: "#META" })).toBe(true);
-  });
-
-  it("keep parts of declared limits in order of their revisions, up to the last one", () => {
-    expect(partSortKey(9) < partSortKey(10)).toBe(true);
-    expect(partSortKey(10) < partSortKey(Number.MAX_SAFE_INTEGER)).toBe(true);
-    expect(parsers.parseProvisionerPart(partSortKey(Number.MAX_SAFE_INTEGER))?.revision).toBe(
-      Number.MAX_SAFE_INTEGER,
-    );
   });
 
   it("keep the usage of a resource in order of time, then entity", () => {

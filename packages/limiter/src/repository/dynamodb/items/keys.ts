@@ -14,7 +14,7 @@ import type { ItemKey } from "../table/batch.ts";
  *   resource defaults   {ns}/RESOURCE#{resource}                 #CONFIG
  *   system defaults     {ns}/SYSTEM#                             #CONFIG
  *   provisioner         {ns}/SYSTEM#                             #PROVISIONER
- *   its parts           {ns}/SYSTEM#                             #PROVISIONER#PART#{rev}#{id}#{n}
+ *   its state           {ns}/SYSTEM#                             #PROVISIONER#STATE
  *   audit               {ns}/AUDIT#{entity}                      #AUDIT#{ulid}
  *   namespace by name   _/SYSTEM#                                #NAMESPACE#{name}
  *   namespace by id     _/SYSTEM#                                #NSID#{id}
@@ -67,16 +67,6 @@ export interface UsageName {
   readonly startMs: number;
 }
 
-/** Which part of the state of declared limits. */
-export interface ProvisionerPart {
-  /** The revision that the state has once it is written. */
-  readonly revision: number;
-  /** A random id of the writer, so that nobody else writes under its keys. */
-  readonly writer: string;
-  /** Its position, from 0. */
-  readonly index: number;
-}
-
 /** The sort key of an entity's own record. */
 export const ENTITY_SORT_KEY = "#META";
 
@@ -98,8 +88,8 @@ export const namespaceIdPrefix = "#NSID#";
 /** How the sort keys of namespaces by name begin. */
 export const namespaceNamePrefix = "#NAMESPACE#";
 
-/** How the sort keys of parts of the state of declared limits begin. */
-export const provisionerPartPrefix = "#PROVISIONER#PART#";
+/** The sort key of the state of declared limits. */
+export const PROVISIONER_STATE_SORT_KEY = "#PROVISIONER#STATE";
 
 /** The key of an entity's own record. */
 export function entityKey(namespaceId: string, entityId: string): ItemKey {
@@ -143,21 +133,14 @@ export function auditKey(namespaceId: string, entityId: string, eventId: string)
   return { PK: auditPartition(namespaceId, entityId), SK: auditPrefix + eventId };
 }
 
-/** The key of what declared limits were applied to a namespace. */
+/** The key of the revision of declared limits. */
 export function provisionerKey(namespaceId: string): ItemKey {
   return { PK: systemPartition(namespaceId), SK: "#PROVISIONER" };
 }
 
-/** The key of a part of that state, if it is not small; parts of later revisions sort later. */
-export function provisionerPartKey(
-  namespaceId: string,
-  { revision, writer, index }: ProvisionerPart,
-): ItemKey {
-  const padded = String(revision).padStart(String(Number.MAX_SAFE_INTEGER).length, "0");
-  return {
-    PK: systemPartition(namespaceId),
-    SK: `${provisionerPartPrefix}${padded}#${writer}#${index}`,
-  };
+/** The key of the state of declared limits. */
+export function provisionerStateKey(namespaceId: string): ItemKey {
+  return { PK: systemPartition(namespaceId), SK: PROVISIONER_STATE_SORT_KEY };
 }
 
 /** The key of an active namespace, by its name. */

@@ -89,12 +89,7 @@ describe("the migration of tables of the Python zae-limiter", () => {
     ["ns/SYSTEM#", "#RESOURCES", "registries", 0],
     ["ns/SYSTEM#", "#ENTITY_CONFIG_RESOURCES", "registries", 0],
     ["ns/SYSTEM#", "#PROVISIONER", "records of declared limits", 1],
-    [
-      "ns/SYSTEM#",
-      `#PROVISIONER#PART#${"1".padStart(16, "0")}#w#0`,
-      "records of declared limits",
-      1,
-    ],
+    ["ns/SYSTEM#", "#PROVISIONER#STATE", "records of declared limits", 1],
     ["ns/BUCKET#e#r#0", "#OP#1", "records of operations", 1],
     ["ns/AUDIT#e", "#AUDIT#1", "audit events", 1],
     ["ns/ENTITY#e", "#META", "entities", 1],
@@ -106,8 +101,8 @@ describe("the migration of tables of the Python zae-limiter", () => {
 
   it("a state of declared limits in the format of today is not touched", async () => {
     const index = { GSI4PK: "ns", GSI4SK: "ns/SYSTEM#" };
-    const head = { PK: "ns/SYSTEM#", SK: "#PROVISIONER", ...index, revision: 3, state: "{}" };
-    const part = { ...index, PK: "ns/SYSTEM#", SK: "#PROVISIONER#PART#0000000000000003#w#0" };
+    const head = { PK: "ns/SYSTEM#", SK: "#PROVISIONER", ...index, revision: 3 };
+    const part = { ...index, PK: "ns/SYSTEM#", SK: "#PROVISIONER#STATE", state: "" };
     for (const item of [head, part])
       expect(isChange((await changeOf(marshalItem(item)))!)).toBe(false);
   });

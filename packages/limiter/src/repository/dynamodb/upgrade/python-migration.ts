@@ -6,7 +6,6 @@ import {
   parseConfigKey,
   parseEntityPartition,
   parseNamespaceId,
-  parseProvisionerPart,
   parseUsageKey,
 } from "../items/key-parsers.ts";
 import {
@@ -14,6 +13,7 @@ import {
   bucketKey,
   namespaceIndexKeys,
   namespaceNameKey,
+  PROVISIONER_STATE_SORT_KEY,
   systemPartition,
   TABLE_NAMESPACE,
   usageKey,
@@ -206,8 +206,7 @@ const OLDER_SCHEMA = /^#(BUCKET|LIMIT|RESOURCE)#/;
 function otherChange(key: ItemKey, item: AttributeMap): Change {
   if (REGISTRIES.has(key.SK)) return { kind: "registries", seen: [item], result: [] };
   if (key.SK === "#PROVISIONER") return provisionerChange(key, item);
-  if (parseProvisionerPart(key.SK) !== undefined)
-    return unchanged("records of declared limits", item);
+  if (key.SK === PROVISIONER_STATE_SORT_KEY) return unchanged("records of declared limits", item);
   // Proof that a reset or a top-up was done once; it expires after three days.
   if (key.SK.startsWith("#OP#")) return unchanged("records of operations", item);
   const text = `${key.PK} ${key.SK}`;
