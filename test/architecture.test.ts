@@ -19,9 +19,9 @@ interface Import {
 const sources = sourcesIn(SOURCE);
 const imports = importsIn(SOURCE);
 
-const mayLookOutside = /^(?:repository\/(?:sqlite|dynamodb)|testing|http|otel|llm)\b/;
+const mayLookOutside = /^(?:repository\/(?:sqlite|dynamodb)|http|otel|llm)\b/;
 
-/** A dozen, and a little: a folder is one mechanism. The contract is a list of topics. */
+/** A dozen, and a little: a folder is one mechanism. */
 const MAX_FILES_IN_A_FOLDER = 13;
 
 describe("dependencies point inwards", () => {
@@ -50,7 +50,7 @@ describe("dependencies point inwards", () => {
     expect(taken.length).toBeGreaterThan(2);
   });
 
-  it("only adapters import packages, and only testing, adapters and one hash import Node's", () => {
+  it("only adapters import packages, and only adapters and one hash import Node's", () => {
     const outside = imports.filter(({ to }) => !isFile(to) && to !== "node:crypto");
     expect(
       imports.filter(({ from, to }) => to === "node:crypto" && !mayLookOutside.test(from)),
@@ -68,7 +68,6 @@ describe("dependencies point inwards", () => {
       sourcesIn(join(ROOT, "packages", name, "src")).map((file) => `${name}/${file}`),
     ))
       counts.set(dirname(path), (counts.get(dirname(path)) ?? 0) + 1);
-    counts.delete("limiter/testing/contract");
     expect([...counts].filter(([, count]) => count > MAX_FILES_IN_A_FOLDER)).toEqual([]);
   });
 
@@ -144,10 +143,8 @@ describe("time and randomness", () => {
     ["setTimeout", /\bset(?:Timeout|Interval)\b/],
     ["Math.random", /\bMath\.random\b/],
   ])("%s appears in system-clock.ts only", (_, pattern) => {
-    // The contract suite lets real stores answer while its manual clock stands still, and bounds
-    // that wait by real time.
-    const allowed = new Set(["repository/system-clock.ts", "testing/contract/world.ts"]);
-    expect(sources.filter((path) => !allowed.has(path) && pattern.test(codeOf(path)))).toEqual([]);
+    const elsewhere = sources.filter((path) => path !== "repository/system-clock.ts");
+    expect(elsewhere.filter((path) => pattern.test(codeOf(path)))).toEqual([]);
   });
 });
 

@@ -101,8 +101,7 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     ...["memory", "sqlite", "dynamodb", "dynamodb/opening"].map((name) => `repository/${name}`),
   ],
   "testing/fakes": SHARED,
-  "testing/contract": [...SHARED, "limiter", "manifest", "testing/fakes"],
-  testing: ["testing/fakes", "testing/contract"],
+  testing: ["testing/fakes"],
 };
 
 /** The same for `packages/infra`: what differs from stack to stack, then how stacks are managed. */
