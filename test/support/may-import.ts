@@ -95,6 +95,8 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   ),
   // Declared limits: they know repositories by their public surface only.
   manifest: SHARED,
+  // What the author of a backend needs.
+  backend: [...SHARED, SURFACE],
   open: [
     "core",
     "repository",
