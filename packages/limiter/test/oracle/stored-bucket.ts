@@ -36,6 +36,8 @@ export interface StoredShard {
   readonly grants: bigint;
   /** How many of them by cascade. */
   readonly cascadedGrants: bigint;
+  /** Takes that were given back because another bucket of their call refused. */
+  readonly undone: bigint;
   /** When it may be forgotten; undefined when never. */
   readonly expiresAtMs: number | undefined;
   /** Whose it is, from which creation, and the last operation ids: as text, in a fixed order. */
@@ -60,6 +62,7 @@ export function readShard(item: StoredItem, shard: number): StoredShard {
     writes: numberIn(item, "b_wcu_tc"),
     grants: numberIn(item, "gr", 0n),
     cascadedGrants: numberIn(item, "gc", 0n),
+    undone: numberIn(item, "ud", 0n),
     expiresAtMs: item["ttl"] === undefined ? undefined : Number(numberIn(item, "ttl")) * 1000,
     identity: JSON.stringify(
       Object.entries(item)
@@ -71,7 +74,7 @@ export function readShard(item: StoredItem, shard: number): StoredShard {
 }
 
 /** What writes, splits and merges may change beside the operation ids. */
-const CHANGING = /^(?:b_.*|rf|sv|sd|shard_count|mi|po|gr|gc|ttl)$/;
+const CHANGING = /^(?:b_.*|rf|sv|sd|shard_count|mi|po|gr|gc|ud|ttl)$/;
 
 /** Shards of one bucket, from their items. */
 export function readBucket(items: readonly StoredItem[]): StoredBucket {

@@ -32,26 +32,32 @@ const SHAPES: readonly Shape[] = [
 ];
 
 describeWithEngine("several processes that meet new buckets at once", (engine) => {
-  it.each([true, false])("what fits is granted (shared requests: %s)", async (shareRequests) => {
-    const options = { endpointUrl: engine().endpointUrl, stack: freshTableName(), shareRequests };
-    const open = (provisioning: "table" | "never"): Promise<Repository> =>
-      DynamoRepository.open("app", { ...options, provisioning, stream: false });
-    const first = await open("table");
-    for (let round = 1; round <= ROUNDS; round += 1)
-      for (const [index, shape] of SHAPES.entries()) {
-        const entityId = `child-${round}-${index}`;
-        await provide(first, entityId, shape);
-        const repositories = await Promise.all(
-          Array.from({ length: shape.clients }, () => open("never")),
-        );
-        const limiters = repositories.map((repository) => new RateLimiter({ repository }));
-        const outcome = await callAll(limiters, entityId, shape);
-        for (const repository of repositories) await repository.close();
-        const possible = Math.min(shape.child, shape.parent ?? Infinity);
-        expect({ round, shape, ...outcome }).toMatchObject({ granted: possible, unavailable: 0 });
-      }
-    await first.close();
-  });
+  const timeout = 30_000 * Math.max(1, ROUNDS / 5);
+
+  it.each([true, false])(
+    "what fits is granted (shared requests: %s)",
+    { timeout },
+    async (shareRequests) => {
+      const options = { endpointUrl: engine().endpointUrl, stack: freshTableName(), shareRequests };
+      const open = (provisioning: "table" | "never"): Promise<Repository> =>
+        DynamoRepository.open("app", { ...options, provisioning, stream: false });
+      const first = await open("table");
+      for (let round = 1; round <= ROUNDS; round += 1)
+        for (const [index, shape] of SHAPES.entries()) {
+          const entityId = `child-${round}-${index}`;
+          await provide(first, entityId, shape);
+          const repositories = await Promise.all(
+            Array.from({ length: shape.clients }, () => open("never")),
+          );
+          const limiters = repositories.map((repository) => new RateLimiter({ repository }));
+          const outcome = await callAll(limiters, entityId, shape);
+          for (const repository of repositories) await repository.close();
+          const possible = Math.min(shape.child, shape.parent ?? Infinity);
+          expect({ round, shape, ...outcome }).toMatchObject({ granted: possible, unavailable: 0 });
+        }
+      await first.close();
+    },
+  );
 });
 
 async function provide(repository: Repository, entityId: string, shape: Shape): Promise<void> {

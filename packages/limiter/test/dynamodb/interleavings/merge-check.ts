@@ -57,6 +57,7 @@ export function wrongHalves(merge: Merge): string | undefined {
     return "a merge whose version is not above both";
   if (merged!.writes !== kept.writes + gone.writes + MERGE_UNITS)
     return "a merge whose write units do not add up";
+  if (merged!.undone !== kept.undone + gone.undone) return "a merge that hides what was undone";
   if (merged!.identity !== kept.identity)
     return `a merge made ${merged!.identity} of ${kept.identity}`;
   const isSame = [grantsOf, cascadedGrantsOf].every((count) => count(before) === count(after));
