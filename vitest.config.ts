@@ -17,6 +17,11 @@ const resolve = {
       find: /^zae-limiter\/aggregator$/,
       replacement: source("repository/dynamodb/aggregator/index.ts"),
     },
+    {
+      find: /^@zae-limiter\/contract$/,
+      replacement: new URL("./packages/contract/src/index.ts", import.meta.url).pathname,
+    },
+    { find: /^zae-limiter\/backend$/, replacement: source("backend/index.ts") },
     { find: /^@zae-limiter\/infra$/, replacement: infra("index.ts") },
     { find: /^zae-limiter\/manifest$/, replacement: source("manifest/index.ts") },
     { find: /^@zae-limiter\/infra\/manifest$/, replacement: infra("manifest/index.ts") },

@@ -11,6 +11,7 @@ const checks = [
   ["format", "oxfmt", ["--check"]],
   ["unused code", "knip", []],
   ["package", "publint", ["packages/limiter", "--strict"]],
+  ["package of the contract", "publint", ["packages/contract", "--strict"]],
   ["package of the infrastructure", "publint", ["packages/infra", "--strict"]],
   ["package of the command line", "publint", ["packages/cli", "--strict"]],
 ];

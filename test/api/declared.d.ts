@@ -387,8 +387,6 @@ declare module "declared/zae-limiter/aggregator" {
 
 declare module "declared/zae-limiter/testing" {
   import type { Clock, Random, Repository } from "declared/zae-limiter";
-  export interface TestRunner { describe(name: string, body: () => void): void; it(name: string, body: () => Promise<void>): void }
-  export function repositoryContract(name: string, open: (clock: ManualClock) => Promise<Repository>, runner?: TestRunner): void;   // runner: the global describe and it
   export class ManualClock implements Clock {
     constructor(startMs?: number); now(): number; sleep(ms: number, signal?: AbortSignal): Promise<void>;
     advance(ms: number): Promise<void>;              // wakes sleepers in order of time and lets what they started run

@@ -66,8 +66,9 @@ function entries(): readonly string[] {
   const { exports } = JSON.parse(readFileSync(join(LIBRARY, "package.json"), "utf8")) as {
     readonly exports: Readonly<Record<string, string | { readonly types: string }>>;
   };
-  return Object.values(exports).flatMap((target) =>
-    typeof target === "string"
+  // Methods of a store have their example in examples/own-backend.
+  return Object.entries(exports).flatMap(([entry, target]) =>
+    typeof target === "string" || entry === "./backend"
       ? []
       : [target.types.replace("./dist/", "").replace(/\.d\.ts$/, ".ts")],
   );

@@ -27,9 +27,11 @@ import type * as declaredSqlite from "declared/zae-limiter/sqlite";
 import type * as declaredStores from "declared/zae-limiter/stores";
 import type * as declaredTesting from "declared/zae-limiter/testing";
 import type * as declaredUpgrade from "declared/zae-limiter/upgrade";
+import type * as declaredContract from "declared/@zae-limiter/contract";
 import type * as declaredInfra from "declared/@zae-limiter/infra";
 import type * as declaredYaml from "declared/@zae-limiter/infra/manifest";
 import type * as declaredCdk from "declared/@zae-limiter/infra/cdk";
+import type * as builtContract from "@zae-limiter/contract";
 import type * as builtInfra from "@zae-limiter/infra";
 import type * as builtYaml from "@zae-limiter/infra/manifest";
 import type * as builtCdk from "@zae-limiter/infra/cdk";
@@ -252,9 +254,6 @@ expectTypeOf<ConstructorParameters<typeof declaredCdk.ZaeLimiter>>().toExtend<
   ConstructorParameters<typeof builtCdk.ZaeLimiter>
 >();
 
-/** Declared, but the work of a later issue. Take a name out when it is there. */
-type NotYet = "repositoryContract";
-
 /** The compiler names whatever does not satisfy it. */
 type None<Names extends never> = Names;
 
@@ -266,7 +265,7 @@ export type Surface = [
   None<Broken<typeof declaredMemory, typeof builtMemory>>,
   None<Broken<typeof declaredOpen, typeof builtOpen>>,
   None<Broken<typeof declaredSqlite, typeof builtSqlite>>,
-  None<Exclude<Broken<typeof declaredTesting, typeof builtTesting>, NotYet>>,
+  None<Broken<typeof declaredTesting, typeof builtTesting>>,
   None<Broken<typeof declaredHttp, typeof builtHttp>>,
   None<Broken<typeof declaredExpress, typeof builtExpress>>,
   None<Broken<typeof declaredFastify, typeof builtFastify>>,
@@ -280,6 +279,7 @@ export type Surface = [
   None<Broken<typeof declaredAnthropic, typeof builtAnthropic>>,
   None<Broken<typeof declaredLangchain, typeof builtLangchain>>,
   None<Broken<typeof declaredUpgrade, typeof builtUpgrade>>,
+  None<Broken<typeof declaredContract, typeof builtContract>>,
   None<Broken<typeof declaredInfra, typeof builtInfra>>,
   None<Broken<typeof declaredManifest, typeof builtManifest>>,
   None<Broken<typeof declaredYaml, typeof builtYaml>>,

@@ -50,10 +50,8 @@ import type { FastifyHitStore, HitStore, ThrottlerHitStorage } from "zae-limiter
 import { rateLimit } from "express-rate-limit";
 import fastifyRateLimit from "@fastify/rate-limit";
 import { ThrottlerModule } from "@nestjs/throttler";
-import { faultyRepository, ManualClock, repositoryContract, seededRandom } from "zae-limiter/testing";
-import type { TestRunner } from "zae-limiter/testing";
+import { faultyRepository, ManualClock, seededRandom } from "zae-limiter/testing";
 import { checkTable, upgradeTable } from "zae-limiter/upgrade";
-import { describe, it } from "vitest";
 
 type Receipt = Parameters<api.RepositoryPort["giveBack"]>[0];
 type ConsumeRequest = Parameters<api.RepositoryPort["consume"]>[0];
@@ -69,7 +67,6 @@ declare const namespaceId: string;
 declare const resources: ConsumeRequest["resources"];
 declare const start: Date;
 declare const clock: ManualClock & { learn(date: string | undefined): void };
-declare const runner: TestRunner;
 declare const builder: RepositoryBuilder;
 declare const database: SqliteDatabase;
 declare const statement: SqliteStatement;

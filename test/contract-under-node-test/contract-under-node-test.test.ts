@@ -4,9 +4,7 @@ import { fileURLToPath } from "node:url";
 import { expect, it } from "vitest";
 
 const script = fileURLToPath(new URL("memory.contract.mjs", import.meta.url));
-const built = fileURLToPath(
-  new URL("../../packages/limiter/dist/testing/index.js", import.meta.url),
-);
+const built = fileURLToPath(new URL("../../packages/contract/dist/index.js", import.meta.url));
 
 // `npm test` builds first; a bare `vitest run` on a fresh clone has no build to prove anything
 // about.

@@ -2,7 +2,7 @@
 // runner than the platform's own.
 import { describe, it } from "node:test";
 import { MemoryRepository } from "zae-limiter/memory";
-import { repositoryContract } from "zae-limiter/testing";
+import { repositoryContract } from "@zae-limiter/contract";
 
 repositoryContract("MemoryRepository", async (clock) => new MemoryRepository({ clock }), {
   describe,

@@ -95,14 +95,15 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   ),
   // Declared limits: they know repositories by their public surface only.
   manifest: SHARED,
+  // What the author of a backend needs.
+  backend: [...SHARED, SURFACE],
   open: [
     "core",
     "repository",
     ...["memory", "sqlite", "dynamodb", "dynamodb/opening"].map((name) => `repository/${name}`),
   ],
   "testing/fakes": SHARED,
-  "testing/contract": [...SHARED, "limiter", "manifest", "testing/fakes"],
-  testing: ["testing/fakes", "testing/contract"],
+  testing: ["testing/fakes"],
 };
 
 /** The same for `packages/infra`: what differs from stack to stack, then how stacks are managed. */

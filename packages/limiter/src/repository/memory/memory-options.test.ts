@@ -1,6 +1,7 @@
 import { Limit, RateLimiter, ValidationError } from "zae-limiter";
 import { MemoryRepository } from "zae-limiter/memory";
-import { ManualClock, repositoryContract, seededRandom } from "zae-limiter/testing";
+import { repositoryContract } from "@zae-limiter/contract";
+import { ManualClock, seededRandom } from "zae-limiter/testing";
 import { describe, expect, it } from "vitest";
 
 const rpm = [Limit.perMinute("rpm", 10)];

@@ -1,5 +1,5 @@
 import { MemoryRepository } from "zae-limiter/memory";
-import { repositoryContract } from "zae-limiter/testing";
+import { repositoryContract } from "@zae-limiter/contract";
 import type { Repository } from "zae-limiter";
 import { describe, it } from "vitest";
 

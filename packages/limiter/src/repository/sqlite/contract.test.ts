@@ -1,5 +1,5 @@
 import { SqliteRepository } from "zae-limiter/sqlite";
-import { repositoryContract } from "zae-limiter/testing";
+import { repositoryContract } from "@zae-limiter/contract";
 import { describe, it } from "vitest";
 import { temporaryFile } from "../../../test/support/temporary-file.ts";
 

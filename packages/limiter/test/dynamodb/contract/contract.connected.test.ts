@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { DynamoRepository, type DynamoTransport } from "zae-limiter/dynamodb";
-import { repositoryContract, type TestRunner } from "zae-limiter/testing";
+import { repositoryContract, type TestRunner } from "@zae-limiter/contract";
 import { CallRecorder } from "../../../../infra/test/support/iam/call-recorder.ts";
 import { missingRights } from "../../../../infra/test/support/iam/rights.ts";
 import { freshTableName } from "../../support/engine.ts";

@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { ApplyConflictError, Limit, RateLimiterUnavailable } from "zae-limiter";
 import { seededRandom } from "zae-limiter/testing";
-import { overtakenWrites } from "../../../src/testing/contract/guarded-writes.ts";
+import { overtakenWrites } from "../../../../contract/src/guarded-writes.ts";
 import { describeWithEngine } from "../../support/engine.ts";
 import { script, type ProxiedRequest } from "../../support/fault-proxy.ts";
 import { useProxiedTable } from "../../support/proxied-table.ts";

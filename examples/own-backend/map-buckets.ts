@@ -1,0 +1,191 @@
+import type { Entity, LimitStatus } from "zae-limiter";
+import {
+  afterRefusal,
+  apply,
+  chargesOf,
+  costsMilli,
+  dividedAmounts,
+  fits,
+  knownAmounts,
+  negated,
+  statusesOf,
+  statusesOfTaken,
+  settlementOf,
+  takesAnything,
+  underPolicy,
+  type Bucket,
+  type BucketStore,
+  type ConsumeOutcome,
+  type ConsumeRequest,
+  type MaybePromise,
+  type OwnedCharge,
+  type PolicySource,
+  type Receipt,
+  type ResourceAmounts,
+  type StoredBucket,
+  type WantedBucket,
+} from "zae-limiter/backend";
+
+/** A stored bucket. Its identity shows whether a lease's bucket was deleted and made again. */
+interface Slot {
+  bucket: Bucket;
+}
+
+/** What a call takes from one bucket; `slot` is undefined until the bucket is stored. */
+type SlotCharge = OwnedCharge & { readonly isParent: boolean; slot: Slot | undefined };
+
+/** What a lease took. It ends once. */
+class MapReceipt implements Receipt {
+  readonly parts: SlotCharge[];
+  isEnded = false;
+
+  constructor(parts: SlotCharge[]) {
+    this.parts = parts;
+  }
+}
+
+/** What the buckets need from the rest of their namespace. */
+interface Dependencies {
+  readonly policies: PolicySource;
+  readonly nowMs: () => number;
+  readonly findEntity: (entityId: string) => Entity | undefined;
+  /** Throws if the namespace is no longer active. */
+  readonly assertActive: () => void;
+}
+
+/**
+ * Buckets by resource, then by entity. Nothing here awaits, so each method is one atomic step. A
+ * real store needs a transaction or a conditional write instead.
+ */
+export class MapBuckets implements BucketStore {
+  readonly #slots = new Map<string, Map<string, Slot>>();
+  readonly #dependencies: Dependencies;
+
+  constructor(dependencies: Dependencies) {
+    this.#dependencies = dependencies;
+  }
+
+  consume(request: ConsumeRequest, extending?: Receipt): ConsumeOutcome {
+    const nowMs = this.#dependencies.nowMs();
+    const charges = this.#findCharges(request, nowMs);
+    if (!fits(charges, nowMs)) {
+      const statuses = statusesOf(charges, nowMs);
+      for (const { slot, policy } of charges)
+        if (slot !== undefined)
+          slot.bucket = afterRefusal(slot.bucket, policy, nowMs) ?? slot.bucket;
+      return { granted: false, statuses };
+    }
+    for (const charge of charges) this.#take(charge, nowMs);
+    const receipt = (extending as MapReceipt | undefined) ?? new MapReceipt([]);
+    receipt.parts.push(...charges);
+    const own = charges.filter(({ isParent }) => !isParent);
+    return { granted: true, receipt, limitNames: own.map(({ policy }) => policy.names) };
+  }
+
+  charge(request: ConsumeRequest): void {
+    const nowMs = this.#dependencies.nowMs();
+    for (const charge of this.#findCharges(request, nowMs))
+      if (takesAnything(charge)) this.#take(charge, nowMs);
+  }
+
+  settle(receipt: Receipt, deltas: readonly ResourceAmounts[]): void {
+    const parts = end(receipt);
+    for (const { resource, amounts } of deltas)
+      for (const share of settlementOf(parts, resource, amounts))
+        this.#writeEnd(share.part, share.amounts);
+  }
+
+  giveBack(receipt: Receipt): void {
+    for (const part of end(receipt)) this.#writeEnd(part, negated(part.amounts));
+  }
+
+  read(request: ConsumeRequest): readonly LimitStatus[] {
+    const nowMs = this.#dependencies.nowMs();
+    return statusesOf(this.#findCharges(request, nowMs), nowMs);
+  }
+
+  remembered(receipt: Receipt): readonly LimitStatus[] {
+    return statusesOfTaken(
+      receipt.parts,
+      ({ entityId, resource }) => this.#slots.get(resource)?.get(entityId)?.bucket,
+      this.#dependencies.nowMs(),
+    );
+  }
+
+  ofEntity(entityId: string, resource: string | undefined): readonly StoredBucket[] {
+    const resources = resource === undefined ? [...this.#slots.keys()].sort() : [resource];
+    return resources.flatMap((name) =>
+      this.ofResource(name).filter((stored) => stored.entityId === entityId),
+    );
+  }
+
+  ofResource(resource: string): readonly StoredBucket[] {
+    const slots = [...(this.#slots.get(resource) ?? [])];
+    return slots.map(([entityId, { bucket }]) => ({
+      entityId,
+      resource,
+      shard: 0,
+      shardCount: 1,
+      bucket,
+    }));
+  }
+
+  deleteEntity(entityId: string): number {
+    return [...this.#slots.values()].filter((slots) => slots.delete(entityId)).length;
+  }
+
+  #findCharges(request: ConsumeRequest, nowMs: number): SlotCharge[] {
+    this.#dependencies.assertActive();
+    return chargesOf(request, (wanted) => this.#findCharge(wanted, nowMs));
+  }
+
+  #findCharge(wanted: WantedBucket, nowMs: number): SlotCharge | undefined {
+    const { entityId, resource, override, isParent } = wanted;
+    const { policies, findEntity } = this.#dependencies;
+    const policy = override ?? now(policies.resolve(entityId, resource));
+    if (policy === undefined) return undefined;
+    const known = knownAmounts(wanted, policy, now(policies.levels(entityId, resource)));
+    const slot = this.#slots.get(resource)?.get(entityId);
+    const entity = findEntity(entityId);
+    return {
+      entityId,
+      resource,
+      policy,
+      ...dividedAmounts(policy, known),
+      bucket: underPolicy(slot?.bucket, policy, nowMs),
+      parentId: entity?.cascade === true ? entity.parentId : undefined,
+      isParent,
+      slot,
+    };
+  }
+
+  #take(charge: SlotCharge, nowMs: number): void {
+    const { entityId, resource, bucket, amounts } = charge;
+    const taken = apply(bucket, costsMilli(bucket, amounts), nowMs);
+    if (charge.slot === undefined) {
+      charge.slot = { bucket: taken };
+      const slots = this.#slots.get(resource) ?? new Map<string, Slot>();
+      this.#slots.set(resource, slots.set(entityId, charge.slot));
+    } else charge.slot.bucket = taken;
+  }
+
+  /** Writes the end of a lease, unless the bucket was deleted. */
+  #writeEnd({ entityId, resource, slot }: SlotCharge, amounts: ResourceAmounts["amounts"]): void {
+    if (slot === undefined || this.#slots.get(resource)?.get(entityId) !== slot) return;
+    const costs = costsMilli(slot.bucket, amounts);
+    slot.bucket = apply(slot.bucket, costs, this.#dependencies.nowMs());
+  }
+}
+
+/** What is to be settled: nothing the second time, so that a repeated call is harmless. */
+function end(receipt: Receipt): readonly SlotCharge[] {
+  const { parts, isEnded } = receipt as MapReceipt;
+  (receipt as MapReceipt).isEnded = true;
+  return isEnded ? [] : parts;
+}
+
+/** The limits are in this process, so the policy is there without waiting. */
+function now<T>(value: MaybePromise<T>): T {
+  if (value instanceof Promise) throw new TypeError("The limits of this backend need no I/O.");
+  return value;
+}

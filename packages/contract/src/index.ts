@@ -1,0 +1,1 @@
+export { repositoryContract, type TestRunner } from "./contract.ts";

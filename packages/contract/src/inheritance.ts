@@ -1,0 +1,152 @@
+import assert from "node:assert/strict";
+import { Limit, type Repository, ValidationError } from "zae-limiter";
+import { call, failsWith, fits, grants, KEY, left, MODEL, refusalOf, take } from "./calls.ts";
+import type { Topic } from "./world.ts";
+
+/** The policy that holds for the usual entity, as "level:limit" in its order. */
+async function policyText(repository: Repository, entityId = KEY): Promise<string> {
+  const resolved = await repository.resolveLimits(entityId, MODEL);
+  return (resolved?.limits ?? [])
+    .map((limit) => `${resolved?.sources[limit.name]} ${Limit.format(limit)}`)
+    .join(", ");
+}
+
+/** More than half of what one policy may hold. */
+function many(letter: string): readonly Limit[] {
+  return Array.from({ length: 17 }, (_, index) => Limit.perMinute(`${letter}${index}`, 1));
+}
+
+const SYSTEM = [Limit.perMinute("rpm", 60), Limit.perMinute("tpm", 10_000)];
+
+/** Levels that add to those below them. */
+export const inheritanceTopic: Topic = (test) => {
+  test("a level that inherits replaces limits of the same name and keeps the others", async ({
+    repository,
+  }) => {
+    await repository.setSystemDefaults(SYSTEM);
+    await repository.setResourceDefaults(MODEL, [Limit.perHour("rph", 100)], { inherit: true });
+    assert.equal(
+      await policyText(repository),
+      "resource rph:100/hour, system rpm:60/min, system tpm:10000/min",
+    );
+    await repository.setLimits(KEY, [Limit.perMinute("tpm", 5)], { inherit: true });
+    assert.equal(
+      await policyText(repository),
+      "entity_default tpm:5/min, resource rph:100/hour, system rpm:60/min",
+    );
+    const own = { resource: MODEL, inherit: true };
+    await repository.setLimits(KEY, [Limit.perMinute("rpm", 600)], own);
+    assert.equal(
+      await policyText(repository),
+      "entity rpm:600/min, entity_default tpm:5/min, resource rph:100/hour",
+    );
+    assert.equal((await repository.resolveLimits(KEY, MODEL))?.source, "entity");
+    assert.equal(
+      await policyText(repository, "other"),
+      "resource rph:100/hour, system rpm:60/min, system tpm:10000/min",
+    );
+  });
+
+  test("the policy ends at the first stored level that does not inherit", async ({
+    repository,
+  }) => {
+    await repository.setSystemDefaults(SYSTEM);
+    await repository.setResourceDefaults(MODEL, [Limit.perHour("rph", 100)]);
+    await repository.setLimits(KEY, [Limit.perMinute("rpm", 600)], { inherit: true });
+    assert.equal(await policyText(repository), "entity_default rpm:600/min, resource rph:100/hour");
+    await repository.deleteResourceDefaults(MODEL);
+    assert.equal(await policyText(repository), "entity_default rpm:600/min, system tpm:10000/min");
+    await repository.deleteSystemDefaults();
+    assert.equal(await policyText(repository), "entity_default rpm:600/min");
+  });
+
+  test("inherit belongs to the list that it comes with", async ({ repository }) => {
+    await repository.setSystemDefaults(SYSTEM);
+    await repository.setLimits(KEY, [Limit.perMinute("rpm", 600)], { inherit: true });
+    await repository.setLimits(KEY, [Limit.perMinute("rpm", 700)]);
+    assert.equal(await policyText(repository), "entity_default rpm:700/min");
+    await repository.setLimits(KEY, [Limit.perMinute("rpm", 800)], { inherit: true });
+    assert.equal(await policyText(repository), "entity_default rpm:800/min, system tpm:10000/min");
+    await repository.setResourceDefaults(MODEL, [Limit.perMinute("rpm", 9)], { inherit: true });
+    await repository.setResourceDefaults(MODEL, [Limit.perMinute("rpm", 9)]);
+    assert.equal(await policyText(repository, "other"), "resource rpm:9/min");
+  });
+
+  test("every stored level can be read back, also those that are hidden", async ({
+    repository,
+  }) => {
+    const [rpm, tpm] = [Limit.perMinute("rpm", 600), Limit.perMinute("tpm", 1)];
+    await repository.setSystemDefaults(SYSTEM);
+    await repository.setResourceDefaults(MODEL, [tpm], { inherit: true });
+    await repository.setLimits(KEY, [rpm]);
+    await repository.setLimits(KEY, [tpm], { resource: MODEL, inherit: true });
+    const resolved = await repository.resolveLimits(KEY, MODEL);
+    assert.deepEqual(resolved?.levels, [
+      { source: "entity", limits: [tpm], inherit: true },
+      { source: "entity_default", limits: [rpm], inherit: false },
+      { source: "resource", limits: [tpm], inherit: true },
+      { source: "system", limits: SYSTEM, inherit: false },
+    ]);
+    assert.deepEqual(resolved.sources, { tpm: "entity", rpm: "entity_default" });
+    assert.deepEqual(await repository.getLimits(KEY, { resource: MODEL }), [tpm]);
+    assert.deepEqual(await repository.getResourceDefaults(MODEL), [tpm]);
+  });
+
+  test("the change is audited with what it said about the levels below", async ({ repository }) => {
+    const limits = [Limit.perMinute("rpm", 600)];
+    await repository.setLimits(KEY, limits, { inherit: true });
+    await repository.setLimits(KEY, limits);
+    await repository.setResourceDefaults(MODEL, limits, { inherit: true });
+    const details = async (id: string): Promise<readonly unknown[]> =>
+      (await repository.getAuditEvents(id)).items.map((event) => event.details);
+    assert.deepEqual(await details(KEY), [{ limits }, { limits, inherit: true }]);
+    assert.deepEqual(await details(`$RESOURCE:${MODEL}`), [{ limits, inherit: true }]);
+  });
+
+  test("a value of inherit that is not true or false is refused", async ({ repository }) => {
+    const wrong = { inherit: "yes" } as unknown as { readonly inherit: boolean };
+    const limits = [Limit.perMinute("rpm", 600)];
+    await failsWith(ValidationError, () => repository.setLimits(KEY, limits, wrong));
+    await failsWith(ValidationError, () => repository.setResourceDefaults(MODEL, limits, wrong));
+    assert.deepEqual(await repository.getLimits(KEY), []);
+    assert.deepEqual(await repository.getResourceDefaults(MODEL), []);
+  });
+
+  test("levels that come to more limits together than one policy may hold are refused", async (world) => {
+    await world.repository.setSystemDefaults(many("a"));
+    await world.repository.setLimits(KEY, many("b"), { inherit: true });
+    const error = await failsWith(ValidationError, () => take(world, { b0: 1 }));
+    assert.match(error.message, /at most 32 limits/);
+    await world.repository.setLimits(KEY, many("b"));
+    await take(world, { b0: 1 });
+  });
+
+  test("a refusal names the level of each limit", async ({ repository, limiter }) => {
+    await repository.setSystemDefaults(SYSTEM);
+    await repository.setLimits(KEY, [Limit.perMinute("rpm", 600)], { inherit: true });
+    const refusal = await refusalOf(limiter, call({ rpm: 601, tpm: 10_001 }));
+    assert.deepEqual(
+      refusal.statuses.map(({ limitName, source }) => [limitName, source]),
+      [
+        ["rpm", "entity_default"],
+        ["tpm", "system"],
+      ],
+    );
+  });
+
+  test("raising one limit with inherit keeps the others, and mints nothing", async (world) => {
+    await world.repository.setSystemDefaults(SYSTEM);
+    await take(world, { rpm: 60, tpm: 9000 });
+    await world.repository.setLimits(KEY, [Limit.perMinute("rpm", 600)], { inherit: true });
+    assert.deepEqual(await left(world), { rpm: 0, tpm: 1000 });
+    assert.equal(await fits(world, { rpm: 1, tpm: 1 }), false);
+    await world.pass(1000);
+    assert.equal(await grants(world, { rpm: 1, tpm: 1 }, 20), 10, "rpm earns at its new rate");
+    await world.pass(60_000);
+    await take(world, { rpm: 1, tpm: 10_000 });
+    assert.equal(
+      (await refusalOf(world.limiter, call({ tpm: 1 }))).primaryViolation.source,
+      "system",
+    );
+  });
+};

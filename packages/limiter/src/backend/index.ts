@@ -1,0 +1,56 @@
+export type { AuditEvent } from "../core/audit.ts";
+export { apply } from "../core/bucket/bucket.ts";
+export type { Bucket, BucketLimit } from "../core/bucket/bucket.ts";
+export {
+  afterRefusal,
+  chargesOf,
+  costsMilli,
+  dividedAmounts,
+  fits,
+  knownAmounts,
+  negated,
+  statusesOf,
+  takesAnything,
+  underPolicy,
+} from "../core/bucket/decision.ts";
+export type { Charge, OwnedCharge, WantedBucket } from "../core/bucket/decision.ts";
+export type { ConfigKey, Policy } from "../core/bucket/policy.ts";
+export { settlementOf, statusesOfTaken } from "../core/bucket/settlement.ts";
+export type { TakenPart } from "../core/bucket/settlement.ts";
+export type { EntityChange } from "../core/entity.ts";
+export { DEFAULT_NAMESPACE, newNamespaceId } from "../core/namespace.ts";
+export type { UsageRow } from "../core/usage.ts";
+export { StoreRepository } from "../repository/management/store-repository.ts";
+export type { Scope } from "../repository/management/store-repository.ts";
+export type {
+  ConsumeOutcome,
+  ConsumeRequest,
+  MaybePromise,
+  Receipt,
+  ResourceAmounts,
+} from "../repository/port.ts";
+export { mergedConfig, NO_CONFIG, withoutLimits } from "../repository/store.ts";
+export type {
+  AuditStore,
+  BucketStore,
+  DeleteOptions,
+  EntityStore,
+  Guard,
+  Keyed,
+  KeyPage,
+  LimitStore,
+  NamespaceData,
+  NamespaceNote,
+  NamespaceStore,
+  PolicySource,
+  ProvisionerStore,
+  Store,
+  StoredBucket,
+  StoredConfig,
+  SystemSettings,
+  UsageRange,
+  UsageStore,
+  VersionStore,
+} from "../repository/store.ts";
+export type { PurgeOptions } from "../repository/repository.ts";
+export { systemClock, systemRandom, wholeMs } from "../repository/system-clock.ts";

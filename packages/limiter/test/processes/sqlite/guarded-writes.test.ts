@@ -1,0 +1,14 @@
+import { SqliteRepository } from "zae-limiter/sqlite";
+import { it } from "vitest";
+import { eachOf, seedsFromEnvironment } from "../../support/seeded/seeds.ts";
+import { temporaryFile } from "../../support/temporary-file.ts";
+import { overtakenWrites } from "../../../../contract/src/guarded-writes.ts";
+
+const SEEDS = seedsFromEnvironment({ usual: 4, thorough: 8 });
+
+it(`no write takes effect once another connection has ended its revision, over ${SEEDS.count} seeds`, async () => {
+  const path = temporaryFile();
+  await using writing = await SqliteRepository.open(path);
+  await using applying = await SqliteRepository.open(path);
+  for (const seed of eachOf(SEEDS)) await overtakenWrites({ writing, applying, seed });
+});
