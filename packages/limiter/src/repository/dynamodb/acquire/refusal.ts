@@ -71,8 +71,8 @@ export class Refusals {
 
   /**
    * Whether a bucket is short of a call whatever other processes, and these undecided calls of this
-   * one, may still give back: by its last image that shows nothing of that kind. An older one counts
-   * as of its own time, because what was earned since others may have taken.
+   * one, may still give back: by its last image that shows nothing of that kind. An older image
+   * counts as of its own time, because what was earned since others may have taken.
    */
   isSure(
     { charges, begun, begunMs }: RefusedCall & { readonly begunMs: number },
