@@ -30,7 +30,7 @@ export async function openNamespace(opening: Opening): Promise<string | undefine
 
 /**
  * Finds a namespace again in a table that was gone. What may be registered at first is registered
- * again; but no table is created, because somebody may have deleted it on purpose.
+ * again; but no table is created, because it may have been deleted on purpose.
  */
 export async function reopenNamespace(opening: Opening, name: string): Promise<string> {
   const { store, resolved, registers } = opening;
