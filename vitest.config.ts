@@ -49,6 +49,9 @@ const resolve = {
   ],
 };
 
+const isFirst = ({ moduleId }: TestSpecification): boolean =>
+  moduleId.endsWith("/lease-warnings.test.ts");
+
 /**
  * Lets the test of leases that are garbage collected come first. In a process in which the tests of
  * LangChain's callbacks have run, V8 calls no finalization registry any more, not even a plain one.
@@ -56,8 +59,6 @@ const resolve = {
 class CollectedFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
     const sorted = await super.sort(files);
-    const isFirst = ({ moduleId }: TestSpecification): boolean =>
-      moduleId.endsWith("/lease-warnings.test.ts");
     return [...sorted.filter(isFirst), ...sorted.filter((file) => !isFirst(file))];
   }
 }
