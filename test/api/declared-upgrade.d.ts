@@ -1,8 +1,6 @@
-/* `zae-limiter/upgrade`: the versions of a table, and how it is upgraded (ADR 017). */
+/* `@zae-limiter/upgrade`, and the versions of a table, and how it is upgraded (ADR 017). */
 
-declare module "declared/zae-limiter/upgrade" {
-  import type { UsageWindow } from "declared/zae-limiter";
-  import type { DynamoOptions } from "declared/zae-limiter/dynamodb";
+declare module "declared/zae-limiter/dynamodb" {
   export interface TableVersions {
     readonly clientVersion: string;
     readonly schemaVersion: string | undefined;
@@ -23,15 +21,22 @@ declare module "declared/zae-limiter/upgrade" {
     readonly message: string;
   }
   export interface TableCheck extends TableVersions, Compatibility {}
-  export type UpgradePlace = Pick<
+  export type TablePlace = Pick<
     DynamoOptions,
     "stack" | "region" | "endpointUrl" | "client" | "transport" | "clock"
   >;
+  /** Reads only. */
+  export function checkTable(place?: TablePlace): Promise<TableCheck>;
+}
+
+declare module "declared/@zae-limiter/upgrade" {
+  import type { UsageWindow } from "declared/zae-limiter";
+  import type { TablePlace } from "declared/zae-limiter/dynamodb";
   export interface UpgradeProgress {
     readonly step: string;
     readonly items: number;
   }
-  export interface UpgradeOptions extends UpgradePlace {
+  export interface UpgradeOptions extends TablePlace {
     readonly into?: string;
     readonly dryRun?: boolean;
     readonly force?: boolean;
@@ -53,8 +58,6 @@ declare module "declared/zae-limiter/upgrade" {
     readonly left: readonly string[];
     readonly dryRun: boolean;
   }
-  /** Reads only. */
-  export function checkTable(place?: UpgradePlace): Promise<TableCheck>;
   /** Continues where it was interrupted. */
   export function upgradeTable(options?: UpgradeOptions): Promise<UpgradeReport>;
 }

@@ -66,9 +66,9 @@ function entries(): readonly string[] {
   const { exports } = JSON.parse(readFileSync(join(LIBRARY, "package.json"), "utf8")) as {
     readonly exports: Readonly<Record<string, string | { readonly types: string }>>;
   };
-  // Methods of a store have their example in examples/own-backend.
+  // Methods of a store have their example in examples/own-backend. Internals have no promise.
   return Object.entries(exports).flatMap(([entry, target]) =>
-    typeof target === "string" || entry === "./backend"
+    typeof target === "string" || /backend|internals/.test(entry)
       ? []
       : [target.types.replace("./dist/", "").replace(/\.d\.ts$/, ".ts")],
   );

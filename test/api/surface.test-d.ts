@@ -26,7 +26,7 @@ import type * as declaredOtel from "declared/zae-limiter/otel";
 import type * as declaredSqlite from "declared/zae-limiter/sqlite";
 import type * as declaredStores from "declared/zae-limiter/stores";
 import type * as declaredTesting from "declared/zae-limiter/testing";
-import type * as declaredUpgrade from "declared/zae-limiter/upgrade";
+import type * as declaredUpgrade from "declared/@zae-limiter/upgrade";
 import type * as declaredContract from "declared/@zae-limiter/contract";
 import type * as declaredInfra from "declared/@zae-limiter/infra";
 import type * as declaredYaml from "declared/@zae-limiter/infra/manifest";
@@ -55,7 +55,7 @@ import type * as builtOtel from "zae-limiter/otel";
 import type * as builtSqlite from "zae-limiter/sqlite";
 import type * as builtStores from "zae-limiter/stores";
 import type * as builtTesting from "zae-limiter/testing";
-import type * as builtUpgrade from "zae-limiter/upgrade";
+import type * as builtUpgrade from "@zae-limiter/upgrade";
 
 declare module "declared/zae-limiter" {
   /** The declaration leaves the port's members open; they are whatever was built. */
@@ -192,7 +192,7 @@ interface Models extends Record<string, readonly [unknown, unknown]> {
   FastifyHitStore: [declaredStores.FastifyHitStore, builtStores.FastifyHitStore];
   ThrottlerHit: [declaredStores.ThrottlerHit, builtStores.ThrottlerHit];
   ThrottlerHitStorage: [declaredStores.ThrottlerHitStorage, builtStores.ThrottlerHitStorage];
-  TableCheck: [declaredUpgrade.TableCheck, builtUpgrade.TableCheck];
+  TableCheck: [declaredDynamo.TableCheck, builtDynamo.TableCheck];
   UpgradeOptions: [declaredUpgrade.UpgradeOptions, builtUpgrade.UpgradeOptions];
   UpgradeReport: [declaredUpgrade.UpgradeReport, builtUpgrade.UpgradeReport];
   DeclaredLimits: [declared.DeclaredLimits, built.DeclaredLimits];
