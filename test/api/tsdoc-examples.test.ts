@@ -51,6 +51,7 @@ import { rateLimit } from "express-rate-limit";
 import fastifyRateLimit from "@fastify/rate-limit";
 import { ThrottlerModule } from "@nestjs/throttler";
 import { faultyRepository, ManualClock, seededRandom } from "zae-limiter/testing";
+import { upgradeTable } from "@zae-limiter/upgrade";
 
 type Receipt = Parameters<api.RepositoryPort["giveBack"]>[0];
 type ConsumeRequest = Parameters<api.RepositoryPort["consume"]>[0];
