@@ -1,5 +1,5 @@
 /*
- * A new user's path, from an empty folder: both packages are packed and installed by npm, from a
+ * A new user's path, from an empty folder: the packages are packed and installed by npm, from a
  * registry on this machine, and used as their README says.
  */
 import {
@@ -286,6 +286,13 @@ describeWithEngine("the command line, installed alone", (engine) => {
         ended: "counted",
         counted: 1,
       });
+      const program = `import { upgradeTable } from "@zae-limiter/upgrade";
+        import { tableOptions } from "zae-limiter/aggregator";
+        const { to } = await upgradeTable({ ...tableOptions(process.argv[1]), dryRun: true });
+        console.log(to);`;
+      expect(
+        await project.run(process.execPath, "--input-type=module", "-e", program, url),
+      ).toEqual({ code: 0, stdout: "1.0.0\n", stderr: "" });
       await project.npm("install", "zae-limiter");
       expect(await project.run("npx", "zae-limiter", "--version")).toEqual({
         code: 0,
@@ -362,7 +369,9 @@ async function textUntil(end: string, response: Response): Promise<string> {
 
 /** Packs both packages as they are published; returns their files by name. */
 async function packed(): Promise<Record<string, string>> {
-  const workspaces = ["--workspace=zae-limiter", "--workspace=@zae-limiter/cli"];
+  const workspaces = ["zae-limiter", "@zae-limiter/cli", "@zae-limiter/upgrade"].map(
+    (name) => `--workspace=${name}`,
+  );
   const options = ["--json", "--loglevel=error", "--pack-destination", folder];
   const { code, stdout, stderr } = await outcomeOf("npm", ["pack", ...workspaces, ...options], {
     cwd: root,
