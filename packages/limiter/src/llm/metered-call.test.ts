@@ -172,7 +172,7 @@ describe("a store that fails", () => {
     expect(warnings()).toEqual([
       [
         "WARN_LIMITER_METERING_FAILED",
-        "onSettlementFailed failed: Error: oops. The call of the model went on without it.",
+        "onSettlementFailed failed: Error: oops. The model call went on without it.",
       ],
     ]);
     expect(setting.records).toHaveLength(1);
@@ -221,7 +221,7 @@ describe("functions of the application that fail", () => {
     expect(warnings()).toEqual([
       [
         "WARN_LIMITER_METERING_FAILED",
-        `${name} failed: Error: oops. The call of the model went on without it.`,
+        `${name} failed: Error: oops. The model call went on without it.`,
       ],
     ]);
   });
@@ -257,7 +257,7 @@ describe("functions of the application that fail", () => {
     expect(warnings()).toEqual([
       [
         "WARN_LIMITER_METERING_FAILED",
-        `estimator.tokensOf failed: ${message}. The call of the model went on without it.`,
+        `estimator.tokensOf failed: ${message}. The model call went on without it.`,
       ],
     ]);
   });
