@@ -1,5 +1,5 @@
-// Finds phrases that a native reader would stop at, in code, tests and documents. The style guide is
-// in CONTRIBUTING.md; this keeps the worst out.
+// Finds phrases that a native reader would stop at, in code, tests and documents. The style guide
+// is in CONTRIBUTING.md; this keeps the worst out.
 import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";

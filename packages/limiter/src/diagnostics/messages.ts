@@ -36,7 +36,7 @@ export interface AcquireMessage {
 
 /** What a lease took of one resource, and what it cost in the end. */
 export interface EndedAmounts {
-  /** The amounts taken by the acquire and by `lease.consume`. A degraded lease has taken nothing. */
+  /** The amounts taken by the acquire and `lease.consume`. A degraded lease took nothing. */
   readonly taken: Amounts;
   /**
    * What it costs, as the store has it: all zeros after a rollback, and the amounts taken if the

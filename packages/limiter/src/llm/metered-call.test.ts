@@ -172,7 +172,7 @@ describe("a store that fails", () => {
     expect(warnings()).toEqual([
       [
         "WARN_LIMITER_METERING_FAILED",
-        "onSettlementFailed failed: Error: oops. The model call went on without it.",
+        "The settlement failed: Error: oops. The model call went on without it.",
       ],
     ]);
     expect(setting.records).toHaveLength(1);
