@@ -9,7 +9,10 @@ const root = fileURLToPath(new URL("..", import.meta.url));
 /** What must not be written, and what to write instead. */
 const PHRASES = [
   [/\b(?:nobody|somebody|anybody|everybody|whoever|whomever)\b/i, "name who, or use the passive"],
-  [/\b(?:is|are|was|were|be|been|gets?) told\b/i, '"is notified", "returns", "reports", "logs"'],
+  [
+    /\b(?:is|are|was|were|be|been|gets?) told\b(?! apart)/i,
+    '"is notified", "returns", "reports", "logs"',
+  ],
   [
     /(?<!\bthere )\b(?:is|are|was|were) no (?!longer\b|more\b|less\b|fewer\b|later\b|earlier\b|older\b|newer\b|better\b|worse\b)[a-z]+/i,
     '"is not a …"',

@@ -120,7 +120,7 @@ function warnIfTwice(outer: Lease, inner: Lease): void {
     );
 }
 
-/** What was taken stays charged: a mistake of the application must not open the limits. */
+/** The charge stays: a mistake of the application must not open the limits. */
 function warnOfFailure(error: unknown): void {
   warnOnce(
     "WARN_LIMITER_SETTLE_FAILED",

@@ -264,7 +264,7 @@ describe("of every end of every call", () => {
     );
   });
 
-  it("what was stopped costs what was taken", () => {
+  it("a stopped call costs the tokens taken", () => {
     fc.assert(
       fc.property(cases, ({ call, of }) => {
         expect(settlementOf({ ...call, end: "stopped" }, of).cost).toBe("as taken");
@@ -310,7 +310,7 @@ describe("of every end of every call", () => {
     );
   });
 
-  it("a call that nothing is known of costs what was taken for it", () => {
+  it("a call with an unknown outcome costs the tokens taken for it", () => {
     fc.assert(
       fc.property(cases, ({ call, of }) => {
         fc.pre(call.end !== "failed");
