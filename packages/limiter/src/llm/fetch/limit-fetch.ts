@@ -20,14 +20,14 @@ export interface FetchOptions {
   readonly refusal?: "respond" | "throw";
   /**
    * "ask": streams of chat completions are asked to report their usage, and a caller who did not
-   * request that does not see it, except that OpenAI then says `usage: null` in all other chunks. "leave":
-   * requests are sent as they are. @default "ask"
+   * request that does not see it, except that OpenAI then says `usage: null` in all other chunks.
+   * "leave": requests are sent as they are. @default "ask"
    */
   readonly usage?: "ask" | "leave";
   /**
-   * What happens to requests other than completions, responses, embeddings and messages. "pass": they
-   * are not limited. "requests": they cost a request, of the model that they name or of one called
-   * "unknown". @default "pass"
+   * What happens to requests other than completions, responses, embeddings and messages. "pass":
+   * they are not limited. "requests": they cost a request, of the model that they name or of one
+   * called "unknown". @default "pass"
    */
   readonly otherPaths?: "pass" | "requests";
 }

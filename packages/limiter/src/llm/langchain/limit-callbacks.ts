@@ -95,7 +95,9 @@ class LimitCallbacks implements LangChainHandler {
     typeof FinalizationRegistry === "function"
       ? new FinalizationRegistry((runId: string) => void this.#leave(runId))
       : undefined;
-  /** Why runs were settled before their end. Those that continue get the error at their next token. */
+  /**
+   * Why runs were settled before their end. Those that continue get the error at their next token.
+   */
   readonly #stopped = new Map<string, unknown>();
 
   constructor(options: MeteredOptions<LangChainCall>) {
