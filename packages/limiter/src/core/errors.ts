@@ -285,7 +285,7 @@ function shownField(field: string): string {
   return escaped(field.length > FIELD_LENGTH ? `${field.slice(0, FIELD_LENGTH)}…` : field);
 }
 
-/** What a message says about a value; nothing where its text would tell nobody anything. */
+/** What a message says about a value; empty if the value's text would not help. */
 function repeated(value: unknown, text: string): string {
   if (typeof value === "string") return ` (got '${escaped(text)}')`;
   const isPlain =
