@@ -22,14 +22,18 @@ const resolve = {
       find: /^@zae-limiter\/contract$/,
       replacement: new URL("./packages/contract/src/index.ts", import.meta.url).pathname,
     },
+    {
+      find: /^@zae-limiter\/upgrade$/,
+      replacement: new URL("./packages/upgrade/src/index.ts", import.meta.url).pathname,
+    },
     { find: /^zae-limiter\/backend$/, replacement: source("backend/index.ts") },
     { find: /^@zae-limiter\/infra$/, replacement: infra("index.ts") },
     { find: /^zae-limiter\/manifest$/, replacement: source("manifest/index.ts") },
     { find: /^@zae-limiter\/infra\/manifest$/, replacement: infra("manifest/index.ts") },
     { find: /^@zae-limiter\/infra\/cdk$/, replacement: infra("cdk/index.ts") },
     {
-      find: /^zae-limiter\/upgrade$/,
-      replacement: source("repository/dynamodb/upgrade/index.ts"),
+      find: /^zae-limiter\/dynamodb-internals$/,
+      replacement: source("repository/dynamodb/internals/index.ts"),
     },
     { find: /^zae-limiter\/http$/, replacement: source("http/index.ts") },
     {

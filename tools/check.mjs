@@ -12,6 +12,7 @@ const checks = [
   ["unused code", "knip", []],
   ["package", "publint", ["packages/limiter", "--strict"]],
   ["package of the contract", "publint", ["packages/contract", "--strict"]],
+  ["package of the upgrade", "publint", ["packages/upgrade", "--strict"]],
   ["package of the infrastructure", "publint", ["packages/infra", "--strict"]],
   ["package of the command line", "publint", ["packages/cli", "--strict"]],
 ];

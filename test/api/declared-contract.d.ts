@@ -1,15 +1,15 @@
-/* `@zae-limiter/contract`: the tests that every backend has to pass. */
+// Made by `npm run declare`.
 
 declare module "declared/@zae-limiter/contract" {
-  import type { Repository } from "declared/zae-limiter";
-  import type { ManualClock } from "declared/zae-limiter/testing";
-  export interface TestRunner {
-    describe(name: string, body: () => void): void;
-    it(name: string, body: () => Promise<void>): void;
-  }
+  import { ManualClock } from "zae-limiter/testing";
+  import { Repository } from "declared/zae-limiter";
   export function repositoryContract(
     name: string,
     open: (clock: ManualClock) => Promise<Repository>,
     runner?: TestRunner,
-  ): void; // runner: the global describe and it
+  ): void;
+  export interface TestRunner {
+    describe(name: string, body: () => void): void;
+    it(name: string, body: () => Promise<void>): void;
+  }
 }

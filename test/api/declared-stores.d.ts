@@ -1,51 +1,44 @@
-/* This library as the store of other middlewares (ADR 022): `zae-limiter/stores`, for people who keep the middleware they have. */
+// Made by `npm run declare`.
 
 declare module "declared/zae-limiter/stores" {
-  import type { RateLimiter } from "zae-limiter";
-  export interface StoreOptions {
-    readonly limiter: RateLimiter;
-    readonly resource: string; // buckets are kept under it; one limit for each resource
-    readonly limitName?: string; // "requests"
-  }
-
-  // ---- express-rate-limit 7 and 8, hono-rate-limiter 0.5 -------------------------------------------------------------------
+  import { RateLimiter } from "zae-limiter";
+  export function expressRateLimitStore(options: StoreOptions): HitStore;
   export interface HitInfo {
     totalHits: number;
     resetTime: Date;
-  }
-  export interface HitStoreInit {
-    readonly windowMs: number;
-    readonly limit: unknown; // a function: stored limits decide
-    readonly skipFailedRequests?: boolean;
-    readonly skipSuccessfulRequests?: boolean;
   }
   export interface HitStore {
     init(options: HitStoreInit): void;
     get(key: string): Promise<HitInfo | undefined>;
     increment(key: string): Promise<HitInfo>;
     decrement(key: string): Promise<void>;
-    resetKey(key: string): Promise<void>; // rejects
+    resetKey(key: string): Promise<void>;
     shutdown(): Promise<void>;
     readonly localKeys: boolean;
     readonly prefix: string;
   }
-  export function expressRateLimitStore(options: StoreOptions): HitStore;
-
-  // ---- @fastify/rate-limit 10 and 11 ---------------------------------------------------------------------------------------
-  export type HitCallback = (
-    error: Error | null,
-    result?: { current: number; ttl: number },
-  ) => void;
+  export interface HitStoreInit {
+    readonly windowMs: number;
+    readonly limit: unknown;
+    readonly skipFailedRequests?: boolean;
+    readonly skipSuccessfulRequests?: boolean;
+  }
+  export function fastifyRateLimitStore(
+    options: StoreOptions,
+  ): new (options: object) => FastifyHitStore;
   export interface FastifyHitStore {
     incr(key: string, callback: HitCallback, timeWindow: number, max: number): void;
     read(key: string, callback: HitCallback, timeWindow: number, max: number): void;
     child(routeOptions: object): FastifyHitStore;
   }
-  export function fastifyRateLimitStore(
-    options: StoreOptions,
-  ): new (options: object) => FastifyHitStore;
-
-  // ---- @nestjs/throttler 6 -------------------------------------------------------------------------------------------------
+  export type HitCallback = (
+    error: Error | null,
+    result?: {
+      current: number;
+      ttl: number;
+    },
+  ) => void;
+  export function nestThrottlerStorage(options: StoreOptions): ThrottlerHitStorage;
   export interface ThrottlerHit {
     totalHits: number;
     timeToExpire: number;
@@ -61,5 +54,9 @@ declare module "declared/zae-limiter/stores" {
       throttlerName: string,
     ): Promise<ThrottlerHit>;
   }
-  export function nestThrottlerStorage(options: StoreOptions): ThrottlerHitStorage;
+  export interface StoreOptions {
+    readonly limiter: RateLimiter;
+    readonly resource: string;
+    readonly limitName?: string;
+  }
 }

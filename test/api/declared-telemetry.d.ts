@@ -1,10 +1,11 @@
-/* Telemetry (ADR 024): what limiters publish, and what OpenTelemetry makes of it. Classes have private parts, so those of the library itself are the built ones. */
+// Made by `npm run declare`.
 
 declare module "declared/zae-limiter/diagnostics" {
-  import type { Amounts, RateLimitExceeded } from "zae-limiter";
-  import type { MeteredRecord } from "declared/zae-limiter/llm";
+  import { Amounts } from "declared/zae-limiter";
+  import { RateLimitExceeded } from "zae-limiter";
+  import { MeteredRecord } from "declared/zae-limiter/llm";
   export const CHANNELS: {
-    readonly acquire: "zae-limiter:acquire"; // a tracing channel: AcquireMessage
+    readonly acquire: "zae-limiter:acquire";
     readonly end: "zae-limiter:end";
     readonly charge: "zae-limiter:charge";
     readonly metered: "zae-limiter:metered";
@@ -17,11 +18,18 @@ declare module "declared/zae-limiter/diagnostics" {
     readonly consume: Amounts;
     readonly also: Readonly<Record<string, Amounts>>;
     readonly waitUpToMs: number;
-    readonly extending: AcquireMessage | undefined; // of lease.consume: the call whose lease takes more
+    readonly extending: AcquireMessage | undefined;
     outcome?: "granted" | "degraded" | "refused";
     refusal?: RateLimitExceeded;
     waitedMs?: number;
     error?: unknown;
+  }
+  export interface ChargeMessage {
+    readonly namespace: string;
+    readonly entityId: string;
+    readonly resource: string;
+    readonly amounts: Amounts;
+    readonly also: Readonly<Record<string, Amounts>>;
   }
   export interface EndedAmounts {
     readonly taken: Amounts;
@@ -37,13 +45,6 @@ declare module "declared/zae-limiter/diagnostics" {
     readonly error: unknown;
     readonly acquire: AcquireMessage;
   }
-  export interface ChargeMessage {
-    readonly namespace: string;
-    readonly entityId: string;
-    readonly resource: string;
-    readonly amounts: Amounts;
-    readonly also: Readonly<Record<string, Amounts>>;
-  }
   export type MeteredMessage = MeteredRecord;
   export interface StreamMessage {
     readonly resource: string;
@@ -52,17 +53,19 @@ declare module "declared/zae-limiter/diagnostics" {
 }
 
 declare module "declared/zae-limiter/otel" {
-  import type { Attributes, MeterProvider, TracerProvider } from "@opentelemetry/api";
-  import type { Repository } from "zae-limiter";
-  import type { AcquireMessage } from "declared/zae-limiter/diagnostics";
+  import { MeterProvider, TracerProvider, Attributes } from "@opentelemetry/api";
+  import { AcquireMessage } from "declared/zae-limiter/diagnostics";
+  import { Repository } from "declared/zae-limiter";
+  export function instrument(options?: OtelOptions): Disposable;
   export interface OtelOptions {
     readonly meterProvider?: MeterProvider;
-    readonly tracerProvider?: TracerProvider; // the global ones
-    readonly spans?: "acquire" | "none"; // "none": an event on the active span instead
-    readonly entityOnSpans?: boolean; // false
-    readonly attributes?: (message: AcquireMessage) => Attributes; // of spans and events
-    readonly repositories?: readonly Repository[]; // whose getStatistics() become observable counters
+    readonly tracerProvider?: TracerProvider;
+    readonly spans?: "acquire" | "none";
+    readonly entityOnSpans?: boolean;
+    readonly attributes?: (message: AcquireMessage) => Attributes;
+    readonly repositories?: readonly Repository[];
   }
-  /** One call for every limiter of the process. */
-  export function instrument(options?: OtelOptions): Disposable;
+  interface Disposable {
+    [Symbol.dispose](): void;
+  }
 }

@@ -1,37 +1,10 @@
-/* `zae-limiter/upgrade`: the versions of a table, and how it is upgraded (ADR 017). */
+// Made by `npm run declare`.
 
-declare module "declared/zae-limiter/upgrade" {
-  import type { UsageWindow } from "declared/zae-limiter";
-  import type { DynamoOptions } from "declared/zae-limiter/dynamodb";
-  export interface TableVersions {
-    readonly clientVersion: string;
-    readonly schemaVersion: string | undefined;
-    readonly lambdaVersion: string | undefined;
-    readonly clientMinVersion: string | undefined;
-  }
-  export type CompatibilityState =
-    | "compatible"
-    | "not initialised"
-    | "upgrade needed"
-    | "schema too new"
-    | "client too old"
-    | "unreadable";
-  export type LambdaState = "none" | "same" | "older" | "newer" | "unreadable";
-  export interface Compatibility {
-    readonly state: CompatibilityState;
-    readonly lambda: LambdaState;
-    readonly message: string;
-  }
-  export interface TableCheck extends TableVersions, Compatibility {}
-  export type UpgradePlace = Pick<
-    DynamoOptions,
-    "stack" | "region" | "endpointUrl" | "client" | "transport" | "clock"
-  >;
-  export interface UpgradeProgress {
-    readonly step: string;
-    readonly items: number;
-  }
-  export interface UpgradeOptions extends UpgradePlace {
+declare module "declared/@zae-limiter/upgrade" {
+  import { TablePlace } from "declared/zae-limiter/dynamodb";
+  import { UsageWindow } from "declared/zae-limiter";
+  export function upgradeTable(options?: UpgradeOptions): Promise<UpgradeReport>;
+  export interface UpgradeOptions extends TablePlace {
     readonly into?: string;
     readonly dryRun?: boolean;
     readonly force?: boolean;
@@ -40,9 +13,9 @@ declare module "declared/zae-limiter/upgrade" {
     readonly onProgress?: (progress: UpgradeProgress) => void;
     readonly signal?: AbortSignal;
   }
-  export interface UpgradeCount {
-    readonly changed: number;
-    readonly unchanged: number;
+  export interface UpgradeProgress {
+    readonly step: string;
+    readonly items: number;
   }
   export interface UpgradeReport {
     readonly from: string | undefined;
@@ -53,8 +26,8 @@ declare module "declared/zae-limiter/upgrade" {
     readonly left: readonly string[];
     readonly dryRun: boolean;
   }
-  /** Reads only. */
-  export function checkTable(place?: UpgradePlace): Promise<TableCheck>;
-  /** Continues where it was interrupted. */
-  export function upgradeTable(options?: UpgradeOptions): Promise<UpgradeReport>;
+  export interface UpgradeCount {
+    readonly changed: number;
+    readonly unchanged: number;
+  }
 }

@@ -1,236 +1,447 @@
-// The public surface as it was agreed on, under module names of its own, so that it can be compared with what is built. surface.test-d.ts
-// does that. Change it together with the surface, and only with an ADR. Kept in its own layout: it is easier to read side by side.
+// Made by `npm run declare`.
 
 declare module "declared/zae-limiter" {
-  // ---- limits --------------------------------------------------------------------------------------------------------------
+  import {
+    ConsumeRequest,
+    Receipt,
+    MaybePromise,
+    ConsumeOutcome,
+    ResourceAmounts,
+    PurgeOptions,
+    EntityChange,
+  } from "declared/zae-limiter/backend";
   export interface Limit {
-    readonly name: string; readonly capacity: number; readonly refillAmount: number; readonly refillPeriodSeconds: number;
-    readonly kind?: "rate";                          // absent means "rate"; other kinds come later
+    readonly name: string;
+    readonly capacity: number;
+    readonly refillAmount: number;
+    readonly refillPeriodSeconds: number;
+    readonly kind?: "rate";
   }
-  type LimitOf = (name: string, rate: number, options?: { readonly burst?: number }) => Limit;   // capacity = burst ?? rate
   export const Limit: {
-    readonly perSecond: LimitOf; readonly perMinute: LimitOf; readonly perHour: LimitOf; readonly perDay: LimitOf;
-    custom(limit: Limit): Limit;                     // validates; plain objects are fine everywhere
-    parse(text: string): Limit;                      // "tpm:10000/min:15000", as in the CLI
-    format(limit: Limit): string;                    // parse(format(l)) equals l, for every valid l
+    readonly perSecond: LimitOf;
+    readonly perMinute: LimitOf;
+    readonly perHour: LimitOf;
+    readonly perDay: LimitOf;
+    custom(limit: Limit): Limit;
+    parse(text: string): Limit;
+    format(limit: Limit): string;
   };
   export type Amounts = Readonly<Record<string, number>>;
-  export type OnUnavailable = "allow" | "block";
-  export type ConfigSource = "entity" | "entity_default" | "resource" | "system" | "override";
-  export type UsageWindow = "hourly" | "daily" | "monthly";
-  export const VERSION: string;
-
-  // ---- models --------------------------------------------------------------------------------------------------------------
-  export interface Page<T> { readonly items: readonly T[]; readonly cursor: string | undefined }   // cursor: undefined on the last page
-  export interface Entity {
-    readonly id: string; readonly name: string; readonly parentId: string | undefined; readonly cascade: boolean;
-    readonly metadata: Readonly<Record<string, string>>; readonly createdAt: Date;
-  }
-  /** One limit of one bucket of a decision: entity first, then its parent, then further resources; every limit, charged or not. */
-  export interface LimitStatus {
-    readonly entityId: string; readonly resource: string; readonly limitName: string; readonly limit: Limit;
-    readonly source: ConfigSource;                   // the level that the limit came from
-    readonly available: number;                      // whole tokens, rounded down; negative in debt
-    readonly requested: number; readonly exceeded: boolean; readonly deficit: number;
-    readonly retryAfterSeconds: number;              // 0 when it fits, Infinity when it never can
-  }
-  /** One limit of one stored bucket (one shard), as stored; `available` is the balance now, refill included. */
-  export interface BucketState {
-    readonly entityId: string; readonly resource: string; readonly limitName: string;
-    readonly shard: number; readonly shardCount: number;
-    readonly tokensMilli: number; readonly lastRefillMs: number; readonly capacityMilli: number;      // of this shard
-    readonly refillAmountMilli: number; readonly refillPeriodMs: number; readonly totalConsumedMilli: number;
-    readonly available: number;
-  }
-  export interface UsageSnapshot {
-    readonly entityId: string; readonly resource: string; readonly window: UsageWindow;
-    readonly windowStart: Date; readonly windowEnd: Date;    // half open: windowEnd is the start of the next window
-    readonly counters: Amounts;                              // tokens per limit, exact to the thousandth, net of what was given back: of its own calls, or all that was charged if the query names the entity
-    readonly requests: number;                               // granted acquires, counted like counters
-    readonly cascaded: Amounts; readonly cascadedRequests: number;   // what came by cascade: beside counters, or part of them if the query names the entity (ADR 006)
-    readonly complete: boolean;                              // false while the window may still grow: until it has ended, and on DynamoDB all of it is counted
-  }
-  export interface UsageSummary {
-    readonly snapshotCount: number; readonly total: Amounts; readonly average: Amounts; readonly requests: number;   // average: per window
-    readonly cascaded: Amounts; readonly cascadedRequests: number;   // beside total, or part of it if the query names an entity (ADR 006)
-    readonly minWindowStart: Date | undefined; readonly maxWindowStart: Date | undefined;
-    readonly completeSince?: Date;                           // memory only, when it had to drop usage (ADR 004): windows that begin earlier lack some
-    readonly countedUntil?: Date;                            // DynamoDB only (ADR 006): windows that end later are not complete
-  }
-  export interface UsagePage extends Page<UsageSnapshot> { readonly completeSince?: Date; readonly countedUntil?: Date }
-  export interface EntityCapacity { readonly entityId: string; readonly capacity: number; readonly available: number; readonly utilizationPct: number }
-  export interface ResourceCapacity {
-    readonly resource: string; readonly limitName: string; readonly totalCapacity: number; readonly totalAvailable: number;
-    readonly utilizationPct: number; readonly cascadedCapacity: number; readonly cascadedAvailable: number;   // how much of the totals belongs to entities that others cascade into
-    readonly entities: readonly EntityCapacity[];
-  }
-  export type AuditAction = "entity_created" | "entity_updated" | "entity_deleted" | "limits_set" | "limits_deleted"
-    | "namespace_registered" | "namespace_deleted" | "namespace_recovered" | "namespace_purged";
+  export type AuditAction =
+    | "entity_created"
+    | "entity_updated"
+    | "entity_deleted"
+    | "limits_set"
+    | "limits_deleted"
+    | "namespace_registered"
+    | "namespace_deleted"
+    | "namespace_recovered"
+    | "namespace_purged";
   export interface AuditEvent {
-    readonly eventId: string;                        // ULID
-    readonly timestamp: Date; readonly entityId: string;     // "$SYSTEM" and "$RESOURCE:{resource}" for the other levels
+    readonly eventId: string;
+    readonly timestamp: Date;
+    readonly entityId: string;
     readonly action: AuditAction | (string & {});
-    readonly principal: string | undefined; readonly resource: string | undefined; readonly details: Readonly<Record<string, unknown>>;
+    readonly principal: string | undefined;
+    readonly resource: string | undefined;
+    readonly details: Readonly<Record<string, unknown>>;
+  }
+  export interface DeclaredEntity {
+    readonly parentId?: string;
+    readonly cascade?: boolean;
+    readonly name?: string;
+    readonly metadata?: Readonly<Record<string, string>>;
+    readonly resources: Readonly<Record<string, DeclaredLevel>>;
+  }
+  export interface DeclaredLevel {
+    readonly limits: readonly Limit[];
+    readonly inherit: boolean;
+  }
+  export interface DeclaredLimits {
+    readonly system?: DeclaredSystem;
+    readonly resources: Readonly<Record<string, DeclaredLevel>>;
+    readonly entities: Readonly<Record<string, DeclaredEntity>>;
+  }
+  export interface DeclaredSystem {
+    readonly limits?: readonly Limit[];
+    readonly onUnavailable?: OnUnavailable;
+    readonly auditRetentionDays?: number;
+    readonly usageRetentionDays?: number;
+  }
+  export interface LimitStatus {
+    readonly entityId: string;
+    readonly resource: string;
+    readonly limitName: string;
+    readonly limit: Limit;
+    readonly source: ConfigSource;
+    readonly available: number;
+    readonly requested: number;
+    readonly exceeded: boolean;
+    readonly deficit: number;
+    readonly retryAfterSeconds: number;
+  }
+  export interface Entity {
+    readonly id: string;
+    readonly name: string;
+    readonly parentId: string | undefined;
+    readonly cascade: boolean;
+    readonly metadata: Readonly<Record<string, string>>;
+    readonly createdAt: Date;
+  }
+  export class ApplyConflictError extends ValidationError {
+    constructor(revision: number);
+  }
+  export class EntityError extends ZaeLimiterError {
+    readonly entityId: string;
+    constructor(code: string, entityId: string, message: string);
+  }
+  export class EntityExistsError extends EntityError {
+    constructor(entityId: string);
+  }
+  export class EntityNotFoundError extends EntityError {
+    constructor(entityId: string);
+  }
+  export class IncompatibleSchemaError extends VersionError {
+    readonly migrationGuideUrl: string | undefined;
+    constructor(
+      message: string,
+      versions: Versions & {
+        readonly migrationGuideUrl?: string;
+      },
+    );
+  }
+  export class InfrastructureError extends ZaeLimiterError {}
+  export class InfrastructureNotFoundError extends InfrastructureError {
+    constructor(message: string, options?: ErrorOptions);
+  }
+  export class InvalidIdentifierError extends ValidationError {
+    constructor(field: string, value: unknown, reason: string);
+  }
+  export class InvalidNameError extends ValidationError {
+    constructor(field: string, value: unknown, reason: string);
+  }
+  export class LeaseExpiredError extends RateLimitError {
+    constructor(state: "committed" | "rolled back");
+  }
+  export class NamespaceNotFoundError extends InfrastructureError {
+    readonly namespaceName: string;
+    constructor(namespaceName: string);
+  }
+  export class NamespaceStateError extends InfrastructureError {
+    readonly namespaceName: string;
+    readonly state: NamespaceStatus;
+    constructor(namespaceName: string, state: NamespaceStatus, reason: string);
+  }
+  export class PermissionDenied extends InfrastructureError {
+    constructor(message: string, options?: ErrorOptions, code?: string);
+  }
+  export class RateLimitError extends ZaeLimiterError {}
+  export class RateLimiterUnavailable extends InfrastructureError {
+    readonly entityId: string | undefined;
+    readonly resource: string | undefined;
+    readonly stackName: string | undefined;
+    constructor(
+      message: string,
+      options?: ErrorOptions & {
+        readonly entityId?: string;
+        readonly resource?: string;
+        readonly stackName?: string;
+      },
+    );
+  }
+  export class StackAlreadyExistsError extends InfrastructureError {
+    readonly stackName: string;
+    constructor(stackName: string);
+  }
+  export class StackOperationError extends InfrastructureError {
+    readonly stackName: string;
+    readonly reason: string;
+    readonly events: readonly string[];
+    constructor(stackName: string, reason: string, events?: readonly string[]);
+  }
+  export class ValidationError extends ZaeLimiterError {
+    readonly field: string;
+    readonly value: string;
+    readonly reason: string;
+    constructor(field: string, value: unknown, reason: string, code?: string);
+  }
+  export class VersionError extends ZaeLimiterError {
+    readonly clientVersion: string;
+    readonly schemaVersion: string;
+    readonly lambdaVersion: string | undefined;
+    constructor(code: string, message: string, versions: Versions);
+  }
+  export class VersionMismatchError extends VersionError {
+    readonly canAutoUpdate: boolean;
+    constructor(
+      message: string,
+      versions: Versions & {
+        readonly canAutoUpdate: boolean;
+      },
+    );
+  }
+  export class ZaeLimiterError extends Error {
+    readonly code: string;
+    constructor(code: string, message?: string, options?: ErrorOptions);
+  }
+  export interface NamespaceInfo {
+    readonly name: string;
+    readonly namespaceId: string;
+    readonly status: NamespaceStatus;
+    readonly createdAt: Date;
+    readonly deletedAt: Date | undefined;
   }
   export type NamespaceStatus = "active" | "deleted" | "purging";
-  export interface NamespaceInfo {
-    readonly name: string; readonly namespaceId: string; readonly status: NamespaceStatus; readonly createdAt: Date; readonly deletedAt: Date | undefined;
-  }
-  export interface StoredLevel { readonly source: Exclude<ConfigSource, "override">; readonly limits: readonly Limit[]; readonly inherit: boolean }
+  export type ConfigSource = "entity" | "entity_default" | "resource" | "system" | "override";
+  export type OnUnavailable = "allow" | "block";
   export interface ResolvedLimits {
-    readonly limits: readonly Limit[]; readonly onUnavailable: OnUnavailable | undefined;
-    readonly source: ConfigSource;                   // of the strongest level
-    readonly sources: Readonly<Record<string, ConfigSource>>;    // the level of each limit, by name
-    readonly levels: readonly StoredLevel[];         // every stored level of this entity and resource, strongest first, also the hidden ones
+    readonly limits: readonly Limit[];
+    readonly onUnavailable: OnUnavailable | undefined;
+    readonly source: ConfigSource;
+    readonly sources: Readonly<Record<string, ConfigSource>>;
+    readonly levels: readonly StoredLevel[];
   }
-  export interface SystemDefaults {
-    readonly limits: readonly Limit[]; readonly onUnavailable: OnUnavailable | undefined;
-    readonly auditRetentionDays: number; readonly usageRetentionDays: number;    // 90 and 90 when nothing is stored
+  export interface StoredLevel {
+    readonly source: Exclude<ConfigSource, "override">;
+    readonly limits: readonly Limit[];
+    readonly inherit: boolean;
   }
-  export interface CacheStats { readonly hits: number; readonly misses: number; readonly size: number; readonly ttlMs: number }
-  export interface ProvisionerState {
-    readonly managedSystem: boolean; readonly managedResources: readonly string[];
-    readonly managedEntities: Readonly<Record<string, readonly string[]>>;   // entity → resources
-    readonly lastApplied: Date | undefined; readonly appliedHash: string | undefined;
-    readonly revision: number;                       // 0 when nothing is stored
-  }
-  export interface VersionRecord {
-    readonly schemaVersion: string; readonly lambdaVersion: string | undefined; readonly clientMinVersion: string;
-    readonly updatedAt: Date; readonly updatedBy: string | undefined;
-  }
-  export interface BackendCapabilities {
-    readonly auditLogging: boolean; readonly usageSnapshots: boolean; readonly infrastructureManagement: boolean;
-    readonly changeStreams: boolean; readonly batchOperations: boolean;
-  }
-  /** Counters since the repository was opened; 0 where a backend has no such thing. */
-  export interface RepositoryStatistics {
-    readonly requests: number; readonly writes: number; readonly failedConditions: number; readonly retries: number;
-    readonly batches: number; readonly batchedOperations: number; readonly refusalsFromMemory: number; readonly splits: number;
-    readonly merges: number;
-  }
-
-  // ---- limiter -------------------------------------------------------------------------------------------------------------
-  export interface AcquireRequest {
-    readonly entityId: string; readonly resource: string;
-    readonly consume: Amounts;                       // whole, not negative; a limit that is not named is not charged, but is on the lease
-    readonly also?: Readonly<Record<string, Amounts>>;       // further resources of the entity, all or none (at most 16 resources in all)
-    readonly limits?: readonly Limit[];              // overrides the stored configuration for this call; not with `also`
-    readonly onUnavailable?: OnUnavailable;
-    readonly waitUpToMs?: number;                    // 0 by default: refuse at once
-    readonly signal?: AbortSignal;                   // ends the waiting; rejects with signal.reason; no effect after the grant
-  }
-  export interface RateLimiterOptions {
-    readonly repository: Repository; readonly onUnavailable?: OnUnavailable;
-    readonly onSettlementFailed?: (error: RateLimiterUnavailable, lease: Lease) => void;   // default: a process warning
-  }
-  export type AcquireResult = { readonly granted: true; readonly lease: Lease } | { readonly granted: false; readonly refusal: RateLimitExceeded };
-  export class RateLimiter implements AsyncDisposable {
-    constructor(options: RateLimiterOptions);
-    acquire<T>(request: AcquireRequest, work: (lease: Lease) => T | PromiseLike<T>): Promise<T>;   // commits on return, rolls back on throw
-    acquire(request: AcquireRequest): Promise<Lease>;        // for `await using`; rolls back unless committed
-    tryAcquire(request: AcquireRequest): Promise<AcquireResult>;
-    check(request: AcquireRequest): Promise<Availability>;   // the verdict of an acquire, nothing written
-    available(entityId: string, resource: string, options?: { readonly limits?: readonly Limit[] }): Promise<Record<string, number>>;
-    timeUntilAvailable(entityId: string, resource: string, needed: Amounts, options?: { readonly limits?: readonly Limit[] }): Promise<number>;
-    isReachable(options?: { readonly timeoutMs?: number }): Promise<boolean>;
-    close(): Promise<void>;                          // ends waiting calls with RateLimiterUnavailable; leaves the repository open
-    [Symbol.asyncDispose](): Promise<void>;
-  }
-  /** The part of a lease that belongs to one resource. */
-  export interface LeaseOfResource {
-    readonly resource: string;
-    readonly consumed: Amounts;                      // of the entity, every limit of the bucket; pending differences included
-    readonly unlimited: readonly string[];           // named, known to another level, and limited by none that holds: counted, not charged
-    consume(amounts: Amounts): Promise<void>;        // takes more now, strictly; throws RateLimitExceeded
-    adjust(deltas: Amounts): void;                   // signed; may cause debt; written at commit
-    release(amounts: Amounts): void;                 // adjust by the negative; more than was consumed is a ValidationError
-    settle(totals: Readonly<Record<string, number | undefined>>): void;   // the real totals of the named limits; the last call counts; undefined keeps the estimate
-  }
-  export class Lease implements LeaseOfResource, AsyncDisposable {
-    private constructor();
-    readonly entityId: string; readonly resource: string; readonly consumed: Amounts; readonly unlimited: readonly string[];
-    readonly degraded: boolean;                      // granted without the store
-    readonly resources: readonly string[];
-    resourceLease(resource: string): LeaseOfResource;
-    consume(amounts: Amounts): Promise<void>; adjust(deltas: Amounts): void; release(amounts: Amounts): void; settle(totals: Readonly<Record<string, number | undefined>>): void;
-    statuses(): Promise<readonly LimitStatus[]>;     // after the take, from what the process knows: no request; empty when degraded
-    commit(): Promise<void>; rollback(): Promise<void>;      // afterwards every member throws LeaseExpiredError
-    [Symbol.asyncDispose](): Promise<void>;          // rolls back unless committed; does nothing after commit or rollback
-  }
-  export interface Availability {
-    readonly allowed: boolean; readonly available: Amounts; readonly retryAfterSeconds: number; readonly statuses: readonly LimitStatus[];
-  }
-
-  // ---- errors --------------------------------------------------------------------------------------------------------------
-  export class ZaeLimiterError extends Error { readonly code: string }                     // ERR_LIMITER_…
-  export class RateLimitError extends ZaeLimiterError {}
   export class RateLimitExceeded extends RateLimitError {
-    readonly statuses: readonly LimitStatus[]; readonly violations: readonly LimitStatus[]; readonly passed: readonly LimitStatus[];
-    readonly primaryViolation: LimitStatus;          // the one with the longest wait
-    readonly retryAfterSeconds: number;              // Infinity when it can never fit
-    readonly retryAfterHeader: string | undefined;   // whole seconds, rounded up; undefined when never
+    constructor(
+      refused: WithStatuses | readonly LimitStatus[],
+      use?: "as a value" | "to be thrown",
+    );
+    get message(): string;
+    set message(message: string);
+    get statuses(): readonly LimitStatus[];
+    get violations(): readonly LimitStatus[];
+    get passed(): readonly LimitStatus[];
+    get primaryViolation(): LimitStatus;
+    get retryAfterSeconds(): number;
+    get retryAfterHeader(): string | undefined;
     toJSON(): RateLimitExceededJson;
   }
-  export interface RateLimitExceededJson {           // the original's as_dict; null where the answer is never
-    readonly error: "rate_limit_exceeded"; readonly message: string; readonly retry_after_seconds: number | null; readonly retry_after_ms: number | null;
+  export interface RateLimitExceededJson {
+    readonly error: "rate_limit_exceeded";
+    readonly message: string;
+    readonly retry_after_seconds: number | null;
+    readonly retry_after_ms: number | null;
     readonly limits: readonly {
-      readonly entity_id: string; readonly resource: string; readonly limit_name: string; readonly capacity: number; readonly refill_amount: number;
-      readonly refill_period_seconds: number; readonly available: number; readonly requested: number; readonly exceeded: boolean; readonly retry_after_seconds: number | null;
+      readonly entity_id: string;
+      readonly resource: string;
+      readonly limit_name: string;
+      readonly capacity: number;
+      readonly refill_amount: number;
+      readonly refill_period_seconds: number;
+      readonly available: number;
+      readonly requested: number;
+      readonly exceeded: boolean;
+      readonly retry_after_seconds: number | null;
     }[];
   }
-  export class LeaseExpiredError extends RateLimitError {}
-  export class InfrastructureError extends ZaeLimiterError {}
-  export class RateLimiterUnavailable extends InfrastructureError { readonly entityId: string | undefined; readonly resource: string | undefined; readonly stackName: string | undefined }
-  export class PermissionDenied extends InfrastructureError {}
-  export class StackOperationError extends InfrastructureError { readonly stackName: string; readonly reason: string; readonly events: readonly string[] }
-  export class StackAlreadyExistsError extends InfrastructureError { readonly stackName: string }
-  export class InfrastructureNotFoundError extends InfrastructureError {}
-  export class NamespaceNotFoundError extends InfrastructureError { readonly namespaceName: string }
-  export class NamespaceStateError extends InfrastructureError { readonly namespaceName: string; readonly state: NamespaceStatus }
-  export class EntityError extends ZaeLimiterError { readonly entityId: string }
-  export class EntityNotFoundError extends EntityError {}
-  export class EntityExistsError extends EntityError {}
-  export class VersionError extends ZaeLimiterError { readonly clientVersion: string; readonly schemaVersion: string; readonly lambdaVersion: string | undefined }
-  export class VersionMismatchError extends VersionError { readonly canAutoUpdate: boolean }
-  export class IncompatibleSchemaError extends VersionError { readonly migrationGuideUrl: string | undefined }
-  export class ValidationError extends ZaeLimiterError { readonly field: string; readonly value: string; readonly reason: string }   // value cut to 50 characters
-  export class InvalidIdentifierError extends ValidationError {}
-  export class InvalidNameError extends ValidationError {}
-
-  // ---- repository ----------------------------------------------------------------------------------------------------------
-  export interface Clock { now(): number; sleep(ms: number, signal?: AbortSignal): Promise<void> }   // sleep rejects with signal.reason
-  export type Random = () => number;                 // 0 ≤ x < 1
-  export interface RepositoryOptions {
-    readonly namespace?: string; readonly configCacheTtlMs?: number; readonly clock?: Clock; readonly random?: Random;
-    readonly principal?: string;                     // recorded in audit events when a call names none
-    readonly recordUsage?: boolean;                  // true by default; memory and SQLite only
-    readonly create?: boolean;                       // true by default; false opens only what exists
+  export interface UsageSnapshot {
+    readonly entityId: string;
+    readonly resource: string;
+    readonly window: UsageWindow;
+    readonly windowStart: Date;
+    readonly windowEnd: Date;
+    readonly counters: Amounts;
+    readonly requests: number;
+    readonly cascaded: Amounts;
+    readonly cascadedRequests: number;
+    readonly complete: boolean;
   }
-  interface By { readonly principal?: string }
-  interface Paging { readonly limit?: number; readonly cursor?: string }
-  export interface UsageQuery {                      // entityId or resource is required
-    readonly entityId?: string; readonly resource?: string; readonly window?: UsageWindow;   // "hourly" when omitted
-    readonly start?: Date; readonly end?: Date;      // windows with start ≤ windowStart < end
+  export interface UsageSummary {
+    readonly snapshotCount: number;
+    readonly total: Amounts;
+    readonly average: Amounts;
+    readonly requests: number;
+    readonly cascaded: Amounts;
+    readonly cascadedRequests: number;
+    readonly minWindowStart: Date | undefined;
+    readonly maxWindowStart: Date | undefined;
+    readonly completeSince?: Date;
+    readonly countedUntil?: Date;
   }
-  /** What the limiter calls. Its members are open; it speaks of requests and outcomes, not of items and expressions. */
-  export interface RepositoryPort {}
+  export type UsageWindow = "hourly" | "daily" | "monthly";
+  export interface Availability {
+    readonly allowed: boolean;
+    readonly available: Amounts;
+    readonly retryAfterSeconds: number;
+    readonly statuses: readonly LimitStatus[];
+  }
+  export interface AcquireRequest {
+    readonly entityId: string;
+    readonly resource: string;
+    readonly consume: Amounts;
+    readonly also?: Readonly<Record<string, Amounts>>;
+    readonly limits?: readonly Limit[];
+    readonly onUnavailable?: OnUnavailable;
+    readonly waitUpToMs?: number;
+    readonly signal?: AbortSignal;
+  }
+  export class Lease implements LeaseOfResource, AsyncDisposable {
+    readonly entityId: string;
+    readonly resource: string;
+    readonly degraded: boolean;
+    private constructor();
+    get consumed(): Amounts;
+    get unlimited(): readonly string[];
+    get resources(): readonly string[];
+    resourceLease(resource: string): LeaseOfResource;
+    consume(amounts: Amounts): Promise<void>;
+    adjust(deltas: Amounts): void;
+    release(amounts: Amounts): void;
+    settle(totals: Readonly<Record<string, number | undefined>>): void;
+    statuses(): Promise<readonly LimitStatus[]>;
+    commit(): Promise<void>;
+    rollback(): Promise<void>;
+    [Symbol.asyncDispose](): Promise<void>;
+  }
+  export class RateLimiter implements AsyncDisposable {
+    constructor(options: RateLimiterOptions);
+    acquire<T>(request: AcquireRequest, work: (lease: Lease) => T | PromiseLike<T>): Promise<T>;
+    acquire(request: AcquireRequest): Promise<Lease>;
+    tryAcquire(request: AcquireRequest): Promise<AcquireResult>;
+    charge(request: ChargeRequest): Promise<void>;
+    check(request: AcquireRequest): Promise<Availability>;
+    available(
+      entityId: string,
+      resource: string,
+      options?: Pick<AcquireRequest, "limits">,
+    ): Promise<Record<string, number>>;
+    timeUntilAvailable(
+      entityId: string,
+      resource: string,
+      needed: Amounts,
+      options?: Pick<AcquireRequest, "limits">,
+    ): Promise<number>;
+    isReachable({ timeoutMs }?: { readonly timeoutMs?: number }): Promise<boolean>;
+    close(): Promise<void>;
+    [Symbol.asyncDispose](): Promise<void>;
+  }
+  export type AcquireResult =
+    | {
+        readonly granted: true;
+        readonly lease: Lease;
+      }
+    | {
+        readonly granted: false;
+        readonly refusal: RateLimitExceeded;
+      };
+  export interface RateLimiterOptions {
+    readonly repository: Repository;
+    readonly onUnavailable?: OnUnavailable;
+    readonly onSettlementFailed?: (error: RateLimiterUnavailable, lease: Lease) => void;
+  }
+  export interface LeaseOfResource {
+    readonly resource: string;
+    readonly consumed: Amounts;
+    readonly unlimited: readonly string[];
+    consume(amounts: Amounts): Promise<void>;
+    adjust(deltas: Amounts): void;
+    release(amounts: Amounts): void;
+    settle(totals: Readonly<Record<string, number | undefined>>): void;
+  }
+  export interface RepositoryPort {
+    readonly clock: Clock;
+    readonly closed: AbortSignal;
+    readonly lastOnUnavailable: OnUnavailable | undefined;
+    consume(request: ConsumeRequest, extending?: Receipt): MaybePromise<ConsumeOutcome>;
+    charge(request: ConsumeRequest): MaybePromise<void>;
+    settle(receipt: Receipt, deltas: readonly ResourceAmounts[]): MaybePromise<void>;
+    giveBack(receipt: Receipt): MaybePromise<void>;
+    knowsLimit(entityId: string, resource: string, limitName: string): boolean;
+    read(request: ConsumeRequest): MaybePromise<readonly LimitStatus[]>;
+    remembered(receipt: Receipt): MaybePromise<readonly LimitStatus[]>;
+  }
+  export interface BackendCapabilities {
+    readonly auditLogging: boolean;
+    readonly usageSnapshots: boolean;
+    readonly infrastructureManagement: boolean;
+    readonly changeStreams: boolean;
+    readonly batchOperations: boolean;
+  }
+  export interface BucketState {
+    readonly entityId: string;
+    readonly resource: string;
+    readonly limitName: string;
+    readonly shard: number;
+    readonly shardCount: number;
+    readonly tokensMilli: number;
+    readonly lastRefillMs: number;
+    readonly capacityMilli: number;
+    readonly refillAmountMilli: number;
+    readonly refillPeriodMs: number;
+    readonly totalConsumedMilli: number;
+    readonly available: number;
+  }
+  export interface CacheStats {
+    readonly hits: number;
+    readonly misses: number;
+    readonly size: number;
+    readonly ttlMs: number;
+  }
+  export interface EntityCapacity {
+    readonly entityId: string;
+    readonly capacity: number;
+    readonly available: number;
+    readonly utilizationPct: number;
+  }
+  export interface LevelName {
+    readonly entityId?: string;
+    readonly resource?: string;
+  }
+  export interface Page<T> {
+    readonly items: readonly T[];
+    readonly cursor: string | undefined;
+  }
+  export interface PendingApply {
+    readonly hash: string;
+    readonly startedAt: Date;
+    readonly principal?: string | undefined;
+    readonly declared: DeclaredLimits;
+  }
+  export interface ProvisionerState {
+    readonly managedSystem: boolean;
+    readonly managedResources: readonly string[];
+    readonly managedEntities: Readonly<Record<string, readonly string[]>>;
+    readonly lastApplied: Date | undefined;
+    readonly appliedHash: string | undefined;
+    readonly revision: number;
+    readonly applied?: DeclaredLimits | undefined;
+    readonly pending?: PendingApply | undefined;
+    readonly owner?: string | undefined;
+  }
   export interface Repository extends RepositoryPort, AsyncDisposable {
-    createEntity(entityId: string, options?: { readonly name?: string; readonly parentId?: string; readonly cascade?: boolean; readonly metadata?: Readonly<Record<string, string>> } & By): Promise<Entity>;
-    ensureEntity(entityId: string, options?: { readonly name?: string; readonly parentId?: string; readonly cascade?: boolean; readonly metadata?: Readonly<Record<string, string>> } & By): Promise<Entity>;   // what exists is returned unchanged (ADR 005)
-    updateEntity(entityId: string, options: { readonly name?: string; readonly metadata?: Readonly<Record<string, string>>; readonly cascade?: boolean } & By): Promise<Entity>;   // at least one field; metadata is replaced whole (ADR 005)
+    createEntity(entityId: string, options?: CreateEntityOptions): Promise<Entity>;
+    ensureEntity(entityId: string, options?: CreateEntityOptions): Promise<Entity>;
+    updateEntity(entityId: string, options: UpdateEntityOptions): Promise<Entity>;
     getEntity(entityId: string): Promise<Entity | undefined>;
     getChildren(parentId: string): Promise<readonly Entity[]>;
     listEntities(options?: Paging): Promise<Page<Entity>>;
-    deleteEntity(entityId: string, options?: Pick<By, "principal">): Promise<void>;
-    setLimits(entityId: string, limits: readonly Limit[], options?: { readonly resource?: string; readonly inherit?: boolean } & By): Promise<void>;     // "_default_" when omitted
-    getLimits(entityId: string, options?: { readonly resource?: string }): Promise<readonly Limit[]>;                       // empty when none
-    deleteLimits(entityId: string, options?: { readonly resource?: string } & By): Promise<void>;
-    setResourceDefaults(resource: string, limits: readonly Limit[], options?: { readonly inherit?: boolean } & By): Promise<void>;
+    deleteEntity(entityId: string, options?: DeleteEntityOptions): Promise<void>;
+    setLimits(
+      entityId: string,
+      limits: readonly Limit[],
+      options?: SetLimitsOptions,
+    ): Promise<void>;
+    getLimits(entityId: string, options?: LimitsOptions): Promise<readonly Limit[]>;
+    getLevel(level: LevelName): Promise<StoredLevel | undefined>;
+    deleteLimits(entityId: string, options?: LimitsOptions & By): Promise<void>;
+    setResourceDefaults(
+      resource: string,
+      limits: readonly Limit[],
+      options?: SetDefaultsOptions,
+    ): Promise<void>;
     getResourceDefaults(resource: string): Promise<readonly Limit[]>;
     deleteResourceDefaults(resource: string, options?: By): Promise<void>;
-    setSystemDefaults(limits: readonly Limit[] | undefined, options?: { readonly onUnavailable?: OnUnavailable; readonly auditRetentionDays?: number; readonly usageRetentionDays?: number } & By): Promise<void>;   // an omitted option keeps its stored value
+    setSystemDefaults(
+      limits: readonly Limit[] | undefined,
+      options?: SystemDefaultsOptions,
+    ): Promise<void>;
     getSystemDefaults(): Promise<SystemDefaults>;
-    deleteSystemDefaults(options?: { readonly keepSettings?: boolean } & By): Promise<void>;
+    deleteSystemDefaults(options?: DeleteSystemDefaultsOptions): Promise<void>;
     listResourcesWithDefaults(): Promise<readonly string[]>;
     listEntitiesWithCustomLimits(resource: string, options?: Paging): Promise<Page<string>>;
     listResourcesWithEntityConfigs(): Promise<readonly string[]>;
@@ -238,161 +449,895 @@ declare module "declared/zae-limiter" {
     invalidateConfigCache(): Promise<void>;
     getCacheStats(): CacheStats;
     getStatistics(): RepositoryStatistics;
-    getBuckets(entityId: string, options?: { readonly resource?: string }): Promise<readonly BucketState[]>;               // all resources, limits and shards; never wcu
-    splitBucket?(entityId: string, resource: string, options: { readonly shards: number }): Promise<number>;                // backends with shards (ADR 012)
-    mergeBucket?(entityId: string, resource: string, options: { readonly shards: number }): Promise<number>;                // backends with shards (ADR 012)
-    getResourceCapacity(resource: string, limitName: string, options?: { readonly parentsOnly?: boolean }): Promise<ResourceCapacity>;
+    getBuckets(entityId: string, options?: BucketsOptions): Promise<readonly BucketState[]>;
+    splitBucket?(entityId: string, resource: string, options: ShardsOptions): Promise<number>;
+    mergeBucket?(entityId: string, resource: string, options: ShardsOptions): Promise<number>;
+    getResourceCapacity(
+      resource: string,
+      limitName: string,
+      options?: CapacityOptions,
+    ): Promise<ResourceCapacity>;
     getUsageSnapshots(query: UsageQuery & Paging): Promise<UsagePage>;
     getUsageSummary(query: UsageQuery): Promise<UsageSummary>;
-    getAuditEvents(entityId: string, options?: Paging): Promise<Page<AuditEvent>>;                                         // newest first
-    readonly namespaceName: string; readonly namespaceId: string;
-    namespace(name: string, options?: { readonly onUnavailable?: OnUnavailable; readonly auditRetentionDays?: number; readonly usageRetentionDays?: number; readonly bucketTtlMultiplier?: number }): Promise<Repository>;   // close() of a scoped one does nothing
-    registerNamespace(name: string): Promise<string>;                                                                      // the id; idempotent
+    getAuditEvents(entityId: string, options?: Paging): Promise<Page<AuditEvent>>;
+    readonly namespaceName: string;
+    readonly namespaceId: string;
+    namespace(name: string, options?: NamespaceOptions): Promise<Repository>;
+    registerNamespace(name: string): Promise<string>;
     registerNamespaces(names: readonly string[]): Promise<Readonly<Record<string, string>>>;
     getNamespace(name: string): Promise<NamespaceInfo | undefined>;
     listNamespaces(): Promise<readonly NamespaceInfo[]>;
     deleteNamespace(name: string): Promise<void>;
-    recoverNamespace(namespaceId: string): Promise<string>;                                                                // the name
-    listOrphanNamespaces(): Promise<readonly NamespaceInfo[]>;                                                             // deleted and purging
-    purgeNamespace(namespaceId: string, options?: { readonly onProgress?: (deletedItems: number) => void; readonly signal?: AbortSignal }): Promise<void>;
+    recoverNamespace(namespaceId: string): Promise<string>;
+    listOrphanNamespaces(): Promise<readonly NamespaceInfo[]>;
+    purgeNamespace(namespaceId: string, options?: PurgeOptions): Promise<void>;
     getProvisionerState(): Promise<ProvisionerState>;
-    putProvisionerState(state: ProvisionerState): Promise<void>;   // refused when the stored revision is not state.revision; stores revision + 1
+    putProvisionerState(state: ProvisionerState): Promise<void>;
     getVersionRecord(): Promise<VersionRecord | undefined>;
-    setVersionRecord(record: { readonly schemaVersion: string; readonly lambdaVersion?: string; readonly clientMinVersion?: string; readonly updatedBy?: string }): Promise<void>;
+    setVersionRecord(record: NewVersionRecord): Promise<void>;
     ping(): Promise<boolean>;
     readonly capabilities: BackendCapabilities;
-    close(): Promise<void>;                          // ends waiting calls and all later ones with RateLimiterUnavailable (ADR 004)
+    close(): Promise<void>;
     [Symbol.asyncDispose](): Promise<void>;
+  }
+  export interface RepositoryOptions {
+    readonly namespace?: string;
+    readonly configCacheTtlMs?: number;
+    readonly clock?: Clock;
+    readonly random?: Random;
+    readonly create?: boolean;
+    readonly principal?: string;
+    readonly recordUsage?: boolean;
+  }
+  export interface RepositoryStatistics {
+    readonly requests: number;
+    readonly writes: number;
+    readonly failedConditions: number;
+    readonly retries: number;
+    readonly batches: number;
+    readonly batchedOperations: number;
+    readonly refusalsFromMemory: number;
+    readonly splits: number;
+    readonly merges: number;
+  }
+  export interface ResourceCapacity {
+    readonly resource: string;
+    readonly limitName: string;
+    readonly totalCapacity: number;
+    readonly totalAvailable: number;
+    readonly utilizationPct: number;
+    readonly cascadedCapacity: number;
+    readonly cascadedAvailable: number;
+    readonly entities: readonly EntityCapacity[];
+  }
+  export interface SystemDefaults {
+    readonly limits: readonly Limit[];
+    readonly onUnavailable: OnUnavailable | undefined;
+    readonly auditRetentionDays: number;
+    readonly usageRetentionDays: number;
+  }
+  export interface UsagePage extends Page<UsageSnapshot> {
+    readonly completeSince?: Date;
+    readonly countedUntil?: Date;
+  }
+  export interface UsageQuery {
+    readonly entityId?: string;
+    readonly resource?: string;
+    readonly window?: UsageWindow;
+    readonly start?: Date;
+    readonly end?: Date;
+  }
+  export interface VersionRecord {
+    readonly schemaVersion: string;
+    readonly lambdaVersion: string | undefined;
+    readonly clientMinVersion: string;
+    readonly updatedAt: Date;
+    readonly updatedBy: string | undefined;
+  }
+  export interface Clock {
+    now(): number;
+    sleep(ms: number, signal?: AbortSignal, options?: SleepOptions): Promise<void>;
+  }
+  export type Random = () => number;
+  export interface SleepOptions {
+    readonly holdsProcess?: boolean;
+  }
+  export const VERSION = "0.1.0";
+  type LimitOf = (
+    name: string,
+    rate: number,
+    options?: {
+      readonly burst?: number;
+    },
+  ) => Limit;
+  interface Versions {
+    readonly clientVersion: string;
+    readonly schemaVersion: string;
+    readonly lambdaVersion?: string | undefined;
+  }
+  interface WithStatuses {
+    readonly statuses: readonly LimitStatus[];
+  }
+  interface AsyncDisposable {
+    [Symbol.asyncDispose](): Promise<void>;
+  }
+  interface CreateEntityOptions extends By {
+    readonly name?: string;
+    readonly parentId?: string;
+    readonly cascade?: boolean;
+    readonly metadata?: Readonly<Record<string, string>>;
+  }
+  interface UpdateEntityOptions extends EntityChange, By {}
+  interface Paging {
+    readonly limit?: number;
+    readonly cursor?: string;
+  }
+  type DeleteEntityOptions = Pick<By, "principal">;
+  interface SetLimitsOptions extends LimitsOptions, SetDefaultsOptions {}
+  interface LimitsOptions {
+    readonly resource?: string;
+  }
+  interface By {
+    readonly principal?: string;
+    readonly ifRevision?: number;
+  }
+  interface SetDefaultsOptions extends By {
+    readonly inherit?: boolean;
+  }
+  interface SystemDefaultsOptions extends By {
+    readonly onUnavailable?: OnUnavailable;
+    readonly auditRetentionDays?: number;
+    readonly usageRetentionDays?: number;
+  }
+  interface DeleteSystemDefaultsOptions extends By {
+    readonly keepSettings?: boolean;
+  }
+  interface BucketsOptions {
+    readonly resource?: string;
+  }
+  interface ShardsOptions {
+    readonly shards: number;
+  }
+  interface CapacityOptions {
+    readonly parentsOnly?: boolean;
+  }
+  interface NamespaceOptions {
+    readonly onUnavailable?: OnUnavailable;
+    readonly auditRetentionDays?: number;
+    readonly usageRetentionDays?: number;
+    readonly bucketTtlMultiplier?: number;
+  }
+  interface NewVersionRecord {
+    readonly schemaVersion: string;
+    readonly lambdaVersion?: string;
+    readonly clientMinVersion?: string;
+    readonly updatedBy?: string;
   }
 }
 
-declare module "declared/zae-limiter/open" {
-  import type { Repository, RepositoryOptions } from "declared/zae-limiter";
-  export function openRepository(url: string, options?: RepositoryOptions): Promise<Repository>;                            // ADR 025
-  //   "memory:" · "sqlite:./limits.db" · "redis://host:6379" · "dynamodb://eu-west-1/my-stack" (?endpoint=http://127.0.0.1:8000&provisioning=never)
-  export function tableOptions(url: string): { readonly stack?: string; readonly region?: string; readonly endpointUrl?: string };  // ADR 018
-}
-
 declare module "declared/zae-limiter/memory" {
-  import type { Repository, RepositoryOptions } from "declared/zae-limiter";
-  export interface MemoryRepository extends Repository {}
-  export class MemoryRepository { constructor(options?: RepositoryOptions) }
+  import { StoreRepository } from "zae-limiter/backend";
+  import { RepositoryOptions } from "declared/zae-limiter";
+  export class MemoryRepository extends StoreRepository {
+    constructor(options?: RepositoryOptions);
+  }
 }
 
 declare module "declared/zae-limiter/sqlite" {
-  import type { Repository, RepositoryOptions } from "declared/zae-limiter";
-  /** The part of node:sqlite's DatabaseSync and of better-sqlite3 that is used. */
-  export interface SqliteDatabase { exec(sql: string): unknown; prepare(sql: string): SqliteStatement; close(): unknown }
-  export interface SqliteStatement { run(...values: never[]): unknown; get(...values: never[]): unknown; all(...values: never[]): unknown[] }
-  export interface SqliteOptions extends RepositoryOptions { readonly database?: SqliteDatabase; readonly lockTimeoutMs?: number; readonly durability?: "process" | "power" }
-  export interface SqliteRepository extends Repository {}
-  export class SqliteRepository {
-    private constructor(); static open(path: string, options?: SqliteOptions): Promise<SqliteRepository>;
-    readonly driver: string; readonly schemaVersion: number;   // for `zae-limiter status` (ADR 025)
+  import { StoreRepository } from "zae-limiter/backend";
+  import { RepositoryOptions } from "declared/zae-limiter";
+  export interface SqliteDatabase {
+    exec(sql: string): unknown;
+    prepare(sql: string): SqliteStatement;
+    close(): unknown;
+  }
+  export interface SqliteStatement {
+    run(...values: never[]): unknown;
+    get(...values: never[]): unknown;
+    all(...values: never[]): unknown[];
+  }
+  export class SqliteRepository extends StoreRepository {
+    readonly driver: string;
+    readonly schemaVersion: number;
+    private constructor();
+    static open(path: string, options?: SqliteOptions): Promise<SqliteRepository>;
+  }
+  export interface SqliteOptions extends RepositoryOptions {
+    readonly database?: SqliteDatabase;
+    readonly lockTimeoutMs?: number;
+    readonly durability?: "process" | "power";
   }
 }
 
 declare module "declared/zae-limiter/dynamodb" {
-  import type { OnUnavailable, Repository, RepositoryOptions, UsageWindow } from "declared/zae-limiter";
-  /** The part of the SDK's DynamoDBClient that is used. */
-  export interface DynamoClient { send(command: never, options?: { abortSignal?: AbortSignal }): Promise<unknown>; destroy?(): void }
-  /** One signed call; what the lean transport offers and the SDK's client is wrapped into. */
-  export interface DynamoTransport { call(operation: string, input: object, options: { readonly signal: AbortSignal }): Promise<object>; close(): void }
-  export interface ObservedTransport extends DynamoTransport {
-    readonly region: string; readonly endpointUrl: string | undefined;
-    watchServerDate(listener: (date: string | undefined) => void): () => void;                                            // returns what stops it
-  }
-  export interface AwsCredentials { readonly accessKeyId: string; readonly secretAccessKey: string; readonly sessionToken?: string | undefined; readonly expiration?: Date | undefined }
-  export type CredentialProvider = (options?: { readonly forceRefresh?: boolean }) => Promise<AwsCredentials>;
-  export interface HttpAgent { readonly maxSockets: number; readonly maxFreeSockets: number; destroy(): void }               // node:http's Agent has it (ADR 025)
-  export interface LeanTransportOptions {
-    readonly region?: string; readonly endpointUrl?: string; readonly credentials?: AwsCredentials | CredentialProvider; readonly agent?: HttpAgent;
-  }
-  export function leanTransport(options?: LeanTransportOptions): Promise<ObservedTransport>;                                 // ADR 014
-  export interface DynamoOptions extends RepositoryOptions {
-    readonly stack?: string; readonly region?: string; readonly endpointUrl?: string;
-    readonly client?: DynamoClient; readonly transport?: DynamoTransport;
-    readonly provisioning?: "stack" | "table" | "never";   // default: "table" with an endpointUrl, else "stack"; "never" also registers no namespace
-    readonly stream?: boolean;                             // "table" only: whether the created table has a stream; true by default
-    readonly updateLambda?: boolean;                       // false by default: a running application never redeploys Lambda
-    readonly bucketTtlMultiplier?: number;                 // 7 by default; 0: buckets never expire
-    readonly refusalMemoryMs?: number; readonly requestTimeoutMs?: number; readonly maxAttempts?: number; readonly maxShards?: number; readonly shareRequests?: boolean;
-  }
-  export interface DynamoRepository extends Repository {}
-  export class DynamoRepository {
+  import { StoreRepository } from "zae-limiter/backend";
+  import {
+    NamespaceOptions,
+    Repository,
+    RepositoryOptions,
+    UsageWindow,
+    OnUnavailable,
+  } from "declared/zae-limiter";
+  export function checkTable(place?: TablePlace): Promise<TableCheck>;
+  export interface TableCheck extends TableVersions, Compatibility {}
+  export type TablePlace = Pick<
+    DynamoOptions,
+    "stack" | "region" | "endpointUrl" | "client" | "transport" | "clock"
+  >;
+  export class DynamoRepository extends StoreRepository {
+    readonly stackName: string;
+    readonly tableName: string;
+    readonly region: string;
+    readonly endpointUrl: string | undefined;
     private constructor();
     static open(namespace?: string, options?: DynamoOptions): Promise<DynamoRepository>;
     static builder(): RepositoryBuilder;
-    readonly stackName: string; readonly tableName: string; readonly region: string; readonly endpointUrl: string | undefined;
-    createTable(): Promise<void>; deleteTable(): Promise<void>; deleteStack(): Promise<void>;
-    getCountedUntil(): Promise<Date | undefined>;   // until when an aggregator has counted usage; undefined: never
+    namespace(name: string, options?: NamespaceOptions): Promise<Repository>;
+    createTable(): Promise<void>;
+    getCountedUntil(): Promise<Date | undefined>;
+    deleteTable(): Promise<void>;
+    deleteStack(): Promise<void>;
   }
-  /** Every field of the original's StackOptions (reference §7.2) with its default, billing, concurrency and the TTL of buckets. */
+  export type RepositoryBuilder = BuilderOf<DynamoRepository>;
+  export function leanTransport(options?: LeanTransportOptions): Promise<ObservedTransport>;
+  export type CredentialProvider = (options?: {
+    readonly forceRefresh?: boolean;
+  }) => Promise<AwsCredentials>;
+  export interface LeanTransportOptions {
+    readonly region?: string;
+    readonly endpointUrl?: string;
+    readonly credentials?: AwsCredentials | CredentialProvider;
+    readonly agent?: HttpAgent;
+  }
+  export interface DynamoOptions extends RepositoryOptions {
+    readonly stack?: string;
+    readonly region?: string;
+    readonly endpointUrl?: string;
+    readonly client?: DynamoClient;
+    readonly transport?: DynamoTransport;
+    readonly provisioning?: "stack" | "table" | "never";
+    readonly stream?: boolean;
+    readonly updateLambda?: boolean;
+    readonly bucketTtlMultiplier?: number;
+    readonly refusalMemoryMs?: number;
+    readonly requestTimeoutMs?: number;
+    readonly maxAttempts?: number;
+    readonly maxShards?: number;
+    readonly shareRequests?: boolean;
+  }
+  export interface Compatibility {
+    readonly state: CompatibilityState;
+    readonly lambda: LambdaState;
+    readonly message: string;
+  }
+  export type CompatibilityState =
+    | "compatible"
+    | "not initialised"
+    | "upgrade needed"
+    | "schema too new"
+    | "client too old"
+    | "unreadable";
+  export type LambdaState = "none" | "same" | "older" | "newer" | "unreadable";
+  export interface TableVersions {
+    readonly clientVersion: string;
+    readonly schemaVersion: string | undefined;
+    readonly lambdaVersion: string | undefined;
+    readonly clientMinVersion: string | undefined;
+  }
+  export const SCHEMA_VERSION = "1.0.0";
   export interface StackOptions {
-    readonly snapshotWindows?: readonly UsageWindow[]; readonly usageRetentionDays?: number; readonly auditRetentionDays?: number; readonly bucketTtlMultiplier?: number;
-    readonly billingMode?: "on-demand" | "provisioned"; readonly readCapacity?: number; readonly maxReadCapacity?: number; readonly writeCapacity?: number;
-    readonly maxWriteCapacity?: number; readonly indexReadCapacity?: number; readonly indexWriteCapacity?: number; readonly capacityUtilizationPct?: number;
-    readonly enableAggregator?: boolean; readonly enableProvisioner?: boolean; readonly pitrRecoveryDays?: number; readonly logRetentionDays?: number;
-    readonly lambdaTimeoutSeconds?: number; readonly lambdaMemoryMb?: number; readonly aggregatorReservedConcurrency?: number; readonly enableAlarms?: boolean; readonly alarmSnsTopic?: string;
-    readonly lambdaDurationThresholdPct?: number; readonly permissionBoundary?: string; readonly roleNameFormat?: string; readonly policyNameFormat?: string;
-    readonly enableAuditArchival?: boolean; readonly auditArchiveGlacierDays?: number; readonly enableTracing?: boolean; readonly createIamRoles?: boolean;
-    readonly createIam?: boolean; readonly aggregatorRoleArn?: string; readonly enableDeletionProtection?: boolean; readonly tags?: Readonly<Record<string, string>>;
+    readonly snapshotWindows?: readonly UsageWindow[];
+    readonly usageRetentionDays?: number;
+    readonly auditRetentionDays?: number;
+    readonly bucketTtlMultiplier?: number;
+    readonly billingMode?: "on-demand" | "provisioned";
+    readonly readCapacity?: number;
+    readonly maxReadCapacity?: number;
+    readonly writeCapacity?: number;
+    readonly maxWriteCapacity?: number;
+    readonly indexReadCapacity?: number;
+    readonly indexWriteCapacity?: number;
+    readonly capacityUtilizationPct?: number;
+    readonly pitrRecoveryDays?: number;
+    readonly enableDeletionProtection?: boolean;
+    readonly enableAggregator?: boolean;
+    readonly enableProvisioner?: boolean;
+    readonly lambdaTimeoutSeconds?: number;
+    readonly lambdaMemoryMb?: number;
+    readonly aggregatorReservedConcurrency?: number;
+    readonly logRetentionDays?: number;
+    readonly enableTracing?: boolean;
+    readonly enableAuditArchival?: boolean;
+    readonly auditArchiveGlacierDays?: number;
+    readonly enableAlarms?: boolean;
+    readonly alarmSnsTopic?: string;
+    readonly lambdaDurationThresholdPct?: number;
+    readonly createIam?: boolean;
+    readonly createIamRoles?: boolean;
+    readonly aggregatorRoleArn?: string;
+    readonly permissionBoundary?: string;
+    readonly roleNameFormat?: string;
+    readonly policyNameFormat?: string;
+    readonly tags?: Readonly<Record<string, string>>;
   }
-  export interface RepositoryBuilder {
-    namespace(name: string): this; options(options: DynamoOptions): this; stackOptions(options: StackOptions): this;
-    onUnavailable(action: OnUnavailable): this;            // stored through setSystemDefaults
-    build(): Promise<DynamoRepository>;                    // unknown namespace: NamespaceNotFoundError
+  export function tableDeclaration({ stream }: { readonly stream: boolean }): TableDeclaration;
+  export const TTL_ATTRIBUTE = "ttl";
+  export interface IndexDeclaration {
+    readonly IndexName: string;
+    readonly KeySchema: readonly {
+      readonly AttributeName: string;
+      readonly KeyType: "HASH" | "RANGE";
+    }[];
+    readonly Projection: {
+      readonly ProjectionType: Projection;
+    };
   }
+  export interface TableDeclaration {
+    readonly BillingMode: "PAY_PER_REQUEST";
+    readonly KeySchema: IndexDeclaration["KeySchema"];
+    readonly AttributeDefinitions: readonly {
+      readonly AttributeName: string;
+      readonly AttributeType: "S";
+    }[];
+    readonly GlobalSecondaryIndexes: readonly IndexDeclaration[];
+    readonly StreamSpecification?: {
+      readonly StreamEnabled: true;
+      readonly StreamViewType: "NEW_AND_OLD_IMAGES";
+    };
+  }
+  export interface DynamoClient {
+    send(
+      command: never,
+      options?: {
+        abortSignal?: AbortSignal;
+      },
+    ): Promise<unknown>;
+    destroy?(): void;
+  }
+  export interface AwsCredentials {
+    readonly accessKeyId: string;
+    readonly secretAccessKey: string;
+    readonly sessionToken?: string | undefined;
+    readonly expiration?: Date | undefined;
+  }
+  export interface DynamoTransport {
+    call(
+      operation: string,
+      input: object,
+      options: {
+        readonly signal: AbortSignal;
+      },
+    ): Promise<object>;
+    close(): void;
+  }
+  export interface HttpAgent {
+    readonly maxSockets: number;
+    readonly maxFreeSockets: number;
+    destroy(): void;
+  }
+  export interface ObservedTransport extends DynamoTransport {
+    readonly region: string;
+    readonly endpointUrl: string | undefined;
+    watchServerDate(listener: (date: string | undefined) => void): () => void;
+  }
+  interface BuilderOf<Built> {
+    namespace(name: string): this;
+    options(options: DynamoOptions): this;
+    stackOptions(options: StackOptions): this;
+    onUnavailable(action: OnUnavailable): this;
+    build(): Promise<Built>;
+  }
+  type Projection = "ALL" | "KEYS_ONLY";
 }
 
-declare module "declared/zae-limiter/aggregator" {
-  import type { UsageWindow } from "declared/zae-limiter";
-  import type { DynamoOptions } from "declared/zae-limiter/dynamodb";
-  /** A record of the table's stream, of `GetRecords` or of Lambda. */
-  export interface RawStreamRecord {
-    readonly eventName?: string | undefined; readonly eventSourceARN?: string | undefined; readonly userIdentity?: object | undefined;
-    readonly dynamodb?: {
-      readonly ApproximateCreationDateTime?: number | Date | undefined; readonly SequenceNumber?: string | undefined;
-      readonly OldImage?: object | undefined; readonly NewImage?: object | undefined;
-    } | undefined;
+declare module "declared/zae-limiter/backend" {
+  export { AuditEvent } from "declared/zae-limiter";
+  import {
+    Limit,
+    Amounts,
+    LimitStatus,
+    ConfigSource,
+    UsageWindow,
+    Repository,
+    Clock,
+    OnUnavailable,
+    CreateEntityOptions,
+    Entity,
+    UpdateEntityOptions,
+    Paging,
+    Page,
+    DeleteEntityOptions,
+    SetLimitsOptions,
+    LimitsOptions,
+    LevelName,
+    StoredLevel,
+    By,
+    SetDefaultsOptions,
+    SystemDefaultsOptions,
+    SystemDefaults,
+    DeleteSystemDefaultsOptions,
+    ResolvedLimits,
+    CacheStats,
+    RepositoryStatistics,
+    BucketsOptions,
+    BucketState,
+    CapacityOptions,
+    ResourceCapacity,
+    UsageQuery,
+    UsagePage,
+    UsageSummary,
+    AuditEvent,
+    NamespaceOptions,
+    NamespaceInfo,
+    ProvisionerState,
+    VersionRecord,
+    NewVersionRecord,
+    BackendCapabilities,
+    RepositoryOptions,
+    Random,
+  } from "declared/zae-limiter";
+  export function apply(bucket: Bucket, costsMilli: readonly number[], nowMs: number): Bucket;
+  export interface Bucket {
+    readonly limits: readonly BucketLimit[];
+    readonly refilledAtMs: number;
+    readonly balances: readonly number[];
   }
-  export interface StreamRecord {
-    readonly kind: "insert" | "modify" | "remove"; readonly atMs: number; readonly sequenceNumber: string; readonly position: string;
-    readonly before: object | undefined; readonly after: object | undefined; readonly isExpiry: boolean;
+  export interface BucketLimit {
+    readonly limit: Limit;
+    readonly capacityMilli: number;
+    readonly refillAmountMilli: number;
+    readonly refillPeriodMs: number;
+    readonly amount: number;
+    readonly period: number;
+    readonly hidden: boolean;
   }
-  export function streamRecordOf(raw: RawStreamRecord, streamArn?: string): StreamRecord | undefined;
-  // ---- archive (ADR 015) -------------------------------------------------------------------------------------------------
-  export interface AuditArchive { store(name: string, content: Uint8Array): Promise<void> }
-  export function folderArchive(path: string): AuditArchive;
-  export interface S3ArchiveClient { send(command: never, options?: { abortSignal?: AbortSignal }): Promise<unknown> }    // the SDK's S3Client has it
-  export interface S3ArchiveOptions { readonly region?: string; readonly endpointUrl?: string; readonly client?: S3ArchiveClient }
-  export function s3Archive(url: string, options?: S3ArchiveOptions): Promise<AuditArchive>;                                // "s3://bucket/prefix"
-  // ---- batches -----------------------------------------------------------------------------------------------------------
-  export interface AggregatorOptions extends Pick<DynamoOptions,
-    "stack" | "region" | "endpointUrl" | "client" | "transport" | "clock" | "random" | "requestTimeoutMs" | "maxAttempts" | "maxShards" | "bucketTtlMultiplier"> {
-    readonly windows?: readonly UsageWindow[]; readonly archive?: AuditArchive; readonly usageRetentionDays?: number;
+  export function afterRefusal(
+    stored: Bucket | undefined,
+    policy: Policy,
+    nowMs: number,
+  ): Bucket | undefined;
+  export function chargesOf<C extends Owned>(
+    request: WantedAmounts,
+    find: (wanted: WantedBucket) => C | undefined,
+  ): C[];
+  export function chargesOf<C extends Owned>(
+    request: WantedAmounts,
+    find: FindCharge<C>,
+    nowMs: number,
+  ): C[];
+  export function costsMilli(bucket: Bucket, amounts: Amounts): number[];
+  export function dividedAmounts(policy: Policy, amounts: Amounts): DividedAmounts;
+  export function fits(charges: readonly Charge[], nowMs: number): boolean;
+  export function knownAmounts(
+    { amounts, override, isParent, field }: WantedBucket,
+    policy: Policy,
+    levels: Levels,
+  ): Amounts;
+  export function negated(amounts: Amounts): Amounts;
+  export function statusesOf(charges: readonly Charge[], nowMs: number): readonly LimitStatus[];
+  export function takesAnything({ amounts, unlimited }: DividedAmounts): boolean;
+  export function underPolicy(stored: Bucket | undefined, policy: Policy, nowMs: number): Bucket;
+  export interface Charge {
+    readonly entityId: string;
+    readonly resource: string;
+    readonly policy: Policy;
+    readonly bucket: Bucket;
+    readonly amounts: Amounts;
+    readonly unlimited?: Amounts | undefined;
+    readonly costs?: readonly number[];
+    readonly others?: readonly Bucket[];
   }
-  /** The records that an aggregator needs, as patterns of a Lambda event source mapping's filter (ADR 018). */
-  export const STREAM_FILTERS: readonly string[];
-  export interface RecordFailure { readonly sequenceNumber: string; readonly error: unknown }
-  export interface BatchReport {
-    readonly records: number; readonly counted: number; readonly skipped: number; readonly snapshotWrites: number;
-    readonly archived: number; readonly dropped: number; readonly splits: number; readonly merges: number; readonly shards: number;
-    readonly lagMs: number; readonly failures: readonly RecordFailure[];
+  export type OwnedCharge = Charge & Owned;
+  export interface WantedBucket {
+    readonly entityId: string;
+    readonly resource: string;
+    readonly amounts: Amounts;
+    readonly override: Policy | undefined;
+    readonly isParent: boolean;
+    readonly field?: string | undefined;
   }
-  export interface ProcessOptions { readonly withinMs?: number }
-  export interface Aggregator { process(records: readonly StreamRecord[], options?: ProcessOptions): Promise<BatchReport>; pulse(): Promise<void>; close(): void }
-  export function openAggregator(options?: AggregatorOptions): Promise<Aggregator>;
+  export type ConfigKey =
+    | {
+        readonly level: "system";
+      }
+    | {
+        readonly level: "resource";
+        readonly resource: string;
+      }
+    | {
+        readonly level: "entity";
+        readonly entityId: string;
+        readonly resource: string;
+      };
+  export interface Policy {
+    readonly source: ConfigSource;
+    readonly inherited: ReadonlyMap<string, ConfigSource> | undefined;
+    readonly inherits: boolean;
+    readonly limits: readonly Limit[];
+    readonly bucketLimits: readonly BucketLimit[];
+    readonly names: ReadonlySet<string>;
+  }
+  export function settlementOf<Part extends TakenPart>(
+    parts: readonly Part[],
+    resource: string,
+    deltas: Amounts,
+    parentKnows?: (parent: Part, name: string) => boolean,
+  ): readonly BorneShare<Part>[];
+  export function statusesOfTaken<Part extends TakenPart>(
+    parts: readonly Part[],
+    storedOf: (part: Part) => Bucket | undefined,
+    nowMs: number,
+  ): readonly LimitStatus[];
+  export interface TakenPart {
+    readonly entityId: string;
+    readonly resource: string;
+    readonly policy: Policy;
+    readonly amounts: Amounts;
+    readonly unlimited?: Amounts | undefined;
+  }
+  export interface EntityChange {
+    readonly name?: string;
+    readonly metadata?: Readonly<Record<string, string>>;
+    readonly cascade?: boolean;
+  }
+  export const DEFAULT_NAMESPACE = "default";
+  export function newNamespaceId(random: () => number): string;
+  export interface UsageRow {
+    readonly entityId: string;
+    readonly resource: string;
+    readonly window: UsageWindow;
+    readonly windowStartMs: number;
+    readonly counters: Amounts;
+    readonly requests: number;
+    readonly cascaded: Amounts;
+    readonly cascadedRequests: number;
+  }
+  export class StoreRepository implements Repository {
+    readonly namespaceName: string;
+    readonly clock: Clock;
+    readonly closed: AbortSignal;
+    readonly splitBucket?: NonNullable<Repository["splitBucket"]>;
+    readonly mergeBucket?: NonNullable<Repository["mergeBucket"]>;
+    constructor(scope: Scope, shared?: Shared);
+    get namespaceId(): string;
+    get lastOnUnavailable(): OnUnavailable | undefined;
+    consume(request: ConsumeRequest, extending?: Receipt): MaybePromise<ConsumeOutcome>;
+    charge(request: ConsumeRequest): MaybePromise<void>;
+    settle(receipt: Receipt, deltas: readonly ResourceAmounts[]): MaybePromise<void>;
+    knowsLimit(entityId: string, resource: string, limitName: string): boolean;
+    giveBack(receipt: Receipt): MaybePromise<void>;
+    read(request: ConsumeRequest): MaybePromise<readonly LimitStatus[]>;
+    remembered(receipt: Receipt): MaybePromise<readonly LimitStatus[]>;
+    createEntity(entityId: string, options?: CreateEntityOptions): Promise<Entity>;
+    ensureEntity(entityId: string, options?: CreateEntityOptions): Promise<Entity>;
+    updateEntity(entityId: string, options?: UpdateEntityOptions): Promise<Entity>;
+    getEntity(entityId: string): Promise<Entity | undefined>;
+    getChildren(parentId: string): Promise<readonly Entity[]>;
+    listEntities(options?: Paging): Promise<Page<Entity>>;
+    deleteEntity(entityId: string, options?: DeleteEntityOptions): Promise<void>;
+    setLimits(entityId: string, list: readonly Limit[], options?: SetLimitsOptions): Promise<void>;
+    getLimits(entityId: string, options?: LimitsOptions): Promise<readonly Limit[]>;
+    getLevel(level: LevelName): Promise<StoredLevel | undefined>;
+    deleteLimits(entityId: string, options?: LimitsOptions & By): Promise<void>;
+    setResourceDefaults(
+      resource: string,
+      list: readonly Limit[],
+      options?: SetDefaultsOptions,
+    ): Promise<void>;
+    getResourceDefaults(resource: string): Promise<readonly Limit[]>;
+    deleteResourceDefaults(resource: string, options?: By): Promise<void>;
+    setSystemDefaults(
+      list: readonly Limit[] | undefined,
+      options?: SystemDefaultsOptions,
+    ): Promise<void>;
+    getSystemDefaults(): Promise<SystemDefaults>;
+    deleteSystemDefaults(options?: DeleteSystemDefaultsOptions): Promise<void>;
+    listResourcesWithDefaults(): Promise<readonly string[]>;
+    listEntitiesWithCustomLimits(resource: string, options?: Paging): Promise<Page<string>>;
+    listResourcesWithEntityConfigs(): Promise<readonly string[]>;
+    resolveLimits(entityId: string, resource: string): Promise<ResolvedLimits | undefined>;
+    invalidateConfigCache(): Promise<void>;
+    getCacheStats(): CacheStats;
+    getStatistics(): RepositoryStatistics;
+    getBuckets(entityId: string, options?: BucketsOptions): Promise<readonly BucketState[]>;
+    getResourceCapacity(
+      resource: string,
+      limitName: string,
+      options?: CapacityOptions,
+    ): Promise<ResourceCapacity>;
+    getUsageSnapshots(query: UsageQuery & Paging): Promise<UsagePage>;
+    getUsageSummary(query: UsageQuery): Promise<UsageSummary>;
+    getAuditEvents(entityId: string, options?: Paging): Promise<Page<AuditEvent>>;
+    namespace(name: string, options?: NamespaceOptions): Promise<Repository>;
+    registerNamespace(name: string): Promise<string>;
+    registerNamespaces(names: readonly string[]): Promise<Readonly<Record<string, string>>>;
+    getNamespace(name: string): Promise<NamespaceInfo | undefined>;
+    listNamespaces(): Promise<readonly NamespaceInfo[]>;
+    deleteNamespace(name: string): Promise<void>;
+    recoverNamespace(namespaceId: string): Promise<string>;
+    listOrphanNamespaces(): Promise<readonly NamespaceInfo[]>;
+    purgeNamespace(namespaceId: string, options?: PurgeOptions): Promise<void>;
+    getProvisionerState(): Promise<ProvisionerState>;
+    putProvisionerState(state: ProvisionerState): Promise<void>;
+    getVersionRecord(): Promise<VersionRecord | undefined>;
+    setVersionRecord(record: NewVersionRecord): Promise<void>;
+    ping(): Promise<boolean>;
+    get capabilities(): BackendCapabilities;
+    close(): Promise<void>;
+    [Symbol.asyncDispose](): Promise<void>;
+  }
+  export interface Scope {
+    readonly store: Store;
+    readonly namespaceName: string;
+    readonly namespaceId: string;
+    readonly options: RepositoryOptions;
+    readonly reopening?: Reopening;
+  }
+  export type ConsumeOutcome =
+    | {
+        readonly granted: true;
+        readonly receipt: Receipt;
+        readonly limitNames: readonly ReadonlySet<string>[];
+      }
+    | {
+        readonly granted: false;
+        readonly statuses: readonly LimitStatus[];
+      };
+  export interface ConsumeRequest {
+    readonly entityId: string;
+    readonly resources: readonly ResourceAmounts[];
+    readonly override: Policy | undefined;
+  }
+  export type MaybePromise<T> = T | Promise<T>;
+  export interface Receipt {
+    readonly parts: readonly TakenPart[];
+  }
+  export interface ResourceAmounts {
+    readonly resource: string;
+    readonly amounts: Amounts;
+    readonly field?: string;
+  }
+  export function mergedConfig(stored: StoredConfig, wanted: StoredConfig): StoredConfig;
+  export const NO_CONFIG: StoredConfig;
+  export function withoutLimits({ settings }: StoredConfig): StoredConfig;
+  export interface AuditStore {
+    events(entityId: string, page: KeyPage): MaybePromise<Keyed<AuditEvent>>;
+    add(event: AuditEvent): MaybePromise<void>;
+  }
+  export interface BucketStore {
+    consume(request: ConsumeRequest, extending?: Receipt): MaybePromise<ConsumeOutcome>;
+    charge(request: ConsumeRequest): MaybePromise<void>;
+    settle(receipt: Receipt, deltas: readonly ResourceAmounts[]): MaybePromise<void>;
+    giveBack(receipt: Receipt): MaybePromise<void>;
+    read(request: ConsumeRequest): MaybePromise<readonly LimitStatus[]>;
+    remembered(receipt: Receipt): MaybePromise<readonly LimitStatus[]>;
+    ofEntity(entityId: string, resource: string | undefined): MaybePromise<readonly StoredBucket[]>;
+    ofResource(resource: string): MaybePromise<readonly StoredBucket[]>;
+    split?(entityId: string, resource: string, shards: number): Promise<number>;
+    merge?(entityId: string, resource: string, shards: number): Promise<number>;
+  }
+  export interface DeleteOptions extends Guard {
+    readonly keepSettings: boolean;
+  }
+  export interface EntityStore {
+    create(entity: Entity, event: AuditEvent, guard: Guard): MaybePromise<void>;
+    update(
+      entityId: string,
+      change: EntityChange,
+      eventOf: (before: Entity) => AuditEvent,
+      guard: Guard,
+    ): MaybePromise<Entity>;
+    get(entityId: string): MaybePromise<Entity | undefined>;
+    children(parentId: string): MaybePromise<readonly Entity[]>;
+    cascadedInto(entityIds: readonly string[]): MaybePromise<ReadonlySet<string>>;
+    list(page: KeyPage): MaybePromise<Keyed<Entity>>;
+    delete(entityId: string, event: AuditEvent): MaybePromise<void>;
+  }
+  export interface Guard {
+    readonly ifRevision: number | undefined;
+  }
+  export interface Keyed<T> {
+    readonly items: readonly T[];
+    readonly next: string | undefined;
+  }
+  export interface KeyPage {
+    readonly limit: number;
+    readonly after: string | undefined;
+  }
+  export interface LimitStore {
+    read(keys: readonly ConfigKey[]): MaybePromise<readonly StoredConfig[]>;
+    put(key: ConfigKey, config: StoredConfig, event: AuditEvent, guard: Guard): MaybePromise<void>;
+    delete(key: ConfigKey, event: AuditEvent, options: DeleteOptions): MaybePromise<boolean>;
+    resourcesWithDefaults(): MaybePromise<readonly string[]>;
+    entitiesWithLimits(resource: string, page: KeyPage): MaybePromise<Keyed<string>>;
+    resourcesWithEntityLimits(): MaybePromise<readonly string[]>;
+  }
+  export interface NamespaceData {
+    readonly buckets: BucketStore;
+    readonly entities: EntityStore;
+    readonly limits: LimitStore;
+    readonly usage: UsageStore;
+    readonly audit: AuditStore;
+    readonly provisioner: ProvisionerStore;
+  }
+  export interface NamespaceNote {
+    readonly filedIn: string;
+    event(details: { readonly name: string | undefined; readonly namespaceId: string }): AuditEvent;
+  }
+  export interface NamespaceStore {
+    readonly filesNotes?: boolean;
+    register(
+      name: string,
+      newId: () => string,
+      nowMs: number,
+      note?: NamespaceNote,
+    ): MaybePromise<{
+      readonly namespaceId: string;
+      readonly created: boolean;
+    }>;
+    byName(name: string): MaybePromise<NamespaceInfo | undefined>;
+    byId(namespaceId: string): MaybePromise<NamespaceInfo | undefined>;
+    list(): MaybePromise<readonly NamespaceInfo[]>;
+    delete(name: string, nowMs: number, note?: NamespaceNote): MaybePromise<string | undefined>;
+    recover(namespaceId: string, note?: NamespaceNote): MaybePromise<string>;
+    purge(namespaceId: string, options: PurgeOptions, note?: NamespaceNote): MaybePromise<boolean>;
+  }
+  export interface PolicySource {
+    readonly version: number;
+    unchangedSince(version: number): boolean;
+    cached(entityId: string, resource: string, held?: CachedPolicy): CachedPolicy | undefined;
+    resolve(entityId: string, resource: string): MaybePromise<Policy | undefined>;
+    levels(entityId: string, resource: string): MaybePromise<readonly (Policy | undefined)[]>;
+    refresh(entityId: string, resource: string): MaybePromise<Policy | undefined>;
+    clear(): void;
+  }
+  export interface ProvisionerStore {
+    get(): MaybePromise<ProvisionerState | undefined>;
+    put(state: ProvisionerState, expected: number): MaybePromise<boolean>;
+  }
+  export interface Store {
+    readonly namespaces: NamespaceStore;
+    readonly versions: VersionStore;
+    open(namespaceId: string, policies: PolicySource): NamespaceData;
+    readonly capabilities: BackendCapabilities;
+    statistics(): RepositoryStatistics;
+    ping(): MaybePromise<boolean>;
+    close(): MaybePromise<void>;
+  }
+  export interface StoredBucket {
+    readonly entityId: string;
+    readonly resource: string;
+    readonly shard: number;
+    readonly shardCount: number;
+    readonly bucket: Bucket;
+  }
+  export interface StoredConfig {
+    readonly limits: readonly Limit[] | undefined;
+    readonly inherit?: boolean;
+    readonly settings?: SystemSettings;
+  }
+  export interface SystemSettings {
+    readonly onUnavailable: OnUnavailable | undefined;
+    readonly auditRetentionDays: number | undefined;
+    readonly usageRetentionDays: number | undefined;
+  }
+  export interface UsageRange {
+    readonly entityId: string | undefined;
+    readonly resource: string | undefined;
+    readonly window: UsageWindow;
+    readonly startMs: number | undefined;
+    readonly endMs: number | undefined;
+  }
+  export interface UsageStore {
+    rows(range: UsageRange, page: KeyPage): MaybePromise<Keyed<UsageRow>>;
+    countedUntilMs(): MaybePromise<number | undefined>;
+    completeSinceMs?(window: UsageWindow): number | undefined;
+  }
+  export interface VersionStore {
+    get(): MaybePromise<VersionRecord | undefined>;
+    put(record: VersionRecord): MaybePromise<void>;
+  }
+  export interface PurgeOptions {
+    readonly onProgress?: (deletedItems: number) => void;
+    readonly signal?: AbortSignal;
+  }
+  export const systemClock: Clock;
+  export const systemRandom: Random;
+  export function wholeMs(clock: Pick<Clock, "now">): number;
+  interface Owned {
+    readonly parentId: string | undefined;
+  }
+  interface WantedAmounts {
+    readonly entityId: string;
+    readonly resources: readonly {
+      readonly resource: string;
+      readonly amounts: Amounts;
+      readonly field?: string;
+    }[];
+    readonly override: Policy | undefined;
+  }
+  type FindCharge<C extends Owned> = (wanted: WantedBucket, nowMs: number) => C | undefined;
+  type DividedAmounts = Pick<Charge, "amounts" | "unlimited">;
+  type Levels = readonly (Policy | undefined)[];
+  interface BorneShare<Part extends TakenPart> {
+    readonly part: Part;
+    readonly amounts: Amounts;
+    readonly unlimited: Amounts;
+  }
+  class Shared {
+    readonly contexts: Map<string, Context>;
+  }
+  interface Reopening {
+    readonly losses: {
+      readonly count: number;
+    };
+    readonly find: (namespaceName: string) => Promise<string>;
+  }
+  interface CachedPolicy {
+    readonly policy: Policy | undefined;
+    readonly version: number;
+    readonly fromMs: number;
+    readonly untilMs: number;
+  }
+  interface Context {
+    readonly store: Store;
+    readonly namespaceId: string;
+    readonly data: NamespaceData;
+    readonly policies: PolicyCache;
+    readonly clock: Clock;
+    readonly random: Random;
+    readonly principal: string | undefined;
+    readonly eventOrder: EventOrder;
+  }
+  class PolicyCache implements PolicySource {
+    lastOnUnavailable: OnUnavailable | undefined;
+    constructor(options: {
+      readonly read: (keys: readonly ConfigKey[]) => MaybePromise<readonly StoredConfig[]>;
+      readonly clock: Pick<Clock, "now">;
+      readonly ttlMs: number;
+    });
+    get version(): number;
+    unchangedSince(version: number): boolean;
+    cached(entityId: string, resource: string, held?: CachedPolicy): CachedPolicy | undefined;
+    resolve(entityId: string, resource: string): MaybePromise<Policy | undefined>;
+    levels(entityId: string, resource: string): MaybePromise<readonly (Policy | undefined)[]>;
+    knows(entityId: string, resource: string, limitName: string): boolean;
+    refresh(entityId: string, resource: string): MaybePromise<Policy | undefined>;
+    evict(key: ConfigKey): void;
+    evictEntity(entityId: string): void;
+    clear(): void;
+    stats(): CacheStats;
+  }
+  class EventOrder {
+    next(timeMs: number): number;
+  }
 }
 
 declare module "declared/zae-limiter/testing" {
-  import type { Clock, Random, Repository } from "declared/zae-limiter";
+  import { Repository, Clock, Random } from "declared/zae-limiter";
+  export function faultyRepository(
+    repository: Repository,
+    next: (operation: string) => Fault | undefined,
+  ): Repository;
+  export type Fault =
+    | "error-before"
+    | "error-after"
+    | {
+        readonly delayMs: number;
+      };
   export class ManualClock implements Clock {
-    constructor(startMs?: number); now(): number; sleep(ms: number, signal?: AbortSignal): Promise<void>;
-    advance(ms: number): Promise<void>;              // wakes sleepers in order of time and lets what they started run
-    set(ms: number): void;                           // also backwards
+    constructor(startMs?: number);
+    now(): number;
+    sleep(ms: number, signal?: AbortSignal): Promise<void>;
+    advance(ms: number): Promise<void>;
+    set(ms: number): void;
   }
   export function seededRandom(seed: number): Random;
-  export type Fault = "error-before" | "error-after" | { readonly delayMs: number };
-  export function faultyRepository(repository: Repository, next: (operation: string) => Fault | undefined): Repository;
+}
+
+declare module "declared/zae-limiter/open" {
+  export { tableOptions } from "declared/zae-limiter/aggregator";
+  import { RepositoryOptions, Repository } from "declared/zae-limiter";
+  export function withoutCredentials(text: string): string;
+  export function openRepository(url: string, options?: RepositoryOptions): Promise<Repository>;
 }

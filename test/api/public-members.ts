@@ -1,228 +1,127 @@
 /*
- * Lists every public declaration of the library with its doc comment: what the entries of
- * package.json export, what those refer to, and all of their members. It reads the sources,
- * because TypeScript 7 has no compiler API.
- *
- *   entry ──exports──▶ declaration ──members──▶ member ──names a type──▶ declaration …
+ * Lists every public declaration of the library with its doc comment: what its entries export, what
+ * those refer to, and all of their members.
  */
-import { readFileSync } from "node:fs";
-import { dirname, join } from "node:path";
-import { parseSync } from "oxc-parser";
+import { join, relative } from "node:path";
+import { collectModules, type Declaration, type SyntaxNode } from "../../tools/declare-surface.mjs";
 
 /** A declaration or one of its members. */
 export interface PublicMember {
   /** Such as `Repository.setLimits`. */
   readonly name: string;
-  /** The file, and the line of the declaration. */
+  /** The built file, and the line of the declaration. */
   readonly place: string;
   /** The doc comment, its own or an inherited one; empty if there is none. */
   readonly comment: string;
   readonly isCallable: boolean;
 }
 
-type Node = { readonly type: string; readonly start: number; readonly end: number } & Readonly<
-  Record<string, unknown>
->;
+const BUILT = join(import.meta.dirname, "../../packages/limiter/dist");
 
-/** A top-level declaration of one file. An interface and a constant may share a name. */
-interface Declaration {
-  readonly file: SourceFile;
-  readonly name: string;
-  readonly node: Node;
-  /** Where its doc comment ends; before the word `export`. */
-  readonly start: number;
-}
-
-interface SourceFile {
-  readonly path: string;
-  readonly text: string;
-  readonly declarations: readonly Declaration[];
-  /** By local name: which file it comes from, and under which name. */
-  readonly imported: ReadonlyMap<string, { readonly from: string; readonly name: string }>;
-  readonly exported: ReadonlyMap<string, { readonly from: string; readonly name: string }>;
-  /** The files of which it exports everything. */
-  readonly passedOn: readonly string[];
-}
-
-const LIBRARY = join(import.meta.dirname, "../../packages/limiter");
+/** Methods of a store have their example in examples/own-backend. */
+const DOCUMENTED = /^zae-limiter(?!\/backend)|\/upgrade$/;
 
 /** All public declarations and members of the library. */
 export function publicApi(): readonly PublicMember[] {
-  const folder = join(LIBRARY, "src");
-  const files = new Map<string, SourceFile>();
-  const fileAt = (path: string): SourceFile => {
-    const known = files.get(path) ?? parsed(folder, path);
-    files.set(path, known);
-    return known;
-  };
-  const walk = new Walk(fileAt);
-  for (const entry of entries())
-    for (const { from, name } of fileAt(entry).exported.values()) walk.visit(fileAt(from), name);
-  return walk.members;
-}
-
-/** The sources of what package.json exports. */
-function entries(): readonly string[] {
-  const { exports } = JSON.parse(readFileSync(join(LIBRARY, "package.json"), "utf8")) as {
-    readonly exports: Readonly<Record<string, string | { readonly types: string }>>;
-  };
-  // Methods of a store have their example in examples/own-backend.
-  return Object.entries(exports).flatMap(([entry, target]) =>
-    typeof target === "string" || entry === "./backend"
-      ? []
-      : [target.types.replace("./dist/", "").replace(/\.d\.ts$/, ".ts")],
+  const modules = collectModules().filter(({ name }) => DOCUMENTED.test(name));
+  const reached = new Set(
+    modules.flatMap(({ declarations }) => declarations.filter(({ isPublic }) => isPublic)),
+  );
+  // The set grows meanwhile.
+  for (const declaration of reached)
+    for (const [node, found] of declaration.references)
+      if (found.nodes !== undefined && !isOfConstructor(declaration, node)) reached.add(found);
+  return [...reached].flatMap((declaration) =>
+    declaration.nodes.flatMap((node) => {
+      const own = {
+        comment: commentBefore(declaration, node),
+        isCallable: node.type === "TSDeclareFunction",
+      };
+      const found = toMember(declaration, node, { name: declaration.name, ...own });
+      return [found].concat(membersIn(declaration, node, declaration.name));
+    }),
   );
 }
 
-class Walk {
-  readonly members: PublicMember[] = [];
-  readonly #fileAt: (path: string) => SourceFile;
-  readonly #seen = new Set<Node>();
-
-  constructor(fileAt: (path: string) => SourceFile) {
-    this.#fileAt = fileAt;
-  }
-
-  visit(file: SourceFile, name: string): void {
-    for (const declaration of this.#resolve(file, name)) {
-      if (this.#seen.has(declaration.node)) continue;
-      this.#seen.add(declaration.node);
-      const { node, start } = declaration;
-      const comment = commentBefore(declaration.file.text, start);
-      if (isInternal(comment)) continue;
-      this.#add(declaration, [declaration.name], node.start, {
-        comment,
-        isCallable: node.type === "FunctionDeclaration" || node.type === "TSDeclareFunction",
-      });
-      this.#members(declaration, node, [declaration.name]);
-    }
-  }
-
-  /** The declarations that a name means in a file: its own, or what it imports or passes on. */
-  #resolve(file: SourceFile, name: string): readonly Declaration[] {
-    const own = file.declarations.filter((declaration) => declaration.name === name);
-    if (own.length > 0) return own;
-    const elsewhere = file.imported.get(name) ?? file.exported.get(name);
-    return elsewhere === undefined
-      ? file.passedOn.flatMap((from) => this.#resolve(this.#fileAt(from), name))
-      : this.#resolve(this.#fileAt(elsewhere.from), elsewhere.name);
-  }
-
-  #members(declaration: Declaration, node: Node, path: readonly string[]): void {
-    // A class says what its constructor is for.
-    if (node["kind"] === "constructor") return;
-    for (const child of childrenOf(node)) {
-      const name = memberName(child, declaration.file.text);
-      if (isPrivate(child) || isInternal(commentBefore(declaration.file.text, child.start)))
-        continue;
-      if (name !== undefined && isImplementationOf(child, childrenOf(node), declaration)) continue;
-      if (name !== undefined) this.#member(declaration, child, [...path, name]);
-      else if (child.type === "TSTypeReference" || isHeritage(child, node))
-        this.#reference(declaration, child, path);
-      else this.#members(declaration, child, path);
-    }
-  }
-
-  #member(declaration: Declaration, child: Node, path: readonly string[]): void {
-    const comments = [
-      commentBefore(declaration.file.text, child.start),
-      ...this.#inheritedComments(declaration, path.at(-1)!),
-    ];
-    this.#add(declaration, path, child.start, {
-      comment: comments.find((comment) => comment !== "") ?? "",
-      isCallable: this.#isCallable(declaration.file, child),
-    });
-    this.#members(declaration, child, path);
-  }
-
-  #reference(declaration: Declaration, node: Node, path: readonly string[]): void {
-    const name = referredName(node);
-    if (name !== undefined) this.visit(declaration.file, name);
-    for (const child of childrenOf(node)) this.#members(declaration, child, path);
-  }
-
-  /** The comments on members of the same name of what a declaration extends and implements. */
-  #inheritedComments(declaration: Declaration, name: string): readonly string[] {
-    // TypeScript does not find the comments of inherited members with computed names.
-    if (name.startsWith("[")) return [];
-    return childrenOf(declaration.node)
-      .filter((node) => isHeritage(node, declaration.node))
-      .flatMap((node) => this.#resolve(declaration.file, referredName(node) ?? ""))
-      .flatMap((other) => {
-        const { text } = other.file;
-        return bodyOf(other.node)
-          .filter((member) => memberName(member, text) === name)
-          .map((member) => commentBefore(text, member.start))
-          .concat(this.#inheritedComments(other, name));
-      });
-  }
-
-  /** Whether a member is a method, or a property that holds a function. */
-  #isCallable(file: SourceFile, member: Node): boolean {
-    if (member.type === "TSMethodSignature") return true;
-    if (member.type === "MethodDefinition" || member.type === "TSAbstractMethodDefinition")
-      return member["kind"] === "method";
-    const type = (member["typeAnnotation"] as { typeAnnotation?: Node } | null)?.typeAnnotation;
-    return type !== undefined && this.#isFunctionType(file, type);
-  }
-
-  #isFunctionType(file: SourceFile, type: Node): boolean {
-    if (type.type === "TSFunctionType") return true;
-    if (type.type !== "TSTypeReference") return false;
-    return this.#resolve(file, referredName(type) ?? "").some(
-      ({ file: other, node }) =>
-        node.type === "TSTypeAliasDeclaration" &&
-        this.#isFunctionType(other, node["typeAnnotation"] as Node),
+/** A class says what its constructor is for. */
+function isOfConstructor({ nodes }: Declaration, { start }: SyntaxNode): boolean {
+  return nodes
+    .flatMap((node) => (isNode(node["body"]) ? childrenOf(node["body"]) : []))
+    .some(
+      (member) => member["kind"] === "constructor" && member.start < start && start < member.end,
     );
-  }
-
-  #add(
-    { file }: Declaration,
-    path: readonly string[],
-    start: number,
-    found: Pick<PublicMember, "comment" | "isCallable">,
-  ): void {
-    const line = file.text.slice(0, start).split("\n").length;
-    this.members.push({ name: path.join("."), place: `${file.path}:${line}`, ...found });
-  }
 }
 
-/** Whether a part of a class or an interface names what it extends or implements. */
-function isHeritage(part: Node, declaration: Node): boolean {
-  return (
-    part.type === "TSInterfaceHeritage" ||
-    part.type === "TSClassImplements" ||
-    part === declaration["superClass"]
+function membersIn(
+  declaration: Declaration,
+  node: SyntaxNode,
+  path: string,
+): readonly PublicMember[] {
+  return childrenOf(node).flatMap((child) => {
+    if (isPrivate(child) || child["kind"] === "constructor") return [];
+    const member = memberName(declaration, child);
+    if (member === undefined) return membersIn(declaration, child, path);
+    const name = `${path}.${member}`;
+    const comments = [commentBefore(declaration, child), ...inheritedComments(declaration, member)];
+    const comment = comments.find((each) => each !== "") ?? "";
+    const isCallable = isMethod(declaration, child);
+    const found = toMember(declaration, child, { name, comment, isCallable });
+    return [found].concat(membersIn(declaration, child, name));
+  });
+}
+
+function toMember(
+  { path, text }: Declaration,
+  { start }: SyntaxNode,
+  member: Omit<PublicMember, "place">,
+): PublicMember {
+  const line = text.slice(0, start).split("\n").length;
+  return { ...member, place: `${relative(BUILT, path)}:${line}` };
+}
+
+/** The comments on members of the same name of what a declaration extends and implements. */
+function inheritedComments({ nodes, references }: Declaration, member: string): readonly string[] {
+  // TypeScript does not find the comments of inherited members with computed names.
+  if (member.startsWith("[")) return [];
+  return nodes
+    .flatMap((node) => [node["superClass"], node["extends"], node["implements"]].flat())
+    .filter(isNode)
+    .flatMap((heritage) => references.get((heritage["expression"] ?? heritage) as SyntaxNode) ?? [])
+    .flatMap((other) => {
+      if (other.nodes === undefined) return [];
+      return other.nodes
+        .flatMap((node) => (isNode(node["body"]) ? childrenOf(node["body"]) : []))
+        .filter((each) => memberName(other, each) === member)
+        .map((each) => commentBefore(other, each))
+        .concat(inheritedComments(other, member));
+    });
+}
+
+/** Whether a member is a method, or a property that holds a function. */
+function isMethod(declaration: Declaration, member: SyntaxNode): boolean {
+  if (member.type === "TSMethodSignature") return true;
+  if (member["kind"] !== undefined) return member["kind"] === "method";
+  const type = member["typeAnnotation"];
+  return isNode(type) && isFunctionType(declaration, type["typeAnnotation"] as SyntaxNode);
+}
+
+function isFunctionType({ references }: Declaration, type: SyntaxNode): boolean {
+  if (type.type === "TSFunctionType") return true;
+  const alias = references.get(type["typeName"] as SyntaxNode);
+  if (alias?.nodes === undefined) return false;
+  return alias.nodes.some(
+    (node) =>
+      node.type === "TSTypeAliasDeclaration" &&
+      isFunctionType(alias, node["typeAnnotation"] as SyntaxNode),
   );
 }
 
-/** What holds no part of a type: the bodies of functions, and values. */
-const VALUES = new Set(["BlockStatement", "FunctionBody", "StaticBlock", "TSAsExpression"]);
-
-function childrenOf(node: Node): readonly Node[] {
-  const found: Node[] = [];
-  for (const [key, value] of Object.entries(node)) {
-    if (key === "init" || key === "value") {
-      // The value of a method is its function, whose parameters and result are types.
-      if (isNode(value) && /^(TSEmptyBody)?Function/.test(value.type)) found.push(value);
-      continue;
-    }
-    for (const child of Array.isArray(value) ? (value as unknown[]) : [value])
-      if (isNode(child) && !VALUES.has(child.type)) found.push(child);
-  }
-  return found;
+function childrenOf(node: SyntaxNode): readonly SyntaxNode[] {
+  return Object.values(node).flat().filter(isNode);
 }
 
-function isNode(value: unknown): value is Node {
+function isNode(value: unknown): value is SyntaxNode {
   return typeof value === "object" && value !== null && "type" in value && "start" in value;
-}
-
-/** The name of a member of an interface, a class or an object type; undefined for other nodes. */
-function memberName(node: Node, text: string): string | undefined {
-  if (!MEMBERS.has(node.type) || node["kind"] === "constructor") return undefined;
-  const key = node["key"] as Node;
-  const name = text.slice(key.start, key.end);
-  return node["computed"] === true ? `[${name}]` : name;
 }
 
 const MEMBERS: ReadonlySet<string> = new Set([
@@ -233,91 +132,25 @@ const MEMBERS: ReadonlySet<string> = new Set([
   "TSAbstractMethodDefinition",
 ]);
 
-function bodyOf(node: Node): readonly Node[] {
-  const body = node["body"];
-  return isNode(body) ? (body["body"] as readonly Node[]) : [];
+/** The name of a member of an interface, a class or an object type; undefined for other nodes. */
+function memberName({ text }: Declaration, node: SyntaxNode): string | undefined {
+  if (!MEMBERS.has(node.type)) return undefined;
+  const { start, end } = node["key"] as SyntaxNode;
+  const name = text.slice(start, end);
+  return node["computed"] === true ? `[${name}]` : name;
 }
 
-/** Whether a method is the body of overloads, which alone are seen from outside. */
-function isImplementationOf(
-  method: Node,
-  members: readonly Node[],
-  { file: { text } }: Declaration,
-): boolean {
-  const isOverload = (node: Node): boolean =>
-    (node["value"] as Node | null | undefined)?.type === "TSEmptyBodyFunctionExpression";
-  return (
-    method.type === "MethodDefinition" &&
-    !isOverload(method) &&
-    members.some(
-      (other) => isOverload(other) && memberName(other, text) === memberName(method, text),
-    )
-  );
-}
-
-function isPrivate(node: Node): boolean {
+function isPrivate(node: SyntaxNode): boolean {
   const key = node["key"];
   return node["accessibility"] === "private" || (isNode(key) && key.type === "PrivateIdentifier");
 }
 
-function isInternal(comment: string): boolean {
-  return comment.includes("@internal");
-}
-
-function referredName(node: Node): string | undefined {
-  if (node.type === "Identifier") return String(node["name"]);
-  const named = node["typeName"] ?? node["expression"];
-  return isNode(named) && named.type === "Identifier" ? String(named["name"]) : undefined;
-}
-
-/** The doc comment that ends right before a place in a file. */
-function commentBefore(text: string, start: number): string {
-  const before = text.slice(0, start).trimEnd();
-  if (!before.endsWith("*/")) return "";
-  const begin = before.lastIndexOf("/*");
+/** The doc comment that ends right before a declaration or a member. */
+function commentBefore({ text }: Declaration, { start }: SyntaxNode): string {
+  const before = text
+    .slice(0, start)
+    .replace(/(?:export )?(?:declare )?$/, "")
+    .trimEnd();
+  const begin = before.endsWith("*/") ? before.lastIndexOf("/*") : -1;
   return before.startsWith("/**", begin) ? before.slice(begin) : "";
-}
-
-function parsed(folder: string, path: string): SourceFile {
-  const text = readFileSync(join(folder, path), "utf8");
-  const { program } = parseSync(path, text);
-  const declarations: Declaration[] = [];
-  const imported = new Map<string, { from: string; name: string }>();
-  const exported = new Map<string, { from: string; name: string }>();
-  const passedOn: string[] = [];
-  const file: SourceFile = { path, text, declarations, imported, exported, passedOn };
-  const target = (specifier: string): string => join(dirname(path), specifier);
-  for (const statement of program.body as unknown as readonly Node[]) {
-    const source = statement["source"] as { readonly value: string } | null | undefined;
-    const relative = source?.value.startsWith(".") ? target(source.value) : undefined;
-    const specifiers = (statement["specifiers"] ?? []) as readonly Readonly<Record<string, Node>>[];
-    if (statement.type === "ExportAllDeclaration" && relative !== undefined)
-      passedOn.push(relative);
-    if (source !== null && source !== undefined) {
-      for (const specifier of relative === undefined ? [] : specifiers) {
-        const local = String(specifier["local"]!["name"]);
-        if (statement.type === "ImportDeclaration") {
-          const { name = local } = (specifier["imported"] ?? {}) as { readonly name?: string };
-          imported.set(local, { from: relative!, name });
-        } else
-          exported.set(String(specifier["exported"]!["name"]), { from: relative!, name: local });
-      }
-      continue;
-    }
-    const node = isNode(statement["declaration"]) ? statement["declaration"] : statement;
-    for (const [name, part] of namesOf(node))
-      declarations.push({ file, name, node: part, start: statement.start });
-  }
-  return file;
-}
-
-/** What a statement declares. The type of a constant is in its identifier. */
-function namesOf(node: Node): readonly (readonly [string, Node])[] {
-  if (node.type === "VariableDeclaration")
-    return (node["declarations"] as readonly Node[]).map((part) => [
-      String((part["id"] as Node)["name"]),
-      part,
-    ]);
-  const id = node["id"];
-  return isNode(id) ? [[String(id["name"]), node]] : [];
 }

@@ -23,7 +23,7 @@ import type { Aggregator, AuditArchive, RawStreamRecord, StreamRecord } from "za
 import { subscribe } from "node:diagnostics_channel";
 import { CHANNELS, type EndMessage } from "zae-limiter/diagnostics";
 import { instrument } from "zae-limiter/otel";
-import { DynamoRepository, leanTransport, tableDeclaration } from "zae-limiter/dynamodb";
+import { checkTable, DynamoRepository, leanTransport, tableDeclaration } from "zae-limiter/dynamodb";
 import type { DynamoTransport, HttpAgent, ObservedTransport, RepositoryBuilder } from "zae-limiter/dynamodb";
 import { yamlDocument } from "@zae-limiter/infra/manifest";
 import { applyLimits, diffLimits, exportLimits, formatProblem, manifestOf, planLimits, readManifest } from "zae-limiter/manifest";
@@ -51,7 +51,7 @@ import { rateLimit } from "express-rate-limit";
 import fastifyRateLimit from "@fastify/rate-limit";
 import { ThrottlerModule } from "@nestjs/throttler";
 import { faultyRepository, ManualClock, seededRandom } from "zae-limiter/testing";
-import { checkTable, upgradeTable } from "zae-limiter/upgrade";
+import { upgradeTable } from "@zae-limiter/upgrade";
 
 type Receipt = Parameters<api.RepositoryPort["giveBack"]>[0];
 type ConsumeRequest = Parameters<api.RepositoryPort["consume"]>[0];

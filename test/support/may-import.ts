@@ -36,12 +36,10 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "acquire",
   ]),
   ...aggregatorRooms("repository/dynamodb", ["usage", "shards", "archive"], "runner"),
-  // Reads and rewrites whole tables, so it knows every item, and no bucket's decisions.
-  "repository/dynamodb/upgrade": [
+  // What packages/upgrade needs to rewrite whole tables: every item, and no bucket's decisions.
+  "repository/dynamodb/internals": [
     ...SHARED,
-    ...["", "/opening", "/transport", "/table", "/items"].map(
-      (room) => `repository/dynamodb${room}`,
-    ),
+    ...["", "/transport", "/table", "/items"].map((room) => `repository/dynamodb${room}`),
   ],
   // What the limiter publishes about its calls; whoever subscribes needs nothing else.
   diagnostics: ["core", "core/bucket", "llm/tokens"],

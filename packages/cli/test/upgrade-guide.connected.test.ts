@@ -6,7 +6,7 @@ import { DynamoRepository } from "zae-limiter/dynamodb";
 import { openRepository } from "zae-limiter/open";
 import { expect, it } from "vitest";
 import { describeWithEngine, freshTableName } from "../../limiter/test/support/engine.ts";
-import { loadPythonTable, pythonTable } from "../../limiter/test/support/python-table.ts";
+import { loadPythonTable, pythonTable } from "../../upgrade/test/support/python-table.ts";
 import { openTransport } from "../../limiter/test/support/transports.ts";
 import { zaeLimiter } from "./command-line.ts";
 import { pageAsRun } from "./guide-page.ts";

@@ -5,7 +5,7 @@ import { expect, it } from "vitest";
 import { describeWithAws } from "../../infra/test/support/describe-with-aws.ts";
 import { freshStack, placeOf } from "../../infra/test/support/deployment.ts";
 import { freshTableName } from "../../limiter/test/support/engine.ts";
-import { itemsOf, loadPythonTable, pythonTable } from "../../limiter/test/support/python-table.ts";
+import { itemsOf, loadPythonTable, pythonTable } from "../../upgrade/test/support/python-table.ts";
 import { openTransport } from "../../limiter/test/support/transports.ts";
 import { jsonOf, zaeLimiter, type Outcome } from "./command-line.ts";
 

@@ -13,7 +13,7 @@ export function addCheckCommand(program: Command, session: Session): void {
       "Changes nothing. Exits 1 when it cannot.",
     examples: ["check --stack limits", "check --json"],
   }).action(async (_options: object, command: Command) => {
-    const { checkTable } = await import("zae-limiter/upgrade");
+    const { checkTable } = await import("zae-limiter/dynamodb");
     const check = await checkTable(session.stackPlaceOf(command));
     session.screen(command).show(check, () => `${printable(check.message)}\n`);
     session.exitWith(check.state === "compatible" ? EXIT.done : EXIT.failed);

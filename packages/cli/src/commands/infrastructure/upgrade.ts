@@ -1,7 +1,8 @@
 import { Option, type Command } from "commander";
 import { StackOperationError } from "zae-limiter";
-import type { TableCheck, UpgradeOptions, UpgradeReport } from "zae-limiter/upgrade";
+import type { TableCheck } from "zae-limiter/dynamodb";
 import type { DeployReport } from "@zae-limiter/infra";
+import type { UpgradeOptions, UpgradeReport } from "@zae-limiter/upgrade";
 import { EXIT, UsageError } from "../../exit.ts";
 import type { Screen } from "../../output/screen.ts";
 import { tableText } from "../../output/table.ts";
@@ -72,7 +73,7 @@ class UpgradeVerb {
 
   async updateLambda(screen: Screen): Promise<void> {
     const { updateLambda } = await import("@zae-limiter/infra");
-    const { checkTable } = await import("zae-limiter/upgrade");
+    const { checkTable } = await import("zae-limiter/dynamodb");
     assertOwnSchema(await checkTable(this.#place), this.#place);
     await updateLambda(this.#place);
     const { lambdaVersion } = await checkTable(this.#place);
@@ -84,7 +85,7 @@ class UpgradeVerb {
   }
 
   async run(screen: Screen): Promise<void> {
-    const { checkTable } = await import("zae-limiter/upgrade");
+    const { checkTable } = await import("zae-limiter/dynamodb");
     const { into } = this.#flags;
     const check = await checkTable(this.#place);
     const stack = into === undefined ? await this.#updateStack(check, screen) : undefined;
@@ -110,7 +111,7 @@ class UpgradeVerb {
   }
 
   async #upgradeItems(screen: Screen): Promise<UpgradeReport> {
-    const { upgradeTable } = await import("zae-limiter/upgrade");
+    const { upgradeTable } = await import("@zae-limiter/upgrade");
     const { dryRun = false, yes = false, into, force, snapshotWindows } = this.#flags;
     const options: UpgradeOptions = {
       ...this.#place,

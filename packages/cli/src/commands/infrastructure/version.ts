@@ -10,7 +10,7 @@ export function addVersionCommand(program: Command, session: Session): void {
     summary: "Shows the versions of this client and of a stack's table and Lambda.",
     examples: ["version --stack limits", "version --json"],
   }).action(async (_options: object, command: Command) => {
-    const { checkTable } = await import("zae-limiter/upgrade");
+    const { checkTable } = await import("zae-limiter/dynamodb");
     const { clientVersion, schemaVersion, lambdaVersion, clientMinVersion } = await checkTable(
       session.stackPlaceOf(command),
     );

@@ -12,7 +12,7 @@
  *   table/       requests to one table: time-outs, retries, errors, batches, shared requests
  *   transport/   the SDK's client, and lean/, a smaller one of our own
  *
- * aggregator/ and upgrade/ stand on top of them. Who may change what on the write path:
+ * aggregator/ stands on top of them. Who may change what on the write path:
  *
  *   images and stamps of shards                 KnownBuckets (cache/known-buckets.ts)
  *   queue, tick, failed units, what is owed     BucketWriter (write/bucket-writer.ts)

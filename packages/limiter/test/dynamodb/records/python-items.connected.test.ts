@@ -6,7 +6,7 @@
 import { beforeEach, expect, it } from "vitest";
 import { IncompatibleSchemaError, Limit, RateLimiter } from "zae-limiter";
 import type { DynamoRepository } from "zae-limiter/dynamodb";
-import { upgradeTable } from "zae-limiter/upgrade";
+import { upgradeTable } from "@zae-limiter/upgrade";
 import {
   marshalItem,
   type Value,

@@ -1,11 +1,15 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { balanceMilli, storedMilli } from "../../../core/bucket/bucket.ts";
-import { imageOf } from "../items/bucket-item.ts";
-import { marshalItem, numberOf, type AttributeMap } from "../transport/attribute-values.ts";
-import { usageChange } from "../aggregator/usage/usage-change.ts";
-import { isChange, writesOf } from "./change.ts";
-import { bucketChange, foldedShards } from "./python-buckets.ts";
+import { balanceMilli, storedMilli } from "../../limiter/src/core/bucket/bucket.ts";
+import { imageOf } from "../../limiter/src/repository/dynamodb/items/bucket-item.ts";
+import {
+  marshalItem,
+  numberOf,
+  type AttributeMap,
+} from "../../limiter/src/repository/dynamodb/transport/attribute-values.ts";
+import { usageChange } from "../../limiter/src/repository/dynamodb/aggregator/usage/usage-change.ts";
+import { isChange, writesOf } from "../src/change.ts";
+import { bucketChange, foldedShards } from "../src/python-buckets.ts";
 
 const NOW_MS = Date.UTC(2026, 0, 4, 12);
 const NAME = { namespaceId: "ns", entityId: "key-1", resource: "gpt-4", shard: 0 };

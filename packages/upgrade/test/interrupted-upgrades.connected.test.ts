@@ -1,13 +1,13 @@
 // Upgrades that are killed, that run at the same time, and that meet a process which still writes.
 import { afterEach, beforeEach, expect, it } from "vitest";
-import { DynamoRepository } from "zae-limiter/dynamodb";
+import { checkTable, DynamoRepository } from "zae-limiter/dynamodb";
 import { ManualClock } from "zae-limiter/testing";
-import { checkTable, upgradeTable, type UpgradeOptions } from "zae-limiter/upgrade";
-import type { AttributeMap } from "../../../src/repository/dynamodb/transport/attribute-values.ts";
-import type { DynamoTransport } from "../../../src/repository/dynamodb/transport/transport.ts";
-import { describeWithEngine } from "../../support/engine.ts";
-import { itemsOf, loadPythonTable, pythonTable } from "../../support/python-table.ts";
-import { openTransport } from "../../support/transports.ts";
+import { upgradeTable, type UpgradeOptions } from "@zae-limiter/upgrade";
+import type { AttributeMap } from "../../limiter/src/repository/dynamodb/transport/attribute-values.ts";
+import type { DynamoTransport } from "../../limiter/src/repository/dynamodb/transport/transport.ts";
+import { describeWithEngine } from "../../limiter/test/support/engine.ts";
+import { itemsOf, loadPythonTable, pythonTable } from "./support/python-table.ts";
+import { openTransport } from "../../limiter/test/support/transports.ts";
 
 const python = pythonTable("0.10.3");
 

@@ -1,6 +1,5 @@
-import type { UsageWindow } from "../../../core/usage.ts";
-import type { ItemKey } from "../table/batch.ts";
-import type { AttributeMap } from "../transport/attribute-values.ts";
+import type { UsageWindow } from "zae-limiter";
+import type { AttributeMap, ItemKey } from "zae-limiter/dynamodb-internals";
 import type { Change } from "./change.ts";
 
 /** A step from one version of the items to the next. Migrations run in order, each once. */

@@ -1,14 +1,14 @@
 import { describe, expect, it } from "vitest";
-import type { ItemKey } from "../table/batch.ts";
-import { keyOf } from "../table/batch.ts";
+import type { ItemKey } from "../../limiter/src/repository/dynamodb/table/batch.ts";
+import { keyOf } from "../../limiter/src/repository/dynamodb/table/batch.ts";
 import {
   marshalItem,
   numberOf,
   stringOf,
   type AttributeMap,
-} from "../transport/attribute-values.ts";
-import { isChange, type Change } from "./change.ts";
-import { pythonMigration } from "./python-migration.ts";
+} from "../../limiter/src/repository/dynamodb/transport/attribute-values.ts";
+import { isChange, type Change } from "../src/change.ts";
+import { pythonMigration } from "../src/python-migration.ts";
 
 const NOW_MS = Date.UTC(2026, 0, 4, 12);
 

@@ -1,32 +1,24 @@
-import { InfrastructureNotFoundError, ValidationError } from "../../../core/errors.ts";
-import type { VersionRecord } from "../../repository.ts";
-import { UPGRADING_VERSION } from "../items/compatibility.ts";
-import { configOf } from "../items/config-item.ts";
-import { parseAuditPartition, parseConfigKey } from "../items/key-parsers.ts";
-import { namespaceIdPrefix, systemPartition, TABLE_NAMESPACE, versionKey } from "../items/keys.ts";
-import { assertCompatible, LOST_VERSION } from "../items/schema-version.ts";
-import { versionOf } from "../records.ts";
-import { chunksOf, keyOf, marshalKey, queryPage, type ItemKey } from "../table/batch.ts";
-import type { Connection } from "../table/connection.ts";
-import { contention } from "../table/table-errors.ts";
-import { stringOf, type AttributeMap } from "../transport/attribute-values.ts";
+import { InfrastructureNotFoundError, ValidationError } from "zae-limiter";
+import {
+  assertCompatible,
+  chunksOf,
+  configOf,
+  contention,
+  keyOf,
+  marshalKey,
+  parseAuditPartition,
+  parseConfigKey,
+  readVersion,
+  stringOf,
+  systemPartition,
+  TABLE_NAMESPACE,
+  UPGRADING_VERSION,
+  type AttributeMap,
+  type Connection,
+  type ItemKey,
+} from "zae-limiter/dynamodb-internals";
 import { MAX_ITEMS } from "./change.ts";
 import { isCopied, readRecord, type UpgradeRecord } from "./upgrade-record.ts";
-
-/** The version record of a table; undefined for a new one, which has no namespaces either. */
-export async function readVersion(connection: Connection): Promise<VersionRecord | undefined> {
-  const { Item } = await connection.repeat<{ Item?: AttributeMap }>("GetItem", {
-    Key: marshalKey(versionKey()),
-    ConsistentRead: true,
-  });
-  if (Item !== undefined) return versionOf(Item);
-  const { items } = await queryPage(connection, {
-    partition: systemPartition(TABLE_NAMESPACE),
-    range: { beginsWith: namespaceIdPrefix },
-    limit: 1,
-  });
-  return items.length === 0 ? undefined : LOST_VERSION;
-}
 
 /** A table that items are copied into must be of this schema, and have no items yet. */
 export async function assertUsableTarget(target: Connection): Promise<void> {

@@ -1,12 +1,12 @@
 import { describe, expect, it } from "vitest";
-import type { UsageWindow } from "../../../core/usage.ts";
+import type { UsageWindow } from "../../limiter/src/core/usage.ts";
 import {
   marshalItem,
   numberOf,
   stringOf,
   type AttributeMap,
-} from "../transport/attribute-values.ts";
-import { parsePythonUsage, snapshotChange, type SnapshotContext } from "./python-usage.ts";
+} from "../../limiter/src/repository/dynamodb/transport/attribute-values.ts";
+import { parsePythonUsage, snapshotChange, type SnapshotContext } from "../src/python-usage.ts";
 
 const MIDNIGHT = Date.UTC(2026, 1, 2);
 const SNAPSHOT = { namespaceId: "ns", entityId: "key-1", resource: "gpt-4", startMs: MIDNIGHT };

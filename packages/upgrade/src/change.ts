@@ -1,7 +1,12 @@
-import { keyOf, marshalKey, type ItemKey } from "../table/batch.ts";
-import type { TransactItem } from "../table/connection.ts";
-import { Aliases } from "../table/aliases.ts";
-import { unmarshal, type AttributeMap } from "../transport/attribute-values.ts";
+import {
+  Aliases,
+  keyOf,
+  marshalKey,
+  unmarshal,
+  type AttributeMap,
+  type ItemKey,
+  type TransactItem,
+} from "zae-limiter/dynamodb-internals";
 
 /** What becomes of items that belong together. */
 export interface Change {

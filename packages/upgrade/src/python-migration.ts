@@ -1,33 +1,30 @@
-import type { NamespaceStatus } from "../../../core/namespace.ts";
+import type { NamespaceStatus } from "zae-limiter";
 import {
+  Aliases,
+  BUCKET_SORT_KEY,
+  bucketKey,
   isEntityKey,
+  keyOf,
+  marshalItem,
+  namespaceIndexKeys,
+  namespaceNameKey,
+  namespaceOf,
+  numberOf,
   parseAuditPartition,
   parseBucketPartition,
   parseConfigKey,
   parseEntityPartition,
   parseNamespaceId,
   parseUsageKey,
-} from "../items/key-parsers.ts";
-import {
-  BUCKET_SORT_KEY,
-  bucketKey,
-  namespaceIndexKeys,
-  namespaceNameKey,
   PROVISIONER_STATE_SORT_KEY,
+  stringOf,
   systemPartition,
   TABLE_NAMESPACE,
   usageKey,
-  type BucketName,
-} from "../items/keys.ts";
-import { namespaceOf } from "../items/namespace-items.ts";
-import { keyOf, type ItemKey } from "../table/batch.ts";
-import { Aliases } from "../table/aliases.ts";
-import {
-  marshalItem,
-  numberOf,
-  stringOf,
   type AttributeMap,
-} from "../transport/attribute-values.ts";
+  type BucketName,
+  type ItemKey,
+} from "zae-limiter/dynamodb-internals";
 import { unchanged, type Change } from "./change.ts";
 import type { Migration, MigrationContext, Pass } from "./migration.ts";
 import {
@@ -143,7 +140,7 @@ async function shardChange(
   if (!isPythonBucket(item)) return unchanged("buckets", item);
   const lost = { kind: "shards of expired buckets", seen: [item], result: [] };
   if (!hasLimits(item)) return lost;
-  const keyOfShard = (shard: number): ItemKey => bucketKey(name.namespaceId, { ...name, shard });
+  const keyOfShard = (shard: number): ItemKey => bucketKey({ ...name, shard }, undefined).primary;
   if (name.shard > 0) {
     const [first] = await context.read([keyOfShard(0)]);
     // Without shard 0, the original would create a full bucket, as this library does.

@@ -10,18 +10,21 @@
  *   sd         says to aggregators that the change of totals consumed nothing
  *   ttl        stays, except on a bucket in debt: its expiry would forgive the debt
  */
-import { MILLI } from "../../../core/amounts.ts";
-import { bucketLimit, type Bucket, type BucketLimit } from "../../../core/bucket/bucket.ts";
-import { bucketAttributes, limitAttribute } from "../items/bucket-item.ts";
-import { bucketKey, keyAttributes } from "../items/bucket-key.ts";
-import type { BucketName } from "../items/keys.ts";
+import type { Bucket, BucketLimit } from "zae-limiter/backend";
 import {
   booleanOf,
+  bucketAttributes,
+  bucketKey,
+  bucketLimit,
+  keyAttributes,
+  limitAttribute,
   marshalItem,
+  MILLI,
   numberOf,
   stringOf,
   type AttributeMap,
-} from "../transport/attribute-values.ts";
+  type BucketName,
+} from "zae-limiter/dynamodb-internals";
 import type { Change } from "./change.ts";
 import { unsupported } from "./python-limits.ts";
 

@@ -4,40 +4,36 @@
  * python-*.ts say what becomes of each item of the Python zae-limiter.
  */
 import { randomUUID } from "node:crypto";
-import { IncompatibleSchemaError, ValidationError } from "../../../core/errors.ts";
-import { USAGE_WINDOWS, type UsageWindow } from "../../../core/usage.ts";
-import { VERSION } from "../../../core/version.ts";
-import type { VersionRecord } from "../../repository.ts";
 import {
-  compatibilityOf,
+  IncompatibleSchemaError,
+  ValidationError,
+  VERSION,
+  type UsageWindow,
+  type VersionRecord,
+} from "zae-limiter";
+import { SCHEMA_VERSION, type TablePlace } from "zae-limiter/dynamodb";
+import {
+  absent,
+  Aliases,
+  assertCompatible,
+  contention,
   isOlderVersion,
-  SCHEMA_VERSION,
+  judgeVersion,
+  LOST_VERSION,
+  readVersion,
   UPGRADING_VERSION,
-  type Compatibility,
-  type TableVersions,
-} from "../items/compatibility.ts";
-import { assertCompatible, LOST_VERSION } from "../items/schema-version.ts";
-import { openConnection } from "../opening/open-connection.ts";
-import type { DynamoOptions } from "../opening/options.ts";
-import { versionItem } from "../records.ts";
-import type { Connection, TransactItem } from "../table/connection.ts";
-import { contention } from "../table/table-errors.ts";
-import { absent, Aliases } from "../table/aliases.ts";
+  USAGE_WINDOWS,
+  versionItem,
+  withConnection,
+  type Connection,
+  type TransactItem,
+} from "zae-limiter/dynamodb-internals";
 import type { Migration, Pass } from "./migration.ts";
 import { pythonLeftovers, pythonMigration } from "./python-migration.ts";
-import { assertUsableTarget, forgetNamespaces, readVersion } from "./table-state.ts";
+import { assertUsableTarget, forgetNamespaces } from "./table-state.ts";
 import { runPass, type PassOptions } from "./table-pass.ts";
 import { UpgradeRecord, type UpgradePosition } from "./upgrade-record.ts";
 import { UpgradeTally, type UpgradeCount } from "./upgrade-tally.ts";
-
-/** Where a table is. */
-export type UpgradePlace = Pick<
-  DynamoOptions,
-  "stack" | "region" | "endpointUrl" | "client" | "transport" | "clock"
->;
-
-/** The versions of a table, and whether this library may use it. */
-export interface TableCheck extends TableVersions, Compatibility {}
 
 /** How far an upgrade is. */
 export interface UpgradeProgress {
@@ -48,7 +44,7 @@ export interface UpgradeProgress {
 }
 
 /** How a table is upgraded. */
-export interface UpgradeOptions extends UpgradePlace {
+export interface UpgradeOptions extends TablePlace {
   /**
    * The name of another stack, whose new and empty table gets the items; the old table stays as it
    * is. Without it, items are upgraded where they are.
@@ -101,17 +97,6 @@ const LEFTOVERS =
 const DEFAULT_WINDOWS: readonly UsageWindow[] = ["hourly", "daily"];
 
 /**
- * Reads the versions of a table, and tells whether this library may use it; writes nothing.
- * @example const { state, message } = await checkTable({ stack: "limits" });
- */
-export async function checkTable(place: UpgradePlace = {}): Promise<TableCheck> {
-  return connected(place, async (connection) => {
-    const versions = versionsOf(await readVersion(connection));
-    return { ...versions, ...compatibilityOf(versions) };
-  });
-}
-
-/**
  * Brings the items of a table to the schema of this version, or copies them into a new one. It
  * continues where it was interrupted. Stop everything that writes to the table first: new processes
  * are kept out, running ones are not.
@@ -124,11 +109,11 @@ export async function upgradeTable(options: UpgradeOptions = {}): Promise<Upgrad
   const unknown = snapshotWindows.find((window) => !USAGE_WINDOWS.includes(window));
   if (unknown !== undefined)
     throw new ValidationError("snapshotWindows", unknown, "must be hourly, daily or monthly");
-  return connected(options, async (source) => {
+  return withConnection(options, async (source) => {
     if (into === undefined) return upgraded(source, undefined, options);
     if (into === source.tableName)
       throw new ValidationError("into", into, "must be another stack than the one to upgrade");
-    return connected({ ...options, stack: into }, async (target) =>
+    return withConnection({ ...options, stack: into }, async (target) =>
       upgraded(source, target, options),
     );
   });
@@ -141,7 +126,7 @@ async function upgraded(
 ): Promise<UpgradeReport> {
   const record = await readVersion(source);
   const { dryRun = false, force = false } = options;
-  const { state } = compatibilityOf(versionsOf(record));
+  const { state } = judgeVersion(record);
   if (state !== "upgrade needed") assertCompatible(record);
   const from = record?.schemaVersion;
   const pending = from === undefined ? [] : MIGRATIONS.filter(({ to }) => isOlderVersion(from, to));
@@ -319,32 +304,4 @@ function cannotCarry(dropped: readonly string[], record: VersionRecord): Incompa
       "Nothing was changed. To upgrade without these, pass force (--force).",
     { ...record, clientVersion: VERSION },
   );
-}
-
-function versionsOf(record: VersionRecord | undefined): TableVersions {
-  return {
-    clientVersion: VERSION,
-    schemaVersion: record?.schemaVersion,
-    lambdaVersion: record?.lambdaVersion,
-    clientMinVersion: record?.clientMinVersion,
-  };
-}
-
-async function connected<Result>(
-  { stack, region, endpointUrl, client, transport, clock }: UpgradePlace,
-  work: (connection: Connection) => Promise<Result>,
-): Promise<Result> {
-  const { connection } = await openConnection(undefined, {
-    ...(stack !== undefined && { stack }),
-    ...(region !== undefined && { region }),
-    ...(endpointUrl !== undefined && { endpointUrl }),
-    ...(client !== undefined && { client }),
-    ...(transport !== undefined && { transport }),
-    ...(clock !== undefined && { clock }),
-  });
-  try {
-    return await work(connection);
-  } finally {
-    connection.close();
-  }
 }

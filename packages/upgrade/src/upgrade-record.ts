@@ -10,19 +10,22 @@
  * Two runs at once would do no harm, because every change requires items as they were read. The
  * lease saves the cost, and keeps a run from finishing while another one is at work.
  */
-import { InfrastructureError } from "../../../core/errors.ts";
-import { namespaceIndexKeys, TABLE_NAMESPACE, upgradeKey } from "../items/keys.ts";
-import { marshalKey } from "../table/batch.ts";
-import type { Connection, TransactItem } from "../table/connection.ts";
-import { Aliases } from "../table/aliases.ts";
+import { InfrastructureError } from "zae-limiter";
 import {
+  Aliases,
   booleanOf,
   marshalItem,
+  marshalKey,
+  namespaceIndexKeys,
   numberOf,
   stringOf,
+  TABLE_NAMESPACE,
   unmarshal,
+  upgradeKey,
   type AttributeMap,
-} from "../transport/attribute-values.ts";
+  type Connection,
+  type TransactItem,
+} from "zae-limiter/dynamodb-internals";
 
 /** How long a run that died keeps others out. A page takes far less. */
 const LEASE_MS = 60_000;

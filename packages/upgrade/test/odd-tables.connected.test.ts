@@ -1,15 +1,15 @@
 // Upgrades of tables that are not as they should be.
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { IncompatibleSchemaError, Limit, RateLimiter } from "zae-limiter";
-import { DynamoRepository, type DynamoOptions } from "zae-limiter/dynamodb";
+import { checkTable, DynamoRepository, type DynamoOptions } from "zae-limiter/dynamodb";
 import { ManualClock } from "zae-limiter/testing";
-import { checkTable, upgradeTable } from "zae-limiter/upgrade";
-import { versionKey } from "../../../src/repository/dynamodb/items/keys.ts";
-import { marshalKey } from "../../../src/repository/dynamodb/table/batch.ts";
-import type { DynamoTransport } from "../../../src/repository/dynamodb/transport/transport.ts";
-import { describeWithEngine, freshTableName } from "../../support/engine.ts";
-import { itemsOf, loadPythonTable, pythonTable } from "../../support/python-table.ts";
-import { openTransport } from "../../support/transports.ts";
+import { upgradeTable } from "@zae-limiter/upgrade";
+import { versionKey } from "../../limiter/src/repository/dynamodb/items/keys.ts";
+import { marshalKey } from "../../limiter/src/repository/dynamodb/table/batch.ts";
+import type { DynamoTransport } from "../../limiter/src/repository/dynamodb/transport/transport.ts";
+import { describeWithEngine, freshTableName } from "../../limiter/test/support/engine.ts";
+import { itemsOf, loadPythonTable, pythonTable } from "./support/python-table.ts";
+import { openTransport } from "../../limiter/test/support/transports.ts";
 
 const python = pythonTable("0.10.3");
 

@@ -14,16 +14,20 @@
  * Counters become millitokens with a prefix. `total_events` counted limits and adjustments (W-27),
  * so it does not become the number of requests; it is kept for those who look for it.
  */
-import { MILLI } from "../../../core/amounts.ts";
-import { windowStartMs, type UsageWindow } from "../../../core/usage.ts";
-import { usageIndexKeys, usageKey, windowText, type UsageName } from "../items/keys.ts";
-import { CONSUMED_PREFIX } from "../items/usage-item.ts";
+import type { UsageWindow } from "zae-limiter";
 import {
+  CONSUMED_PREFIX,
   marshalItem,
+  MILLI,
   numberOf,
   stringOf,
+  usageIndexKeys,
+  usageKey,
+  windowStartMs,
+  windowText,
   type AttributeMap,
-} from "../transport/attribute-values.ts";
+  type UsageName,
+} from "zae-limiter/dynamodb-internals";
 import type { Change } from "./change.ts";
 
 const HOUR_MS = 3_600_000;

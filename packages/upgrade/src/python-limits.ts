@@ -1,4 +1,4 @@
-import { booleanOf, numberOf, stringOf, type AttributeMap } from "../transport/attribute-values.ts";
+import { booleanOf, numberOf, stringOf, type AttributeMap } from "zae-limiter/dynamodb-internals";
 
 /** "There is none", where a limit does not share the schedule of its item. */
 const NO_SCHEDULE = "-";

@@ -1,7 +1,11 @@
-import type { Limit } from "../../../core/limit.ts";
-import type { ConfigKey } from "../../../core/bucket/policy.ts";
-import { configItem, settingsOf } from "../items/config-item.ts";
-import { numberOf, type AttributeMap } from "../transport/attribute-values.ts";
+import type { Limit } from "zae-limiter";
+import type { ConfigKey } from "zae-limiter/backend";
+import {
+  configItem,
+  numberOf,
+  settingsOf,
+  type AttributeMap,
+} from "zae-limiter/dynamodb-internals";
 import type { Change } from "./change.ts";
 import { unsupported, unsupportedLevel } from "./python-limits.ts";
 

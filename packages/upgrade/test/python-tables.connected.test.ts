@@ -1,22 +1,22 @@
 // Tables that releases of the Python zae-limiter wrote are upgraded, and then used.
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { IncompatibleSchemaError, Limit, RateLimiter } from "zae-limiter";
-import { DynamoRepository } from "zae-limiter/dynamodb";
+import { checkTable, DynamoRepository } from "zae-limiter/dynamodb";
 import { ManualClock } from "zae-limiter/testing";
-import { checkTable, upgradeTable, type UpgradeOptions } from "zae-limiter/upgrade";
-import { openedWith, RELEASES } from "../../../../../tools/python-tables/make.mjs";
-import { heartbeatKey } from "../../../src/repository/dynamodb/items/keys.ts";
+import { upgradeTable, type UpgradeOptions } from "@zae-limiter/upgrade";
+import { openedWith, RELEASES } from "../../../tools/python-tables/make.mjs";
+import { heartbeatKey } from "../../limiter/src/repository/dynamodb/items/keys.ts";
 import {
   marshalItem,
   numberOf,
   stringOf,
   type AttributeMap,
-} from "../../../src/repository/dynamodb/transport/attribute-values.ts";
-import type { DynamoTransport } from "../../../src/repository/dynamodb/transport/transport.ts";
-import { describeWithEngine } from "../../support/engine.ts";
-import { MeteredTransport } from "../../support/metered-transport.ts";
-import { itemsOf, loadPythonTable, putItems, pythonTable } from "../../support/python-table.ts";
-import { openTransport } from "../../support/transports.ts";
+} from "../../limiter/src/repository/dynamodb/transport/attribute-values.ts";
+import type { DynamoTransport } from "../../limiter/src/repository/dynamodb/transport/transport.ts";
+import { describeWithEngine } from "../../limiter/test/support/engine.ts";
+import { MeteredTransport } from "../../limiter/test/support/metered-transport.ts";
+import { itemsOf, loadPythonTable, putItems, pythonTable } from "./support/python-table.ts";
+import { openTransport } from "../../limiter/test/support/transports.ts";
 
 const SECOND_DAY = new Date("2026-02-02T00:00:00Z");
 

@@ -1,10 +1,10 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { keyOf } from "../../src/repository/dynamodb/table/batch.ts";
-import type { AttributeMap } from "../../src/repository/dynamodb/transport/attribute-values.ts";
-import type { DynamoTransport } from "../../src/repository/dynamodb/transport/transport.ts";
-import { freshTableName } from "./engine.ts";
+import { keyOf } from "../../../limiter/src/repository/dynamodb/table/batch.ts";
+import type { AttributeMap } from "../../../limiter/src/repository/dynamodb/transport/attribute-values.ts";
+import type { DynamoTransport } from "../../../limiter/src/repository/dynamodb/transport/transport.ts";
+import { freshTableName } from "../../../limiter/test/support/engine.ts";
 
 /** A table as a release of the Python zae-limiter left it (tools/python-tables). */
 export interface PythonTable {

@@ -1,9 +1,13 @@
-import { batchGet, keyOf } from "../table/batch.ts";
-import type { Connection } from "../table/connection.ts";
-import { eachWithin } from "../table/each-within.ts";
-import { contention } from "../table/table-errors.ts";
-import { absent, Aliases } from "../table/aliases.ts";
-import type { AttributeMap } from "../transport/attribute-values.ts";
+import {
+  absent,
+  Aliases,
+  batchGet,
+  contention,
+  eachWithin,
+  keyOf,
+  type AttributeMap,
+  type Connection,
+} from "zae-limiter/dynamodb-internals";
 import { isChange, MAX_ITEMS, writesOf, type Change } from "./change.ts";
 import type { MigrationContext, Pass } from "./migration.ts";
 import type { UpgradeTally } from "./upgrade-tally.ts";
