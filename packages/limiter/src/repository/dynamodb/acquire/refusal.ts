@@ -80,19 +80,24 @@ export class Refusals {
     undecided?: UndecidedCalls,
   ): boolean {
     const nowMs = this.#clock.now();
-    return charges.some((charge) => {
-      if (!fitsTogether(charge, [], atMs)) return true;
+    const isShort = (charge: WantedCharge): boolean => {
       if (undecided?.has(charge) === true) return false;
       const { shards } = this.#known.known(charge.key);
-      const sure = shards.flatMap((shard) => shard.sure ?? []);
-      const mayRefuse = sure.every(
-        ({ seenAt }) => seenAt.order >= begun || isYoung(seenAt, nowMs, this.#refusalMemoryMs),
-      );
-      if (sure.length < shards.length || !mayRefuse) return false;
-      const isLast = sure.every(({ image }, index) => image === shards[index]!.image);
-      const seenMs = Math.floor(Math.max(begunMs, ...sure.map(({ seenAt }) => seenAt.ms)));
+      let [isLast, seenMs] = [true, begunMs];
+      const sure: SeenShard[] = [];
+      for (const shard of shards) {
+        if (shard.sure === undefined) return false;
+        const { image, seenAt } = shard.sure;
+        const isOld = seenAt.order < begun && !isYoung(seenAt, nowMs, this.#refusalMemoryMs);
+        if (isOld) return false;
+        isLast &&= image === shard.image;
+        seenMs = Math.max(seenMs, Math.floor(seenAt.ms));
+        sure.push(shard.sure);
+      }
       return !fitsTogether(charge, sure, isLast ? atMs : Math.min(seenMs, atMs));
-    });
+    };
+    // More than a full bucket holds is never given.
+    return charges.some((charge) => isShort(charge) || !fitsTogether(charge, [], atMs));
   }
 
   /**
