@@ -128,7 +128,7 @@ export class DynamoBuckets implements BucketStore {
     const chooser = this.#policies;
     const undecided = this.#undecided;
     this.#preparation = new ChargePreparation({ ...options, chooser, undecided });
-    const { splitter, merger, calm, pressure } = resharding({
+    const { splitter, merger, mergeMonitor, pressure } = resharding({
       ...options,
       policyOf: ({ entityId, resource }) => options.policies.refresh(entityId, resource),
     });
@@ -143,7 +143,7 @@ export class DynamoBuckets implements BucketStore {
       writer,
       splitter,
       policies: this.#policies,
-      calm,
+      mergeMonitor,
       homeNumber,
       largestTickMs: options.largestTickMs,
     });

@@ -177,8 +177,11 @@ function gathering(
     cached: () => undefined,
   } as unknown as PolicySource;
   const policies = new CurrentPolicies(source, process.known);
-  const calm = { noteWrite: () => {} };
-  return { ...process, queue: new GatherQueue({ ...process, policies, calm, largestTickMs }) };
+  const mergeMonitor = { noteWrite: () => {} };
+  return {
+    ...process,
+    queue: new GatherQueue({ ...process, policies, mergeMonitor, largestTickMs }),
+  };
 }
 
 function store(table: ScriptedProcess["table"], tokens: readonly number[]): void {

@@ -21,7 +21,7 @@ import { wholeMs } from "../../system-clock.ts";
 import type { BucketEntry, KnownBucket, KnownBuckets } from "../cache/known-buckets.ts";
 import type { BucketKey } from "../items/bucket-key.ts";
 import type { Connection } from "../table/connection.ts";
-import type { CalmWatch } from "../shards/calm.ts";
+import type { MergeMonitor } from "../shards/merge-monitor.ts";
 import type { TableUnavailable } from "../table/table-errors.ts";
 import { boundedTickMs, nextTickMs } from "../write/tick.ts";
 import { countCarried } from "../write/write-plan.ts";
@@ -97,7 +97,7 @@ export class GatherQueue {
   readonly #connection: Connection;
   readonly #known: KnownBuckets;
   readonly #policies: CurrentPolicies;
-  readonly #calm: Pick<CalmWatch, "noteWrite">;
+  readonly #mergeMonitor: Pick<MergeMonitor, "noteWrite">;
   readonly #largestTickMs: number;
   /** Keyed by the entry of shard 0. */
   readonly #lanes = new WeakMap<BucketEntry, GatherLane>();
@@ -106,13 +106,13 @@ export class GatherQueue {
     readonly connection: Connection;
     readonly known: KnownBuckets;
     readonly policies: CurrentPolicies;
-    readonly calm: Pick<CalmWatch, "noteWrite">;
+    readonly mergeMonitor: Pick<MergeMonitor, "noteWrite">;
     readonly largestTickMs: number;
   }) {
     this.#connection = options.connection;
     this.#known = options.known;
     this.#policies = options.policies;
-    this.#calm = options.calm;
+    this.#mergeMonitor = options.mergeMonitor;
     this.#largestTickMs = options.largestTickMs;
   }
 
@@ -155,7 +155,7 @@ export class GatherQueue {
     if (applied) {
       // Where shards are small, nothing else may ever be written to them.
       const { image, seenAt } = known.shards[0]!;
-      this.#calm.noteWrite(key, image, seenAt.ms);
+      this.#mergeMonitor.noteWrite(key, image, seenAt.ms);
       for (const [{ member }, taken] of gathered) {
         for (const { key: written, amounts } of taken.parts) this.#known.outdate(written, amounts);
         member.resolve(taken);

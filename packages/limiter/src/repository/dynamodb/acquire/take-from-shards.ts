@@ -22,7 +22,7 @@ import type { CurrentPolicies } from "./current-policy.ts";
 import { asOfMs, GatherQueue, noteThrottled, type TakeAttempt } from "./gather-queue.ts";
 import type { KnownBucket, KnownBuckets, KnownShard } from "../cache/known-buckets.ts";
 import type { Refused, Taken, Undecided } from "./receipt.ts";
-import type { CalmWatch } from "../shards/calm.ts";
+import type { MergeMonitor } from "../shards/merge-monitor.ts";
 import type { Splitter } from "../shards/splitter.ts";
 import type { WantedCharge } from "./wanted-charge.ts";
 
@@ -50,7 +50,7 @@ export class ShardTaker {
     readonly writer: BucketWriter;
     readonly splitter: Splitter;
     readonly policies: CurrentPolicies;
-    readonly calm: Pick<CalmWatch, "noteWrite">;
+    readonly mergeMonitor: Pick<MergeMonitor, "noteWrite">;
     readonly homeNumber: number;
     readonly largestTickMs: number;
   }) {

@@ -141,7 +141,7 @@ export class ShardCare {
   /** Notes the changes of a shard; returns what is to be done because of them. */
   #note(history: ShardHistory, nowMs: number): readonly (() => Promise<void>)[] {
     const { first } = history;
-    const { pressure, calm } = this.#resharding;
+    const { pressure, mergeMonitor } = this.#resharding;
     const seen = this.#newImages(history, nowMs);
     const newest = seen.at(-1);
     if (newest === undefined) return [];
@@ -153,7 +153,8 @@ export class ShardCare {
       const { image } = hot;
       due.push(async () => this.#relieve(history, image));
     }
-    if (newest.image.divisor > 1) due.push(async () => calm.lookAfter(first, newest.image, nowMs));
+    if (newest.image.divisor > 1)
+      due.push(async () => mergeMonitor.lookAfter(first, newest.image, nowMs));
     return due;
   }
 
