@@ -2,10 +2,10 @@
  * The buckets of one namespace on DynamoDB. An acquire goes through named phases:
  *
  *   prepare   which buckets, under which policies: from memory, or in one batch read of all that is
- *             missing (charges.ts)
- *   decide    by the images in memory. What may fit is taken. What cannot is refused if the images
- *             are fresh enough to say so; otherwise all of them are read, once
- *   take      from one bucket in one conditional write; from its shards if it has several
+ *             missing (prepare.ts)
+ *   fit       decide by the images in memory (fit.ts). What may fit is taken. What cannot fit is
+ *             refused if the images are fresh enough; otherwise all of them are read, once
+ *   take      from one bucket in one conditional write (take.ts); from its shards if it has several
  *             (take-from-shards.ts); from several buckets all or none (take-from-several.ts)
  *   refuse    with the state of every limit (refusal.ts); when the images have changed meanwhile,
  *             decide again
@@ -32,7 +32,9 @@ import { BucketWriter } from "./write/bucket-writer.ts";
 import type { BucketKey } from "./items/bucket-key.ts";
 import type { BucketCounts } from "./write/write-observer.ts";
 import { contended, MAX_DECISIONS, MAX_TAKE_ROUNDS, type Admission } from "./acquire/bounds.ts";
-import { ChargePreparation, mayFit, takeFromShard, type KnownEntity } from "./acquire/charges.ts";
+import { mayFit } from "./acquire/fit.ts";
+import { ChargePreparation, type KnownEntity } from "./acquire/prepare.ts";
+import { noteThrottled, takeFromShard, type TakeAttempt } from "./acquire/take.ts";
 import type { Connection } from "./table/connection.ts";
 import { CurrentPolicies } from "./acquire/current-policy.ts";
 import type { Expiring } from "./cache/expiring.ts";
@@ -52,7 +54,6 @@ import type {
   Throttled,
   Undecided,
 } from "./acquire/receipt.ts";
-import { noteThrottled, type TakeAttempt } from "./acquire/gather-queue.ts";
 import { Refusals, unlessUnavailable } from "./acquire/refusal.ts";
 import type { Splitter } from "./shards/splitter.ts";
 import { ShardTaker } from "./acquire/take-from-shards.ts";
@@ -157,7 +158,7 @@ export class DynamoBuckets implements BucketStore {
     const begun = this.#known.stampRequest();
     const shortage = this.#preparation.shortage(request, begun.ms);
     if (shortage !== undefined) return this.#refusals.fromMemory(shortage, begun.ms);
-    const charges = this.#preparation.of(request);
+    const charges = this.#preparation.prepare(request);
     return this.#admission.count(
       charges instanceof Promise
         ? charges.then((read) => this.#decide(newCall(request, read, extending, begun)))
@@ -167,7 +168,7 @@ export class DynamoBuckets implements BucketStore {
 
   charge(request: ConsumeRequest): MaybePromise<void> {
     this.#admission.check();
-    const charges = Promise.resolve(this.#preparation.of(request));
+    const charges = Promise.resolve(this.#preparation.prepare(request));
     return this.#admission.count(charges.then((read) => this.#leaseEnds.charge(read)));
   }
 
@@ -181,7 +182,7 @@ export class DynamoBuckets implements BucketStore {
 
   async read(request: ConsumeRequest): Promise<readonly LimitStatus[]> {
     const { order } = this.#known.stampRequest();
-    const charges = await this.#preparation.of(request);
+    const charges = await this.#preparation.prepare(request);
     const isRead = ({ key }: WantedCharge): boolean => {
       const { isWhole, seenAt } = this.#known.known(key);
       return isWhole && seenAt !== undefined && seenAt.order >= order;
@@ -196,12 +197,12 @@ export class DynamoBuckets implements BucketStore {
 
   /** Splits a bucket into at least `shards` shards; returns the actual count. */
   split(entityId: string, resource: string, shards: number): Promise<number> {
-    return this.#splitter.splitInto(this.#preparation.keyOf(entityId, resource), shards);
+    return this.#splitter.splitInto(this.#preparation.findKey(entityId, resource), shards);
   }
 
   /** Merges a bucket into at most `shards` shards; returns the actual count. */
   merge(entityId: string, resource: string, shards: number): Promise<number> {
-    return this.#merger.mergeInto(this.#preparation.keyOf(entityId, resource), shards);
+    return this.#merger.mergeInto(this.#preparation.findKey(entityId, resource), shards);
   }
 
   ofEntity(entityId: string, resource: string | undefined): Promise<readonly StoredBucket[]> {

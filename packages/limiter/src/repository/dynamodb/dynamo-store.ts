@@ -34,7 +34,7 @@ import { marshalKey } from "./table/batch.ts";
 import { Admission } from "./acquire/bounds.ts";
 import { DynamoBuckets } from "./buckets.ts";
 import { newCounts } from "./write/write-observer.ts";
-import type { KnownEntity } from "./acquire/charges.ts";
+import type { KnownEntity } from "./acquire/prepare.ts";
 import type { Connection } from "./table/connection.ts";
 import { DynamoEntities } from "./entities.ts";
 import { Expiring } from "./cache/expiring.ts";

@@ -17,7 +17,8 @@ import { policyOf } from "../../../core/bucket/policy.ts";
 import type { PolicySource } from "../../store.ts";
 import { TableUnavailable } from "../table/table-errors.ts";
 import { CurrentPolicies } from "./current-policy.ts";
-import { GatherQueue, type TakeAttempt } from "./gather-queue.ts";
+import { GatherQueue } from "./gather-queue.ts";
+import type { TakeAttempt } from "./take.ts";
 import type { WantedCharge } from "./wanted-charge.ts";
 
 const POLICY = policyOf([TPM], "resource");

@@ -22,50 +22,14 @@ import type { BucketEntry, KnownBucket, KnownBuckets } from "../cache/known-buck
 import type { BucketKey } from "../items/bucket-key.ts";
 import type { Connection } from "../table/connection.ts";
 import type { MergeMonitor } from "../shards/merge-monitor.ts";
-import type { TableUnavailable } from "../table/table-errors.ts";
 import { boundedTickMs, nextTickMs } from "../write/tick.ts";
 import { countCarried } from "../write/write-plan.ts";
 import type { CurrentPolicies } from "./current-policy.ts";
-import { fitsTogether } from "./charges.ts";
+import { fitsTogether } from "./fit.ts";
 import { Gathering, type GatherVerdict } from "./gather.ts";
 import type { Refused, Taken, Undecided } from "./receipt.ts";
+import { asOfMs, type TakeAttempt } from "./take.ts";
 import type { WantedCharge } from "./wanted-charge.ts";
-
-/** What one call learns while it takes from one bucket, over all its rounds. */
-export interface TakeAttempt {
-  /** Granted acquires to count. */
-  readonly requests: number;
-  /** 0 when the call takes from several buckets, so that this take may be undone. */
-  readonly undone?: 0 | undefined;
-  /** The order of the last request before the call began: older images are older than the call. */
-  readonly begun: number;
-  /** When the call began. */
-  readonly begunMs: number;
-  /** The shards that were throttled, if any: this call does not try them again. */
-  throttled: Map<string, TableUnavailable> | undefined;
-  /** Whether the home shard has yet to be ensured, which only the first round does. */
-  wantsHome: boolean;
-  /**
-   * Whether the call has lost a race. From then on it is decided as of its begin: what was credited
-   * or given back since counts, what was merely earned since does not. Otherwise every call that
-   * loses the race for the last token earns the next one on the way, and loses that race too.
-   */
-  isLate: boolean;
-}
-
-/** Notes that a shard was throttled. */
-export function noteThrottled(
-  attempt: TakeAttempt,
-  { text }: BucketKey,
-  error: TableUnavailable,
-): void {
-  (attempt.throttled ??= new Map()).set(text, error);
-}
-
-/** The time as of which an attempt is decided. */
-export function asOfMs({ isLate, begunMs }: TakeAttempt, nowMs: number): number {
-  return isLate ? Math.min(begunMs, nowMs) : nowMs;
-}
 
 interface Work {
   readonly charge: WantedCharge;

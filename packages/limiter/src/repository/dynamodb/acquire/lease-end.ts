@@ -28,7 +28,8 @@ import { wholeMs, type Clock } from "../../system-clock.ts";
 import { onlyCharged, type Costs } from "../write/batch-decision.ts";
 import { siblingKey, type BucketKey } from "../items/bucket-key.ts";
 import type { BucketWriter } from "../write/bucket-writer.ts";
-import { bucketUnder, fitsShard, policyChoice } from "./charges.ts";
+import { applyPolicy, fitsShard } from "./fit.ts";
+import { policyChoice } from "./take.ts";
 import type { CurrentPolicies } from "./current-policy.ts";
 import { dividedEnd, type EndTarget } from "./divided-end.ts";
 import type { KnownBuckets, KnownShard } from "../cache/known-buckets.ts";
@@ -209,7 +210,7 @@ export class LeaseEnds {
   ): Promise<readonly KnownShard[]> {
     const policy = await this.#chooser.onAll(charge, shards);
     return shards.map((shard) => {
-      const bucket = bucketUnder({ policy }, shard.image, nowMs);
+      const bucket = applyPolicy({ policy }, shard.image, nowMs);
       return { ...shard, image: { ...shard.image, bucket } };
     });
   }

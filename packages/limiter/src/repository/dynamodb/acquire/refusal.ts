@@ -17,7 +17,8 @@ import type { BucketImage } from "../items/bucket-item.ts";
 import { siblingKey, type BucketKey } from "../items/bucket-key.ts";
 import { costsOf } from "../write/batch-decision.ts";
 import type { BucketWriter } from "../write/bucket-writer.ts";
-import { bucketUnder, decidedCharge, fitsTogether, policyChoice } from "./charges.ts";
+import { applyPolicy, buildCharge, fitsTogether } from "./fit.ts";
+import { policyChoice } from "./take.ts";
 import { isYoung, type KnownBuckets, type SeenShard } from "../cache/known-buckets.ts";
 import type { UndecidedCalls } from "../cache/undecided-calls.ts";
 import type { ReceiptPart } from "./receipt.ts";
@@ -143,14 +144,14 @@ export class Refusals {
       const shards = this.#seenShards(part, parts).map((shard) => ({
         image: afterUnseen(shard, policy, nowMs),
       }));
-      return decidedCharge({ key, policy, amounts: NO_AMOUNTS }, shards, nowMs);
+      return buildCharge({ key, policy, amounts: NO_AMOUNTS }, shards, nowMs);
     });
     return statusesOf(charges, nowMs);
   }
 
   #decided(charges: readonly WantedCharge[], nowMs: number): readonly Charge[] {
     return charges.map((charge) =>
-      decidedCharge(charge, this.#known.known(charge.key).shards, nowMs),
+      buildCharge(charge, this.#known.known(charge.key).shards, nowMs),
     );
   }
 
@@ -207,7 +208,7 @@ function afterUnseen(
   nowMs: number,
 ): BucketImage {
   if (unseenMilli === undefined) return image;
-  const bucket = bucketUnder({ policy }, image, nowMs);
+  const bucket = applyPolicy({ policy }, image, nowMs);
   return { ...image, bucket: apply(bucket, costsOf(bucket, unseenMilli), nowMs) };
 }
 

@@ -15,11 +15,12 @@
 import { wholeMs, type Clock } from "../../system-clock.ts";
 import type { BucketKey } from "../items/bucket-key.ts";
 import type { BucketWriter } from "../write/bucket-writer.ts";
-import { fitsShard, mayFit, takeFromShard } from "./charges.ts";
+import { fitsShard, mayFit } from "./fit.ts";
+import { asOfMs, noteThrottled, takeFromShard, type TakeAttempt } from "./take.ts";
 import { TableUnavailable } from "../table/table-errors.ts";
 import type { Connection } from "../table/connection.ts";
 import type { CurrentPolicies } from "./current-policy.ts";
-import { asOfMs, GatherQueue, noteThrottled, type TakeAttempt } from "./gather-queue.ts";
+import { GatherQueue } from "./gather-queue.ts";
 import type { KnownBucket, KnownBuckets, KnownShard } from "../cache/known-buckets.ts";
 import type { Refused, Taken, Undecided } from "./receipt.ts";
 import type { MergeMonitor } from "../shards/merge-monitor.ts";
