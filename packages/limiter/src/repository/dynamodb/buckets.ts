@@ -36,9 +36,9 @@ import { mayFit } from "./acquire/fit.ts";
 import { ChargePreparation, type KnownEntity } from "./acquire/prepare.ts";
 import { noteThrottled, takeFromShard, type TakeAttempt } from "./acquire/take.ts";
 import type { Connection } from "./table/connection.ts";
-import { CurrentPolicies } from "./acquire/current-policy.ts";
 import type { Expiring } from "./cache/expiring.ts";
 import { KnownBuckets, type RequestStamp } from "./cache/known-buckets.ts";
+import { PolicyResolver } from "./cache/policy-resolver.ts";
 import type { ItemReader } from "./table/item-reader.ts";
 import type { SharedRequests } from "./table/shared-requests.ts";
 import { LeaseEnds, type DynamoReceipt } from "./acquire/lease-end.ts";
@@ -108,9 +108,9 @@ export class DynamoBuckets implements BucketStore {
   readonly #random: Random;
   readonly #undecided = new UndecidedCalls();
   readonly #known: KnownBuckets;
-  readonly #policies: CurrentPolicies;
+  readonly #resolver: PolicyResolver;
   readonly #preparation: ChargePreparation;
-  readonly #taking: { readonly writer: BucketWriter; readonly chooser: CurrentPolicies };
+  readonly #writer: BucketWriter;
   readonly #shardTaker: ShardTaker;
   readonly #splitter: Splitter;
   readonly #merger: Merger;
@@ -125,31 +125,31 @@ export class DynamoBuckets implements BucketStore {
     this.#clock = clock;
     this.#random = connection.random;
     this.#known = known;
-    this.#policies = new CurrentPolicies(options.policies, known);
-    const chooser = this.#policies;
+    const resolver = new PolicyResolver(options.policies, known);
+    this.#resolver = resolver;
     const undecided = this.#undecided;
-    this.#preparation = new ChargePreparation({ ...options, chooser, undecided });
+    this.#preparation = new ChargePreparation({ ...options, resolver, undecided });
     const { splitter, merger, mergeMonitor, pressure } = resharding({
       ...options,
       policyOf: ({ entityId, resource }) => options.policies.refresh(entityId, resource),
     });
     this.#splitter = splitter;
     this.#merger = merger;
-    const writer = new BucketWriter({ ...options, observer: pressure });
-    this.#taking = { writer, chooser };
+    const writer = new BucketWriter({ ...options, resolver, observer: pressure });
+    this.#writer = writer;
     const homeNumber = options.homeNumber ?? Math.floor(connection.random() * 2 ** 16);
     this.#shardTaker = new ShardTaker({
       connection,
       known,
       writer,
       splitter,
-      policies: this.#policies,
+      resolver,
       mergeMonitor,
       homeNumber,
       largestTickMs: options.largestTickMs,
     });
-    this.#refusals = new Refusals({ ...options, writer, chooser, clock });
-    this.#leaseEnds = new LeaseEnds({ ...options, writer, chooser, homeNumber, clock });
+    this.#refusals = new Refusals({ ...options, writer, clock });
+    this.#leaseEnds = new LeaseEnds({ ...options, writer, resolver, homeNumber, clock });
     this.#list = new BucketList(connection, namespaceId);
   }
 
@@ -286,7 +286,7 @@ export class DynamoBuckets implements BucketStore {
       call.rounds.begin(key);
       let outcome: Taken | Refused | Undecided;
       if (this.#known.countOf(key) === 1) {
-        const whole = await takeFromShard(charge, key, attempt, this.#taking);
+        const whole = await takeFromShard(charge, key, attempt, this.#writer);
         outcome = whole.kind === "taken" ? whole : await this.#notTaken(charge, whole, attempt);
       } else outcome = await this.#shardTaker.takeOnce(charge, attempt);
       if (outcome.kind !== "undecided") return outcome;
@@ -352,7 +352,7 @@ export class DynamoBuckets implements BucketStore {
     const known = await Promise.all(charges.map(({ key }) => this.#known.readAll(key)));
     const current: WantedCharge[] = [];
     for (const [index, charge] of charges.entries()) {
-      const policy = await this.#policies.onAll(charge, known[index]!.shards);
+      const policy = await this.#resolver.resolveForAll(charge.policy, known[index]!.shards);
       current.push({ ...charge, policy });
     }
     return current;

@@ -67,7 +67,6 @@ function wanting(tpm: number): WantedCharge {
     amounts: { tpm },
     costs,
     policy: TPM_ONLY,
-    isOverride: false,
     parentId: undefined,
     isCascaded: false,
   };

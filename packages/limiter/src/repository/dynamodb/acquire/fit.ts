@@ -4,11 +4,12 @@
  */
 import { fullBucket, holds, storedMilli, type Bucket } from "../../../core/bucket/bucket.ts";
 import { fits, isUnder, underPolicy, type Charge } from "../../../core/bucket/decision.ts";
+import type { Policy } from "../../../core/bucket/policy.ts";
 import { shardPolicy } from "../../../core/bucket/shares.ts";
 import type { KnownBucket, KnownShard, SeenShard } from "../cache/known-buckets.ts";
 import type { BucketImage } from "../items/bucket-item.ts";
 import { costsOf } from "../write/batch-decision.ts";
-import type { PolicyHolder, WantedCharge } from "./wanted-charge.ts";
+import type { WantedCharge } from "./wanted-charge.ts";
 
 /**
  * Whether a bucket may serve a call, from one shard or from all together. One shard that holds it
@@ -27,7 +28,7 @@ export function mayFit(
 
 /** Whether one shard holds all that a charge wants. */
 export function fitsShard(charge: WantedCharge, image: BucketImage, nowMs: number): boolean {
-  const bucket = applyPolicy(charge, image, nowMs);
+  const bucket = applyPolicy(charge.policy, image, nowMs);
   return holds(bucket, costsOf(bucket, charge.costs), nowMs);
 }
 
@@ -48,14 +49,14 @@ export function buildCharge(
 ): Charge {
   const { key, policy, amounts } = charge;
   const [bucket = fullBucket(policy.bucketLimits, nowMs), ...others] = shards.map(({ image }) =>
-    applyPolicy(charge, image, nowMs),
+    applyPolicy(charge.policy, image, nowMs),
   );
   return { entityId: key.entityId, resource: key.resource, policy, amounts, bucket, others };
 }
 
-/** The bucket of one shard under the policy of a charge. */
+/** Brings the bucket of one shard under a policy of the whole bucket. */
 export function applyPolicy(
-  { policy }: Pick<PolicyHolder, "policy">,
+  policy: Policy,
   { bucket, shard, divisor }: BucketImage,
   nowMs: number,
 ): Bucket {

@@ -16,7 +16,7 @@ import { Limit } from "../../../core/limit.ts";
 import { policyOf } from "../../../core/bucket/policy.ts";
 import type { PolicySource } from "../../store.ts";
 import { TableUnavailable } from "../table/table-errors.ts";
-import { CurrentPolicies } from "./current-policy.ts";
+import { PolicyResolver } from "../cache/policy-resolver.ts";
 import { GatherQueue } from "./gather-queue.ts";
 import type { TakeAttempt } from "./take.ts";
 import type { WantedCharge } from "./wanted-charge.ts";
@@ -177,11 +177,11 @@ function gathering(
     refresh: async () => Promise.reject(new Error("limits away")),
     cached: () => undefined,
   } as unknown as PolicySource;
-  const policies = new CurrentPolicies(source, process.known);
+  const resolver = new PolicyResolver(source, process.known);
   const mergeMonitor = { noteWrite: () => {} };
   return {
     ...process,
-    queue: new GatherQueue({ ...process, policies, mergeMonitor, largestTickMs }),
+    queue: new GatherQueue({ ...process, resolver, mergeMonitor, largestTickMs }),
   };
 }
 
@@ -210,7 +210,6 @@ function wanting(tpm: number): WantedCharge {
     amounts,
     costs: inMilli(amounts),
     policy: POLICY,
-    isOverride: false,
     parentId: undefined,
     isCascaded: false,
   };

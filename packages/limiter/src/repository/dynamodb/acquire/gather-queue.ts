@@ -24,7 +24,7 @@ import type { Connection } from "../table/connection.ts";
 import type { MergeMonitor } from "../shards/merge-monitor.ts";
 import { boundedTickMs, nextTickMs } from "../write/tick.ts";
 import { countCarried } from "../write/write-plan.ts";
-import type { CurrentPolicies } from "./current-policy.ts";
+import type { PolicyResolver } from "../cache/policy-resolver.ts";
 import { fitsTogether } from "./fit.ts";
 import { Gathering, type GatherVerdict } from "./gather.ts";
 import type { Refused, Taken, Undecided } from "./receipt.ts";
@@ -60,7 +60,7 @@ interface GatherLane {
 export class GatherQueue {
   readonly #connection: Connection;
   readonly #known: KnownBuckets;
-  readonly #policies: CurrentPolicies;
+  readonly #resolver: PolicyResolver;
   readonly #mergeMonitor: Pick<MergeMonitor, "noteWrite">;
   readonly #largestTickMs: number;
   /** Keyed by the entry of shard 0. */
@@ -69,13 +69,13 @@ export class GatherQueue {
   constructor(options: {
     readonly connection: Connection;
     readonly known: KnownBuckets;
-    readonly policies: CurrentPolicies;
+    readonly resolver: PolicyResolver;
     readonly mergeMonitor: Pick<MergeMonitor, "noteWrite">;
     readonly largestTickMs: number;
   }) {
     this.#connection = options.connection;
     this.#known = options.known;
-    this.#policies = options.policies;
+    this.#resolver = options.resolver;
     this.#mergeMonitor = options.mergeMonitor;
     this.#largestTickMs = options.largestTickMs;
   }
@@ -171,7 +171,7 @@ export class GatherQueue {
     for (const member of members) {
       const { charge } = member.work;
       try {
-        const policy = await this.#policies.onAll(charge, shards);
+        const policy = await this.#resolver.resolveForAll(charge.policy, shards);
         current.push({ member, charge: { ...charge, policy } });
       } catch (error) {
         member.reject(error);

@@ -71,7 +71,7 @@ export class Gathering {
     this.#nowMs = nowMs;
     this.#overridden = policy.source === "override";
     this.#givers = shards.map((shard) => {
-      const bucket = applyPolicy({ policy }, shard.image, nowMs);
+      const bucket = applyPolicy(policy, shard.image, nowMs);
       const heldMilli = new Map(
         bucket.limits.map(({ limit: { name } }) => [name, shardSumMilli([bucket], name, nowMs)]),
       );
@@ -173,7 +173,11 @@ function holdTogether(givers: readonly Giver[], { charge, asOfMs }: GatherWish):
   return charge.policy.limits.every(({ name }) => {
     let held = 0;
     for (const { shard, leftMilli } of givers) {
-      const thenMilli = shardSumMilli([applyPolicy(charge, shard.image, asOfMs)], name, asOfMs);
+      const thenMilli = shardSumMilli(
+        [applyPolicy(charge.policy, shard.image, asOfMs)],
+        name,
+        asOfMs,
+      );
       held += Math.min(thenMilli, leftMilli.get(name) ?? 0);
     }
     return held >= amountOf(charge.amounts, name) * MILLI;

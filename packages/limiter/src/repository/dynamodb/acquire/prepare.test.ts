@@ -14,7 +14,7 @@ import type { PolicySource } from "../../store.ts";
 import { Expiring } from "../cache/expiring.ts";
 import type { KnownBuckets } from "../cache/known-buckets.ts";
 import { UndecidedCalls } from "../cache/undecided-calls.ts";
-import { CurrentPolicies } from "./current-policy.ts";
+import { PolicyResolver } from "../cache/policy-resolver.ts";
 import { ChargePreparation, type KnownEntity } from "./prepare.ts";
 
 const POLICY = policyOf([TPM, Limit.perMinute("rpm", 60)], "resource");
@@ -94,8 +94,8 @@ describe("the charges of a call", () => {
     const { preparation } = await prepared({ p: TPM_ONLY }, { e: "p" });
     const resources = [{ resource: "r", amounts: { tpm: 1 } }];
     expect(await preparation.prepare({ ...CALL, resources, override: RAISED })).toMatchObject([
-      { policy: RAISED, isOverride: true },
-      { policy: TPM_ONLY, isOverride: false, parentId: undefined },
+      { policy: RAISED },
+      { policy: TPM_ONLY, parentId: undefined },
     ]);
   });
 
@@ -172,7 +172,7 @@ function newPreparation(policies: Policies, parents: Readonly<Record<string, str
   const preparation = new ChargePreparation({
     namespaceId: "ns",
     policies: source as PolicySource,
-    chooser: new CurrentPolicies(source as PolicySource, known),
+    resolver: new PolicyResolver(source as PolicySource, known),
     known,
     entities,
     active,

@@ -18,11 +18,11 @@ import type { ConsumeRequest, MaybePromise, ResourceAmounts } from "../../port.t
 import type { CachedPolicy, PolicySource } from "../../store.ts";
 import type { Expiring } from "../cache/expiring.ts";
 import { isYoung, type KnownBuckets } from "../cache/known-buckets.ts";
+import type { PolicyResolver } from "../cache/policy-resolver.ts";
 import type { UndecidedCalls } from "../cache/undecided-calls.ts";
 import type { BucketImage } from "../items/bucket-item.ts";
 import { bucketKey, type BucketKey } from "../items/bucket-key.ts";
-import { showsOtherLimits } from "./current-policy.ts";
-import type { PolicyChooser, WantedCharge } from "./wanted-charge.ts";
+import type { WantedCharge } from "./wanted-charge.ts";
 
 /** What is remembered of an entity. */
 export interface KnownEntity {
@@ -48,7 +48,7 @@ const MAX_BUCKETS = 64;
 export class ChargePreparation {
   readonly #namespaceId: string;
   readonly #policies: PolicySource;
-  readonly #chooser: PolicyChooser;
+  readonly #resolver: PolicyResolver;
   readonly #known: KnownBuckets;
   readonly #entities: Expiring<KnownEntity>;
   readonly #active: Expiring<string>;
@@ -58,7 +58,7 @@ export class ChargePreparation {
   constructor(options: {
     readonly namespaceId: string;
     readonly policies: PolicySource;
-    readonly chooser: PolicyChooser;
+    readonly resolver: PolicyResolver;
     readonly known: KnownBuckets;
     readonly entities: Expiring<KnownEntity>;
     /** The names of active namespaces, by id; reading another one throws. */
@@ -69,7 +69,7 @@ export class ChargePreparation {
   }) {
     this.#namespaceId = options.namespaceId;
     this.#policies = options.policies;
-    this.#chooser = options.chooser;
+    this.#resolver = options.resolver;
     this.#known = options.known;
     this.#entities = options.entities;
     this.#active = options.active;
@@ -191,13 +191,12 @@ export class ChargePreparation {
 
   /** The charge under the policy that the bucket shows to be the current one. */
   #underPolicy(
-    { amounts, override, isParent }: WantedBucket,
+    { amounts, isParent }: WantedBucket,
     key: BucketKey,
     image: BucketImage | undefined,
     policy: Policy | undefined,
   ): MaybePromise<WantedCharge | undefined> {
     if (policy === undefined) return undefined;
-    const isOverride = override !== undefined;
     const parentId = isParent ? undefined : key.parentId;
     const costs = inMilli(amounts);
     const charge: WantedCharge = {
@@ -205,21 +204,20 @@ export class ChargePreparation {
       amounts,
       costs,
       policy,
-      isOverride,
       parentId,
       isCascaded: isParent,
     };
-    if (!showsOtherLimits(charge, image)) return this.#withLevels(charge);
-    const chosen = this.#chooser.on(charge, key, image);
-    return chosen instanceof Promise
-      ? chosen.then((current) => this.#withLevels({ ...charge, policy: current }))
-      : this.#withLevels({ ...charge, policy: chosen });
+    const resolved = this.#resolver.resolveFor(policy, key, image);
+    if (resolved === policy) return this.#withLevels(charge);
+    return resolved instanceof Promise
+      ? resolved.then((current) => this.#withLevels({ ...charge, policy: current }))
+      : this.#withLevels({ ...charge, policy: resolved });
   }
 
   /** The charge with the other levels, when its policy lacks a limit that the call names. */
   #withLevels(charge: WantedCharge): MaybePromise<WantedCharge> {
-    const { key, amounts, policy, isOverride } = charge;
-    if (isOverride || hasAll(policy, amounts)) return charge;
+    const { key, amounts, policy } = charge;
+    if (policy.source === "override" || hasAll(policy, amounts)) return charge;
     const levels = this.#policies.levels(key.entityId, key.resource);
     return levels instanceof Promise
       ? levels.then((read) => ({ ...charge, levels: read }))

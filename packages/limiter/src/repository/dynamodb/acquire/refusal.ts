@@ -18,11 +18,10 @@ import { siblingKey, type BucketKey } from "../items/bucket-key.ts";
 import { costsOf } from "../write/batch-decision.ts";
 import type { BucketWriter } from "../write/bucket-writer.ts";
 import { applyPolicy, buildCharge, fitsTogether } from "./fit.ts";
-import { policyChoice } from "./take.ts";
 import { isYoung, type KnownBuckets, type SeenShard } from "../cache/known-buckets.ts";
 import type { UndecidedCalls } from "../cache/undecided-calls.ts";
 import type { ReceiptPart } from "./receipt.ts";
-import type { PolicyChooser, WantedCharge } from "./wanted-charge.ts";
+import type { WantedCharge } from "./wanted-charge.ts";
 
 /** A call that may be refused. */
 interface RefusedCall {
@@ -35,7 +34,6 @@ interface RefusedCall {
 export class Refusals {
   readonly #known: KnownBuckets;
   readonly #writer: BucketWriter;
-  readonly #chooser: PolicyChooser;
   readonly #clock: Clock;
   readonly #refusalMemoryMs: number;
   readonly #counts: { refusalsFromMemory: number };
@@ -43,7 +41,6 @@ export class Refusals {
   constructor(options: {
     readonly known: KnownBuckets;
     readonly writer: BucketWriter;
-    readonly chooser: PolicyChooser;
     readonly clock: Clock;
     /** How old an image may be and still refuse a call without a read. */
     readonly refusalMemoryMs: number;
@@ -51,7 +48,6 @@ export class Refusals {
   }) {
     this.#known = options.known;
     this.#writer = options.writer;
-    this.#chooser = options.chooser;
     this.#clock = options.clock;
     this.#refusalMemoryMs = options.refusalMemoryMs;
     this.#counts = options.counts;
@@ -172,8 +168,7 @@ export class Refusals {
   /**
    * The refusal is already decided: failing to write its limits does not make it an unavailability.
    */
-  async #applyLimits(charge: WantedCharge, key: BucketKey): Promise<void> {
-    const policy = policyChoice(charge, key, this.#chooser);
+  async #applyLimits({ policy }: WantedCharge, key: BucketKey): Promise<void> {
     await unlessUnavailable(
       this.#writer.write(key, {
         kind: "applyLimits",
@@ -208,7 +203,7 @@ function afterUnseen(
   nowMs: number,
 ): BucketImage {
   if (unseenMilli === undefined) return image;
-  const bucket = applyPolicy({ policy }, image, nowMs);
+  const bucket = applyPolicy(policy, image, nowMs);
   return { ...image, bucket: apply(bucket, costsOf(bucket, unseenMilli), nowMs) };
 }
 

@@ -8,7 +8,7 @@ import { policyOf } from "../../../core/bucket/policy.ts";
 import { PolicyCache } from "../../policy-cache.ts";
 import type { ConsumeOutcome, ConsumeRequest, MaybePromise } from "../../port.ts";
 import { Expiring } from "../cache/expiring.ts";
-import { CurrentPolicies } from "./current-policy.ts";
+import { PolicyResolver } from "../cache/policy-resolver.ts";
 import { mayFit } from "./fit.ts";
 import { ChargePreparation, type KnownEntity } from "./prepare.ts";
 import { Refusals } from "./refusal.ts";
@@ -110,8 +110,8 @@ async function processOf({ tokens, amounts, ageMs, unusual }: Case) {
     clock,
     ttlMs: TTL_MS,
   });
-  const chooser = new CurrentPolicies(policies, known);
-  const options = { namespaceId: "ns", policies, chooser, known, entities, active, clock, writer };
+  const resolver = new PolicyResolver(policies, known);
+  const options = { namespaceId: "ns", policies, resolver, known, entities, active, clock, writer };
   const counts = { refusalsFromMemory: 0 };
   const shared = {
     ...options,

@@ -19,7 +19,7 @@ import { fitsShard, mayFit } from "./fit.ts";
 import { asOfMs, noteThrottled, takeFromShard, type TakeAttempt } from "./take.ts";
 import { TableUnavailable } from "../table/table-errors.ts";
 import type { Connection } from "../table/connection.ts";
-import type { CurrentPolicies } from "./current-policy.ts";
+import type { PolicyResolver } from "../cache/policy-resolver.ts";
 import { GatherQueue } from "./gather-queue.ts";
 import type { KnownBucket, KnownBuckets, KnownShard } from "../cache/known-buckets.ts";
 import type { Refused, Taken, Undecided } from "./receipt.ts";
@@ -39,7 +39,6 @@ export class ShardTaker {
   readonly #known: KnownBuckets;
   readonly #writer: BucketWriter;
   readonly #splitter: Splitter;
-  readonly #policies: CurrentPolicies;
   /** Which shard is home: this modulo the count. */
   readonly #homeNumber: number;
   readonly #gathers: GatherQueue;
@@ -50,7 +49,7 @@ export class ShardTaker {
     readonly known: KnownBuckets;
     readonly writer: BucketWriter;
     readonly splitter: Splitter;
-    readonly policies: CurrentPolicies;
+    readonly resolver: PolicyResolver;
     readonly mergeMonitor: Pick<MergeMonitor, "noteWrite">;
     readonly homeNumber: number;
     readonly largestTickMs: number;
@@ -59,7 +58,6 @@ export class ShardTaker {
     this.#known = options.known;
     this.#writer = options.writer;
     this.#splitter = options.splitter;
-    this.#policies = options.policies;
     this.#homeNumber = options.homeNumber;
     this.#gathers = new GatherQueue(options);
   }
@@ -71,10 +69,7 @@ export class ShardTaker {
     let charge = wanted;
     let tries = 0;
     for (const { key } of this.#holders(charge, attempt)) {
-      const outcome = await takeFromShard(charge, key, attempt, {
-        writer: this.#writer,
-        chooser: this.#policies,
-      });
+      const outcome = await takeFromShard(charge, key, attempt, this.#writer);
       if (outcome.kind === "taken") return outcome;
       if (outcome.kind === "throttled") noteThrottled(attempt, key, outcome.error);
       else {

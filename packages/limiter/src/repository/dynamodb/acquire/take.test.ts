@@ -23,7 +23,7 @@ describe("a take from one shard", () => {
 
   it("names the shard that it took from, and the policy that it was decided with", async () => {
     const process = withShard({ tpm: 10_000 });
-    const taken = await takeFromShard(wanting(10), KEY, { requests: 1 }, chosenBy(process));
+    const taken = await takeFromShard(wanting(10), KEY, { requests: 1 }, process.writer);
     expect(taken).toMatchObject({
       kind: "taken",
       parts: [{ key: KEY, amounts: { tpm: 10_000 }, requests: 1, incarnation: { divisor: 2 } }],
@@ -33,7 +33,7 @@ describe("a take from one shard", () => {
   it.each([true, false])("counts by cascade what came so: %s", async (isCascaded) => {
     const process = withShard({ tpm: 10_000 });
     const wanted = { ...wanting(10), isCascaded };
-    const taken = await takeFromShard(wanted, KEY, { requests: 1 }, chosenBy(process));
+    const taken = await takeFromShard(wanted, KEY, { requests: 1 }, process.writer);
     expect(taken).toMatchObject({ parts: [{ isCascaded }] });
     expect(process.table.item["b_tpm_cc"]).toEqual(isCascaded ? { N: "10000" } : undefined);
     expect(process.table.item["gc"]).toEqual(isCascaded ? { N: "1" } : undefined);
@@ -41,26 +41,21 @@ describe("a take from one shard", () => {
 
   it("is undecided when the shard does not hold it, as of when, or is gone", async () => {
     const process = withShard({ tpm: 9999 });
-    const refused = await takeFromShard(wanting(10), KEY, { requests: 1 }, chosenBy(process));
+    const refused = await takeFromShard(wanting(10), KEY, { requests: 1 }, process.writer);
     expect(refused).toMatchObject({ kind: "undecided", refusedAtMs: NOW_MS });
-    const gone = await takeFromShard(
-      wanting(10),
-      KEY,
-      { requests: 1 },
-      chosenBy(scriptedProcess()),
-    );
+    const gone = await takeFromShard(wanting(10), KEY, { requests: 1 }, scriptedProcess().writer);
     expect(gone).toMatchObject({ kind: "undecided", refusedAtMs: undefined });
   });
 
   it("is throttled when nothing was taken, and an error when that is not known", async () => {
     const throttled = withShard({ tpm: 10_000 });
     throttled.table.faults.push({ instead: named("ThrottlingException") });
-    const outcome = await takeFromShard(wanting(10), KEY, { requests: 1 }, chosenBy(throttled));
+    const outcome = await takeFromShard(wanting(10), KEY, { requests: 1 }, throttled.writer);
     expect(outcome).toMatchObject({ kind: "throttled", error: { throttled: true } });
     const lost = withShard({ tpm: 10_000 });
     lost.table.faults.push({ instead: named("Error", { code: "ECONNRESET" }) });
     await expect(
-      takeFromShard(wanting(10), KEY, { requests: 1 }, chosenBy(lost)),
+      takeFromShard(wanting(10), KEY, { requests: 1 }, lost.writer),
     ).rejects.toMatchObject({
       ambiguous: true,
     });
@@ -75,10 +70,6 @@ describe("a take from one shard", () => {
   }
 });
 
-function chosenBy({ writer }: ScriptedProcess): Parameters<typeof takeFromShard>[3] {
-  return { writer, chooser: { on: ({ policy }) => policy } };
-}
-
 function wanting(tpm: number): WantedCharge {
   const costs = { tpm: tpm * 1000 };
   return {
@@ -86,7 +77,6 @@ function wanting(tpm: number): WantedCharge {
     amounts: { tpm },
     costs,
     policy: TPM_ONLY,
-    isOverride: false,
     parentId: undefined,
     isCascaded: false,
   };

@@ -3,10 +3,9 @@ import { dividedAmounts } from "../../../core/bucket/decision.ts";
 import type { BucketKey } from "../items/bucket-key.ts";
 import { TableUnavailable } from "../table/table-errors.ts";
 import type { BucketWriter } from "../write/bucket-writer.ts";
-import type { AppliedOutcome, PolicyChoice } from "../write/write-intent.ts";
-import { showsOtherLimits } from "./current-policy.ts";
+import type { AppliedOutcome } from "../write/write-intent.ts";
 import type { NotTaken, ReceiptPart, Taken, Throttled } from "./receipt.ts";
-import type { PolicyChooser, PolicyHolder, WantedCharge } from "./wanted-charge.ts";
+import type { WantedCharge } from "./wanted-charge.ts";
 
 /** What one call learns while it takes from one bucket, over all its rounds. */
 export interface TakeAttempt {
@@ -52,10 +51,9 @@ export function takeFromShard(
   charge: WantedCharge,
   key: BucketKey,
   { requests, undone }: Pick<TakeAttempt, "requests" | "undone">,
-  { writer, chooser }: { readonly writer: BucketWriter; readonly chooser: PolicyChooser },
+  writer: BucketWriter,
 ): Promise<Taken | Throttled | NotTaken> {
-  const { costs, isCascaded, isNamespaceRead } = charge;
-  const policy = policyChoice(charge, key, chooser);
+  const { costs, policy, isCascaded, isNamespaceRead } = charge;
   return writer
     .write(key, { kind: "take", costs, requests, undone, policy, isCascaded, isNamespaceRead })
     .then((outcome) => {
@@ -93,17 +91,5 @@ function takenPart(
     isCascaded,
     incarnation,
     seen: image && { image },
-  };
-}
-
-/** The policy that an intent of a charge is decided with, whatever shard it is written to. */
-export function policyChoice(
-  holder: PolicyHolder,
-  key: BucketKey,
-  chooser: PolicyChooser,
-): PolicyChoice {
-  return (image, decidedWith) => {
-    const current = decidedWith === undefined ? holder : { ...holder, policy: decidedWith };
-    return showsOtherLimits(current, image) ? chooser.on(current, key, image) : current.policy;
   };
 }
