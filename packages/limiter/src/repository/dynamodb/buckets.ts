@@ -46,14 +46,7 @@ import { BucketList } from "./acquire/list-buckets.ts";
 import type { OperationIds } from "./write/operation-ids.ts";
 import type { Merger } from "./shards/merger.ts";
 import { resharding } from "./shards/resharding.ts";
-import type {
-  NotTaken,
-  ReceiptPart,
-  Refused,
-  Taken,
-  Throttled,
-  Undecided,
-} from "./acquire/receipt.ts";
+import type { ReceiptPart, Refused, Taken, Undecided } from "./acquire/receipt.ts";
 import { Refusals, unlessUnavailable } from "./acquire/refusal.ts";
 import type { Splitter } from "./shards/splitter.ts";
 import { ShardTaker } from "./acquire/take-from-shards.ts";
@@ -284,11 +277,11 @@ export class DynamoBuckets implements BucketStore {
     for (let charge = wanted; ;) {
       const { key } = charge;
       call.rounds.begin(key);
-      let outcome: Taken | Refused | Undecided;
-      if (this.#known.countOf(key) === 1) {
-        const whole = await takeFromShard(charge, key, attempt, this.#writer);
-        outcome = whole.kind === "taken" ? whole : await this.#notTaken(charge, whole, attempt);
-      } else outcome = await this.#shardTaker.takeOnce(charge, attempt);
+      const isSingle = this.#known.countOf(key) === 1;
+      let outcome = isSingle
+        ? await takeFromShard(charge, key, attempt, this.#writer)
+        : await this.#shardTaker.takeOnce(charge, attempt);
+      if (isSingle && outcome.kind !== "taken") outcome = await this.#notTaken(outcome, attempt);
       if (outcome.kind !== "undecided") return outcome;
       ({ charge } = outcome);
     }
@@ -299,19 +292,19 @@ export class DynamoBuckets implements BucketStore {
    * out to have more: then shard 0 alone does not decide.
    */
   async #notTaken(
-    wanted: WantedCharge,
-    outcome: Throttled | NotTaken,
+    outcome: Refused | Undecided,
     attempt: TakeAttempt,
   ): Promise<Refused | Undecided> {
-    const { key } = wanted;
-    const isThrottled = outcome.kind === "throttled";
-    if (isThrottled) noteThrottled(attempt, key, outcome.error);
-    const charge = isThrottled ? wanted : outcome.charge;
+    const { charge } = outcome;
+    const { key } = charge;
+    const throttled = outcome.kind === "undecided" ? outcome.throttled : undefined;
+    if (throttled !== undefined) noteThrottled(attempt, key, throttled);
     // Reads are not throttled by writes: if the bucket has other shards, they show it.
-    const { count } = isThrottled ? await this.#known.readAll(key) : this.#known.known(key);
+    const { count } =
+      throttled === undefined ? this.#known.known(key) : await this.#known.readAll(key);
     if (count > 1) return { kind: "undecided", charge };
-    if (isThrottled) throw outcome.error;
-    return { kind: "refused", atMs: outcome.refusedAtMs ?? this.#nowMs(), charge };
+    if (throttled !== undefined) throw throttled;
+    return outcome.kind === "refused" ? outcome : { kind: "refused", atMs: this.#nowMs(), charge };
   }
 
   /** Refuses, unless what a bucket is short of may still be given back. */

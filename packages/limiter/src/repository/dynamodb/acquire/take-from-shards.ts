@@ -71,11 +71,9 @@ export class ShardTaker {
     for (const { key } of this.#holders(charge, attempt)) {
       const outcome = await takeFromShard(charge, key, attempt, this.#writer);
       if (outcome.kind === "taken") return outcome;
-      if (outcome.kind === "throttled") noteThrottled(attempt, key, outcome.error);
-      else {
-        ({ charge } = outcome);
-        attempt.isLate ||= outcome.refusedAtMs !== undefined;
-      }
+      ({ charge } = outcome);
+      if (outcome.kind === "refused") attempt.isLate = true;
+      else if (outcome.throttled) noteThrottled(attempt, key, outcome.throttled);
       if (++tries === MAX_TRIES) break;
     }
     return this.#gathers.take(charge, attempt);

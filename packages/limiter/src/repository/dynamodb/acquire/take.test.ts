@@ -39,19 +39,19 @@ describe("a take from one shard", () => {
     expect(process.table.item["gc"]).toEqual(isCascaded ? { N: "1" } : undefined);
   });
 
-  it("is undecided when the shard does not hold it, as of when, or is gone", async () => {
+  it("is refused when the shard does not hold it, as of when, and undecided when it is gone", async () => {
     const process = withShard({ tpm: 9999 });
     const refused = await takeFromShard(wanting(10), KEY, { requests: 1 }, process.writer);
-    expect(refused).toMatchObject({ kind: "undecided", refusedAtMs: NOW_MS });
+    expect(refused).toMatchObject({ kind: "refused", atMs: NOW_MS });
     const gone = await takeFromShard(wanting(10), KEY, { requests: 1 }, scriptedProcess().writer);
-    expect(gone).toMatchObject({ kind: "undecided", refusedAtMs: undefined });
+    expect(gone).toMatchObject({ kind: "undecided" });
   });
 
-  it("is throttled when nothing was taken, and an error when that is not known", async () => {
+  it("is undecided when it was throttled, and an error when it may have been applied", async () => {
     const throttled = withShard({ tpm: 10_000 });
     throttled.table.faults.push({ instead: named("ThrottlingException") });
     const outcome = await takeFromShard(wanting(10), KEY, { requests: 1 }, throttled.writer);
-    expect(outcome).toMatchObject({ kind: "throttled", error: { throttled: true } });
+    expect(outcome).toMatchObject({ kind: "undecided", throttled: { throttled: true } });
     const lost = withShard({ tpm: 10_000 });
     lost.table.faults.push({ instead: named("Error", { code: "ECONNRESET" }) });
     await expect(

@@ -4,7 +4,7 @@ import type { BucketKey } from "../items/bucket-key.ts";
 import { TableUnavailable } from "../table/table-errors.ts";
 import type { BucketWriter } from "../write/bucket-writer.ts";
 import type { AppliedOutcome } from "../write/write-intent.ts";
-import type { NotTaken, ReceiptPart, Taken, Throttled } from "./receipt.ts";
+import type { ReceiptPart, Refused, Taken, Undecided } from "./receipt.ts";
 import type { WantedCharge } from "./wanted-charge.ts";
 
 /** What one call learns while it takes from one bucket, over all its rounds. */
@@ -44,31 +44,33 @@ export function asOfMs({ isLate, begunMs }: TakeAttempt, nowMs: number): number 
 }
 
 /**
- * Takes all that a charge wants from one shard, or nothing. It is not `async`, like most on the way
- * of every call: each such function takes half a kilobyte and a microtask of its own.
+ * Takes all that a charge wants from one shard, or nothing; undecided when the shard is gone or
+ * throttled. It is not `async`, like most on the way of every call: each such function takes half a
+ * kilobyte and a microtask of its own.
  */
 export function takeFromShard(
   charge: WantedCharge,
   key: BucketKey,
   { requests, undone }: Pick<TakeAttempt, "requests" | "undone">,
   writer: BucketWriter,
-): Promise<Taken | Throttled | NotTaken> {
+): Promise<Taken | Refused | Undecided> {
   const { costs, policy, isCascaded, isNamespaceRead } = charge;
   return writer
     .write(key, { kind: "take", costs, requests, undone, policy, isCascaded, isNamespaceRead })
-    .then((outcome) => {
-      if (outcome.kind === "applied")
-        return { kind: "taken", parts: [takenPart(charge, key, requests, outcome)] };
-      if (outcome.kind !== "refused") return { kind: "undecided", charge, refusedAtMs: undefined };
-      const refused = { ...charge, policy: outcome.policy };
-      return { kind: "undecided", charge: refused, refusedAtMs: outcome.atMs };
-    }, throttled);
-}
-
-/** The outcome of a take whose write was throttled. */
-function throttled(error: unknown): Throttled {
-  if (!(error instanceof TableUnavailable && error.throttled && !error.ambiguous)) throw error;
-  return { kind: "throttled", error };
+    .then(
+      (outcome) => {
+        if (outcome.kind === "applied")
+          return { kind: "taken", parts: [takenPart(charge, key, requests, outcome)] };
+        if (outcome.kind !== "refused") return { kind: "undecided", charge };
+        const refused = { ...charge, policy: outcome.policy };
+        return { kind: "refused", atMs: outcome.atMs, charge: refused };
+      },
+      (error: unknown) => {
+        if (!(error instanceof TableUnavailable && error.throttled && !error.ambiguous))
+          throw error;
+        return { kind: "undecided", charge, throttled: error };
+      },
+    );
 }
 
 function takenPart(
