@@ -18,7 +18,7 @@ import type { BucketImage } from "../items/bucket-item.ts";
 import { siblingKey, type BucketKey } from "../items/bucket-key.ts";
 import type { WriteObserver } from "../write/write-observer.ts";
 import type { BucketEntry, KnownBuckets } from "../cache/known-buckets.ts";
-import type { CalmWatch } from "./calm.ts";
+import type { MergeMonitor } from "./merge-monitor.ts";
 import { leavesRoomForCalls } from "./split.ts";
 import type { Splitter } from "./splitter.ts";
 
@@ -67,7 +67,7 @@ interface ShardMeasure {
 export class PressureWatch implements WriteObserver {
   readonly #known: KnownBuckets;
   readonly #splitter: Splitter;
-  readonly #calm: CalmWatch;
+  readonly #mergeMonitor: MergeMonitor;
   readonly #clock: Clock;
   readonly #isOn: boolean;
   /** Keyed by the entry of shard 0, for all shards of a bucket. */
@@ -77,20 +77,20 @@ export class PressureWatch implements WriteObserver {
     readonly known: KnownBuckets;
     readonly splitter: Splitter;
     /** Is notified too, of writes to buckets with several shards. */
-    readonly calm: CalmWatch;
+    readonly mergeMonitor: MergeMonitor;
     readonly clock: Clock;
     readonly maxShards: number;
   }) {
     this.#known = options.known;
     this.#splitter = options.splitter;
-    this.#calm = options.calm;
+    this.#mergeMonitor = options.mergeMonitor;
     this.#clock = options.clock;
     this.#isOn = options.maxShards > 1;
   }
 
   noteWrite(key: BucketKey, image: BucketImage, sentAtMs: number): void {
     const first = firstKey(key);
-    if (image.divisor > 1) this.#calm.noteWrite(first, image, sentAtMs);
+    if (image.divisor > 1) this.#mergeMonitor.noteWrite(first, image, sentAtMs);
     if (this.#isOn && this.#pressureOn(first).noteWrite(image, sentAtMs)) this.#relieveLater(first);
   }
 

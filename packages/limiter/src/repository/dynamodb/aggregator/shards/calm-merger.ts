@@ -14,7 +14,7 @@ import { configKeys } from "../../../policy-cache.ts";
 import type { Clock } from "../../../system-clock.ts";
 import { KnownBuckets } from "../../cache/known-buckets.ts";
 import { readConfigs } from "../../limits.ts";
-import { CalmWatch } from "../../shards/calm.ts";
+import { MergeMonitor } from "../../shards/merge-monitor.ts";
 import { Merger, type PolicyReader } from "../../shards/merger.ts";
 import type { Connection } from "../../table/connection.ts";
 import { eachWithin } from "../../table/each-within.ts";
@@ -38,7 +38,7 @@ export interface ShardReport {
 /** Merges the shards of calm buckets. */
 export class CalmMerger {
   readonly #clock: Clock;
-  readonly #calm: CalmWatch;
+  readonly #calm: MergeMonitor;
 
   constructor(options: {
     readonly connection: Connection;
@@ -58,7 +58,7 @@ export class CalmMerger {
       counts,
     });
     this.#clock = clock;
-    this.#calm = new CalmWatch({ known, merger, clock });
+    this.#calm = new MergeMonitor({ known, merger, clock });
   }
 
   /** Looks at the buckets of a batch that have several shards. */

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { Calm, type MeasuredShard } from "./calm.ts";
+import { BucketRate, type MeasuredShard } from "./merge-monitor.ts";
 
 const NOW_MS = Date.UTC(2026, 0, 4, 12);
 const MINUTE_MS = 60_000;
@@ -10,21 +10,21 @@ function shard(writes: number, further: Partial<MeasuredShard> = {}): MeasuredSh
 
 /** The looks at two shards that are written so often, minute by minute. */
 function looksAt(perSecond: readonly number[]): readonly boolean[] {
-  const calm = new Calm(shard(0), NOW_MS);
-  const looks = [lookAfter(calm, 0, 1)];
+  const bucketRate = new BucketRate(shard(0), NOW_MS);
+  const looks = [lookAfter(bucketRate, 0, 1)];
   let writes = 0;
   for (const [index, rate] of perSecond.entries()) {
     writes += (rate * 60) / 2;
-    looks.push(lookAfter(calm, writes, index + 2));
+    looks.push(lookAfter(bucketRate, writes, index + 2));
   }
   return looks;
 }
 
-function lookAfter(calm: Calm, writes: number, minute: number): boolean {
+function lookAfter(rate: BucketRate, writes: number, minute: number): boolean {
   const nowMs = NOW_MS + minute * MINUTE_MS;
   return (
-    calm.mayLook(shard(writes), nowMs) &&
-    calm.noteLook([shard(writes), shard(writes, { shard: 1 })], nowMs)
+    rate.mayLook(shard(writes), nowMs) &&
+    rate.noteLook([shard(writes), shard(writes, { shard: 1 })], nowMs)
   );
 }
 
@@ -37,29 +37,29 @@ describe("a bucket with several shards", () => {
   });
 
   it("is looked at once a minute, and not while the shard that is written is busy by itself", () => {
-    const calm = new Calm(shard(0), NOW_MS);
-    expect(calm.mayLook(shard(1), NOW_MS + MINUTE_MS - 1)).toBe(false);
-    expect(calm.mayLook(shard(1), NOW_MS + MINUTE_MS)).toBe(true);
-    expect(calm.mayLook(shard(2), NOW_MS + MINUTE_MS + 1)).toBe(false);
-    expect(calm.mayLook(shard(24_000), NOW_MS + 2 * MINUTE_MS)).toBe(false);
-    expect(calm.mayLook(shard(24_001), NOW_MS + 3 * MINUTE_MS)).toBe(true);
+    const rate = new BucketRate(shard(0), NOW_MS);
+    expect(rate.mayLook(shard(1), NOW_MS + MINUTE_MS - 1)).toBe(false);
+    expect(rate.mayLook(shard(1), NOW_MS + MINUTE_MS)).toBe(true);
+    expect(rate.mayLook(shard(2), NOW_MS + MINUTE_MS + 1)).toBe(false);
+    expect(rate.mayLook(shard(24_000), NOW_MS + 2 * MINUTE_MS)).toBe(false);
+    expect(rate.mayLook(shard(24_001), NOW_MS + 3 * MINUTE_MS)).toBe(true);
   });
 
   it("is measured from the start when any of its shards has changed", () => {
     for (const changed of [{ version: 2 }, { creation: "me.2" }]) {
-      const calm = new Calm(shard(0), NOW_MS);
-      for (let minute = 1; minute <= 5; minute += 1) expect(lookAfter(calm, 0, minute)).toBe(false);
+      const rate = new BucketRate(shard(0), NOW_MS);
+      for (let minute = 1; minute <= 5; minute += 1) expect(lookAfter(rate, 0, minute)).toBe(false);
       const nowMs = NOW_MS + 6 * MINUTE_MS;
-      expect(calm.noteLook([shard(0), shard(0, { shard: 1, ...changed })], nowMs)).toBe(false);
+      expect(rate.noteLook([shard(0), shard(0, { shard: 1, ...changed })], nowMs)).toBe(false);
       for (let minute = 7; minute <= 11; minute += 1)
-        expect(lookAfter(calm, 0, minute)).toBe(false);
-      expect(lookAfter(calm, 0, 12)).toBe(true);
+        expect(lookAfter(rate, 0, minute)).toBe(false);
+      expect(lookAfter(rate, 0, 12)).toBe(true);
     }
   });
 
   it("is looked at again after the clock was set back, which says nothing about its rate", () => {
-    const calm = new Calm(shard(0), NOW_MS);
-    expect(calm.mayLook(shard(1), NOW_MS - 10 * MINUTE_MS)).toBe(false);
-    expect(calm.mayLook(shard(1), NOW_MS - 9 * MINUTE_MS)).toBe(true);
+    const rate = new BucketRate(shard(0), NOW_MS);
+    expect(rate.mayLook(shard(1), NOW_MS - 10 * MINUTE_MS)).toBe(false);
+    expect(rate.mayLook(shard(1), NOW_MS - 9 * MINUTE_MS)).toBe(true);
   });
 });

@@ -20,12 +20,12 @@ const LOOK_INTERVAL_MS = 60_000;
 const CALM_LOOKS = 5;
 
 /** Watches the writes of one process, and merges the shards of buckets that have become calm. */
-export class CalmWatch {
+export class MergeMonitor {
   readonly #known: KnownBuckets;
   readonly #merger: Merger;
   readonly #clock: Clock;
   /** Keyed by the entry of shard 0, for all shards of a bucket. */
-  readonly #calms = new WeakMap<BucketEntry, Calm>();
+  readonly #rates = new WeakMap<BucketEntry, BucketRate>();
 
   constructor(options: {
     readonly known: KnownBuckets;
@@ -49,15 +49,15 @@ export class CalmWatch {
   /** Does the same, and returns the look at all shards if one is due. */
   lookAfter(first: BucketKey, image: MeasuredShard, atMs: number): Promise<void> | undefined {
     const entry = this.#known.entry(first);
-    const calm = this.#calms.get(entry);
-    if (calm === undefined) this.#calms.set(entry, new Calm(image, atMs));
-    return calm?.mayLook(image, atMs) === true ? this.#look(first, calm) : undefined;
+    const rate = this.#rates.get(entry);
+    if (rate === undefined) this.#rates.set(entry, new BucketRate(image, atMs));
+    return rate?.mayLook(image, atMs) === true ? this.#look(first, rate) : undefined;
   }
 
-  async #look(first: BucketKey, calm: Calm): Promise<void> {
+  async #look(first: BucketKey, rate: BucketRate): Promise<void> {
     const { shards, isWhole } = await this.#known.readAll(first);
     const images = shards.map(({ image }) => image);
-    if (isWhole && calm.noteLook(images, this.#clock.now())) await this.#merger.mergeInto(first, 1);
+    if (isWhole && rate.noteLook(images, this.#clock.now())) await this.#merger.mergeInto(first, 1);
   }
 }
 
@@ -65,7 +65,7 @@ export class CalmWatch {
 export type MeasuredShard = Pick<BucketImage, "shard" | "version" | "creation" | "writes">;
 
 /** What one process knows of the rate of one bucket with several shards. */
-export class Calm {
+export class BucketRate {
   /** The shards that the next look is compared with. */
   #before: readonly MeasuredShard[];
   #beforeMs: number;

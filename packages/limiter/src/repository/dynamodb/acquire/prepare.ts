@@ -1,43 +1,28 @@
 /*
- * What a call wants from each bucket: which buckets it takes from, under which policies, whether
- * they hold it as far as this process knows, and the take from one shard.
+ * Prepares a call: which buckets it takes from, and under which policies. What is missing in memory
+ * is read in one batch.
  */
 import { inMilli } from "../../../core/amounts.ts";
-import { fullBucket, holds, storedMilli, type Bucket } from "../../../core/bucket/bucket.ts";
+import { holds } from "../../../core/bucket/bucket.ts";
 import {
   chargesOf,
   costsMilli,
-  dividedAmounts,
-  fits,
   hasAll,
   isUnder,
   knownAmounts,
-  underPolicy,
   type Charge,
   type WantedBucket,
 } from "../../../core/bucket/decision.ts";
 import type { Policy } from "../../../core/bucket/policy.ts";
-import { shardPolicy } from "../../../core/bucket/shares.ts";
 import type { ConsumeRequest, MaybePromise, ResourceAmounts } from "../../port.ts";
 import type { CachedPolicy, PolicySource } from "../../store.ts";
-import { costsOf } from "../write/batch-decision.ts";
+import type { Expiring } from "../cache/expiring.ts";
+import { isYoung, type KnownBuckets } from "../cache/known-buckets.ts";
+import type { PolicyResolver } from "../cache/policy-resolver.ts";
+import type { UndecidedCalls } from "../cache/undecided-calls.ts";
 import type { BucketImage } from "../items/bucket-item.ts";
 import { bucketKey, type BucketKey } from "../items/bucket-key.ts";
-import type { BucketWriter } from "../write/bucket-writer.ts";
-import { TableUnavailable } from "../table/table-errors.ts";
-import type { Expiring } from "../cache/expiring.ts";
-import type { UndecidedCalls } from "../cache/undecided-calls.ts";
-import {
-  isYoung,
-  type KnownBucket,
-  type KnownBuckets,
-  type KnownShard,
-  type SeenShard,
-} from "../cache/known-buckets.ts";
-import { showsOtherLimits } from "./current-policy.ts";
-import type { NotTaken, ReceiptPart, Taken, Throttled } from "./receipt.ts";
-import type { PolicyChooser, PolicyHolder, WantedCharge } from "./wanted-charge.ts";
-import type { AppliedOutcome, PolicyChoice, WriteIntent } from "../write/write-intent.ts";
+import type { WantedCharge } from "./wanted-charge.ts";
 
 /** What is remembered of an entity. */
 export interface KnownEntity {
@@ -63,7 +48,7 @@ const MAX_BUCKETS = 64;
 export class ChargePreparation {
   readonly #namespaceId: string;
   readonly #policies: PolicySource;
-  readonly #chooser: PolicyChooser;
+  readonly #resolver: PolicyResolver;
   readonly #known: KnownBuckets;
   readonly #entities: Expiring<KnownEntity>;
   readonly #active: Expiring<string>;
@@ -73,7 +58,7 @@ export class ChargePreparation {
   constructor(options: {
     readonly namespaceId: string;
     readonly policies: PolicySource;
-    readonly chooser: PolicyChooser;
+    readonly resolver: PolicyResolver;
     readonly known: KnownBuckets;
     readonly entities: Expiring<KnownEntity>;
     /** The names of active namespaces, by id; reading another one throws. */
@@ -84,7 +69,7 @@ export class ChargePreparation {
   }) {
     this.#namespaceId = options.namespaceId;
     this.#policies = options.policies;
-    this.#chooser = options.chooser;
+    this.#resolver = options.resolver;
     this.#known = options.known;
     this.#entities = options.entities;
     this.#active = options.active;
@@ -93,7 +78,7 @@ export class ChargePreparation {
   }
 
   /** Every bucket that a call takes from; no promise when everything is in memory. */
-  of(request: ConsumeRequest): MaybePromise<readonly WantedCharge[]> {
+  prepare(request: ConsumeRequest): MaybePromise<readonly WantedCharge[]> {
     const { entityId, resources, override } = request;
     const active = this.#active.get(this.#namespaceId);
     const entity = this.#entities.get(entityId);
@@ -134,11 +119,11 @@ export class ChargePreparation {
   }
 
   /** The key of shard 0 of a bucket. */
-  keyOf(entityId: string, resource: string): BucketKey {
-    return this.#bucketOf(entityId, resource).key;
+  findKey(entityId: string, resource: string): BucketKey {
+    return this.#findBucket(entityId, resource).key;
   }
 
-  #bucketOf(entityId: string, resource: string): KeptBucket {
+  #findBucket(entityId: string, resource: string): KeptBucket {
     const entity = this.#entities.fresh(entityId);
     const held = entity?.buckets.get(resource);
     if (held !== undefined) return held;
@@ -165,18 +150,18 @@ export class ChargePreparation {
     own: readonly (WantedCharge | undefined)[],
   ): MaybePromise<readonly WantedCharge[]> {
     const { parentId } = entity;
-    if (parentId === undefined) return assembled(request, entity, own, []);
+    if (parentId === undefined) return assemble(request, entity, own, []);
     const parents = request.resources.map(({ resource, amounts }) =>
       this.#charge({ entityId: parentId, resource, amounts, override: undefined, isParent: true }),
     );
     return parents.some(isPending)
-      ? Promise.all(parents).then((found) => assembled(request, entity, own, found))
-      : assembled(request, entity, own, parents as readonly (WantedCharge | undefined)[]);
+      ? Promise.all(parents).then((found) => assemble(request, entity, own, found))
+      : assemble(request, entity, own, parents as readonly (WantedCharge | undefined)[]);
   }
 
   #charge(wanted: WantedBucket): MaybePromise<WantedCharge | undefined> {
     const { entityId, resource, override } = wanted;
-    const bucket = this.#bucketOf(entityId, resource);
+    const bucket = this.#findBucket(entityId, resource);
     const { key } = bucket;
     const image = this.#known.imageOf(key);
     const cached =
@@ -206,13 +191,12 @@ export class ChargePreparation {
 
   /** The charge under the policy that the bucket shows to be the current one. */
   #underPolicy(
-    { amounts, override, isParent }: WantedBucket,
+    { amounts, isParent }: WantedBucket,
     key: BucketKey,
     image: BucketImage | undefined,
     policy: Policy | undefined,
   ): MaybePromise<WantedCharge | undefined> {
     if (policy === undefined) return undefined;
-    const isOverride = override !== undefined;
     const parentId = isParent ? undefined : key.parentId;
     const costs = inMilli(amounts);
     const charge: WantedCharge = {
@@ -220,21 +204,20 @@ export class ChargePreparation {
       amounts,
       costs,
       policy,
-      isOverride,
       parentId,
       isCascaded: isParent,
     };
-    if (!showsOtherLimits(charge, image)) return this.#withLevels(charge);
-    const chosen = this.#chooser.on(charge, key, image);
-    return chosen instanceof Promise
-      ? chosen.then((current) => this.#withLevels({ ...charge, policy: current }))
-      : this.#withLevels({ ...charge, policy: chosen });
+    const resolved = this.#resolver.resolveFor(policy, key, image);
+    if (resolved === policy) return this.#withLevels(charge);
+    return resolved instanceof Promise
+      ? resolved.then((current) => this.#withLevels({ ...charge, policy: current }))
+      : this.#withLevels({ ...charge, policy: resolved });
   }
 
   /** The charge with the other levels, when its policy lacks a limit that the call names. */
   #withLevels(charge: WantedCharge): MaybePromise<WantedCharge> {
-    const { key, amounts, policy, isOverride } = charge;
-    if (isOverride || hasAll(policy, amounts)) return charge;
+    const { key, amounts, policy } = charge;
+    if (policy.source === "override" || hasAll(policy, amounts)) return charge;
     const levels = this.#policies.levels(key.entityId, key.resource);
     return levels instanceof Promise
       ? levels.then((read) => ({ ...charge, levels: read }))
@@ -242,8 +225,8 @@ export class ChargePreparation {
   }
 }
 
-/** The charges of a call, of what was found for its entity and for its parent. */
-function assembled(
+/** Builds the charges of a call from what was found for its entity and for its parent. */
+function assemble(
   request: ConsumeRequest,
   { parentId }: KnownEntity,
   own: readonly (WantedCharge | undefined)[],
@@ -267,128 +250,6 @@ function assembled(
     // The parent of an entity that this process had not met came with the same read as its bucket.
     return { ...found, key: { ...found.key, parentId }, parentId };
   });
-}
-
-/**
- * Whether a bucket may serve a call, from one shard or from all together. One shard that holds it
- * does not suffice while others owe more than is left. A bucket that does not exist yet is full.
- */
-export function mayFit(
-  charge: WantedCharge,
-  { count, shards, isWhole }: KnownBucket,
-  nowMs: number,
-): boolean {
-  if (isWhole && shards.length === 1) return fitsShard(charge, shards[0]!.image, nowMs);
-  const mayDecideAlone = count > 1 && !(isWhole && shards.some(({ image }) => isInDebt(image)));
-  if (mayDecideAlone && shards.some(({ image }) => fitsShard(charge, image, nowMs))) return true;
-  return (isWhole || shards.length === 0) && fitsTogether(charge, shards, nowMs);
-}
-
-/** Whether one shard holds all that a charge wants. */
-export function fitsShard(charge: WantedCharge, image: BucketImage, nowMs: number): boolean {
-  const bucket = bucketUnder(charge, image, nowMs);
-  return holds(bucket, costsOf(bucket, charge.costs), nowMs);
-}
-
-/** Whether shards hold together all that a charge wants; none of them means a new, full bucket. */
-export function fitsTogether(
-  charge: WantedCharge,
-  shards: readonly SeenShard[],
-  nowMs: number,
-): boolean {
-  return fits([decidedCharge(charge, shards, nowMs)], nowMs);
-}
-
-/** A charge with all shards of its bucket; a bucket that does not exist yet is full. */
-export function decidedCharge(
-  charge: Pick<WantedCharge, "key" | "policy" | "amounts">,
-  shards: readonly Pick<KnownShard, "image">[],
-  nowMs: number,
-): Charge {
-  const { key, policy, amounts } = charge;
-  const [bucket = fullBucket(policy.bucketLimits, nowMs), ...others] = shards.map(({ image }) =>
-    bucketUnder(charge, image, nowMs),
-  );
-  return { entityId: key.entityId, resource: key.resource, policy, amounts, bucket, others };
-}
-
-/** The bucket of one shard under the policy of a charge. */
-export function bucketUnder(
-  { policy }: Pick<PolicyHolder, "policy">,
-  { bucket, shard, divisor }: BucketImage,
-  nowMs: number,
-): Bucket {
-  return isUnder(bucket, policy)
-    ? bucket
-    : underPolicy(bucket, shardPolicy(policy, shard, divisor), nowMs);
-}
-
-/**
- * Takes all that a charge wants from one shard, or nothing. It is not `async`, like most on the way
- * of every call: each such function takes half a kilobyte and a microtask of its own.
- */
-export function takeFromShard(
-  charge: WantedCharge,
-  key: BucketKey,
-  { requests, undone }: Pick<WriteIntent, "requests" | "undone">,
-  { writer, chooser }: { readonly writer: BucketWriter; readonly chooser: PolicyChooser },
-): Promise<Taken | Throttled | NotTaken> {
-  const { costs, isCascaded, isNamespaceRead } = charge;
-  const policy = policyChoice(charge, key, chooser);
-  return writer
-    .write(key, { kind: "take", costs, requests, undone, policy, isCascaded, isNamespaceRead })
-    .then((outcome) => {
-      if (outcome.kind === "applied")
-        return { kind: "taken", parts: [takenPart(charge, key, requests, outcome)] };
-      if (outcome.kind !== "refused") return { kind: "undecided", charge, refusedAtMs: undefined };
-      const refused = { ...charge, policy: outcome.policy };
-      return { kind: "undecided", charge: refused, refusedAtMs: outcome.atMs };
-    }, throttled);
-}
-
-/** The outcome of a take whose write was throttled. */
-function throttled(error: unknown): Throttled {
-  if (!(error instanceof TableUnavailable && error.throttled && !error.ambiguous)) throw error;
-  return { kind: "throttled", error };
-}
-
-function takenPart(
-  charge: WantedCharge,
-  key: BucketKey,
-  requests: number,
-  { policy, incarnation, image }: AppliedOutcome,
-): ReceiptPart {
-  const { costs, isCascaded } = charge;
-  const isSame = policy === charge.policy && charge.levels === undefined;
-  const { amounts, unlimited } = isSame ? { amounts: costs } : dividedAmounts(policy, costs);
-  return {
-    key,
-    entityId: key.entityId,
-    resource: key.resource,
-    policy,
-    amounts,
-    unlimited,
-    requests,
-    isCascaded,
-    incarnation,
-    seen: image && { image },
-  };
-}
-
-/** The policy that an intent of a charge is decided with, whatever shard it is written to. */
-export function policyChoice(
-  holder: PolicyHolder,
-  key: BucketKey,
-  chooser: PolicyChooser,
-): PolicyChoice {
-  return (image, decidedWith) => {
-    const current = decidedWith === undefined ? holder : { ...holder, policy: decidedWith };
-    return showsOtherLimits(current, image) ? chooser.on(current, key, image) : current.policy;
-  };
-}
-
-function isInDebt({ bucket }: BucketImage): boolean {
-  return bucket.limits.some((_, index) => storedMilli(bucket, index) < 0);
 }
 
 function isPending(value: unknown): boolean {

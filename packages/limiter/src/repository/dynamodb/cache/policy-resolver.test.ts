@@ -11,89 +11,88 @@ import {
 import { Limit } from "../../../core/limit.ts";
 import { policyOf, type Policy } from "../../../core/bucket/policy.ts";
 import type { PolicySource } from "../../store.ts";
-import type { KnownShard } from "../cache/known-buckets.ts";
-import { CurrentPolicies } from "./current-policy.ts";
-import type { PolicyHolder } from "./wanted-charge.ts";
+import type { KnownShard } from "./known-buckets.ts";
+import { PolicyResolver } from "./policy-resolver.ts";
 
 const OLD = policyOf([TPM], "resource");
 const NEW = policyOf([Limit.perMinute("tpm", 120)], "resource");
+const OVERRIDE = policyOf([TPM], "override");
 const KEY = shardKey();
-const HOLDER: PolicyHolder = { policy: OLD, isOverride: false };
 const OTHER_LIMITS = { limits: NEW.limits };
 
 describe("the policy for a shard", () => {
   it("is the caller's, at once, while the shard shows its limits or is not known", () => {
-    const { current, reads } = newPolicies();
-    expect(current.on(HOLDER, KEY, shardImage())).toBe(OLD);
-    expect(current.on(HOLDER, KEY, undefined)).toBe(OLD);
+    const { resolver, reads } = newPolicies();
+    expect(resolver.resolveFor(OLD, KEY, shardImage())).toBe(OLD);
+    expect(resolver.resolveFor(OLD, KEY, undefined)).toBe(OLD);
     expect(reads).toHaveLength(0);
   });
 
   it("is read once by calls that meet on a shard that shows other limits", async () => {
-    const { current, reads } = newPolicies();
-    const both = [1, 2].map(() => current.on(HOLDER, KEY, shardImage(OTHER_LIMITS)));
+    const { resolver, reads } = newPolicies();
+    const both = [1, 2].map(() => resolver.resolveFor(OLD, KEY, shardImage(OTHER_LIMITS)));
     reads[0]!.resolve(NEW);
     expect(await Promise.all(both)).toEqual([NEW, NEW]);
     expect(reads).toHaveLength(1);
   });
 
   it("is the remembered one after that, and read again for the next version only", async () => {
-    const { current, reads, cache } = newPolicies();
-    const first = current.on(HOLDER, KEY, shardImage(OTHER_LIMITS));
+    const { resolver, reads, cache } = newPolicies();
+    const first = resolver.resolveFor(OLD, KEY, shardImage(OTHER_LIMITS));
     reads[0]!.resolve(NEW);
     await first;
-    expect(current.on(HOLDER, KEY, shardImage(OTHER_LIMITS))).toBe(OLD);
+    expect(resolver.resolveFor(OLD, KEY, shardImage(OTHER_LIMITS))).toBe(OLD);
     cache.policy = NEW;
-    expect(current.on(HOLDER, KEY, shardImage(OTHER_LIMITS))).toBe(NEW);
+    expect(resolver.resolveFor(OLD, KEY, shardImage(OTHER_LIMITS))).toBe(NEW);
     expect(reads).toHaveLength(1);
-    const next = current.on(HOLDER, KEY, shardImage({ ...OTHER_LIMITS, version: 6 }));
+    const next = resolver.resolveFor(OLD, KEY, shardImage({ ...OTHER_LIMITS, version: 6 }));
     expect(reads).toHaveLength(2);
     reads[1]!.resolve(OLD);
     expect(await next).toBe(OLD);
   });
 
   it("is still being read for a version when the read for an older one ends", async () => {
-    const { current, reads } = newPolicies();
-    const older = current.on(HOLDER, KEY, shardImage(OTHER_LIMITS));
-    const newer = current.on(HOLDER, KEY, shardImage({ ...OTHER_LIMITS, version: 6 }));
+    const { resolver, reads } = newPolicies();
+    const older = resolver.resolveFor(OLD, KEY, shardImage(OTHER_LIMITS));
+    const newer = resolver.resolveFor(OLD, KEY, shardImage({ ...OTHER_LIMITS, version: 6 }));
     reads[0]!.resolve(OLD);
     await older;
-    const meanwhile = current.on(HOLDER, KEY, shardImage({ ...OTHER_LIMITS, version: 6 }));
+    const meanwhile = resolver.resolveFor(OLD, KEY, shardImage({ ...OTHER_LIMITS, version: 6 }));
     reads[1]!.resolve(NEW);
     expect(await Promise.all([newer, meanwhile])).toEqual([NEW, NEW]);
     expect(reads).toHaveLength(2);
   });
 
   it("is read again by the next call when it could not be read", async () => {
-    const { current, reads } = newPolicies();
-    const failed = [1, 2].map(() => current.on(HOLDER, KEY, shardImage(OTHER_LIMITS)));
+    const { resolver, reads } = newPolicies();
+    const failed = [1, 2].map(() => resolver.resolveFor(OLD, KEY, shardImage(OTHER_LIMITS)));
     reads[0]!.reject(new Error("away"));
     for (const { status } of await Promise.allSettled(failed)) expect(status).toBe("rejected");
-    const next = current.on(HOLDER, KEY, shardImage(OTHER_LIMITS));
+    const next = resolver.resolveFor(OLD, KEY, shardImage(OTHER_LIMITS));
     reads[1]!.resolve(NEW);
     expect(await next).toBe(NEW);
   });
 
   it("is the caller's when nothing is stored", async () => {
-    const { current, reads } = newPolicies();
-    const chosen = current.on(HOLDER, KEY, shardImage(OTHER_LIMITS));
+    const { resolver, reads } = newPolicies();
+    const chosen = resolver.resolveFor(OLD, KEY, shardImage(OTHER_LIMITS));
     reads[0]!.resolve(undefined);
     expect(await chosen).toBe(OLD);
   });
 
   it("is not compared with that of an override, nor on a shard that shows one", () => {
-    const { current, reads } = newPolicies();
+    const { resolver, reads } = newPolicies();
     const overridden = shardImage({ ...OTHER_LIMITS, overridden: true });
-    expect(current.on({ ...HOLDER, isOverride: true }, KEY, shardImage(OTHER_LIMITS))).toBe(OLD);
-    expect(current.on(HOLDER, KEY, overridden)).toBe(OLD);
+    expect(resolver.resolveFor(OVERRIDE, KEY, shardImage(OTHER_LIMITS))).toBe(OVERRIDE);
+    expect(resolver.resolveFor(OLD, KEY, overridden)).toBe(OLD);
     expect(reads).toHaveLength(0);
   });
 });
 
 describe("the policy for all shards of a bucket", () => {
   it("is carried from shard to shard, so that those that show it already are not compared", async () => {
-    const { current, reads } = newPolicies();
-    const chosen = current.onAll(HOLDER, [
+    const { resolver, reads } = newPolicies();
+    const chosen = resolver.resolveForAll(OLD, [
       knownShard(0, OTHER_LIMITS),
       knownShard(1, OTHER_LIMITS),
     ]);
@@ -103,8 +102,8 @@ describe("the policy for all shards of a bucket", () => {
   });
 
   it("is the caller's when there are no shards", async () => {
-    const { current } = newPolicies();
-    expect(await current.onAll(HOLDER, [])).toBe(OLD);
+    const { resolver } = newPolicies();
+    expect(await resolver.resolveForAll(OLD, [])).toBe(OLD);
   });
 });
 
@@ -115,7 +114,7 @@ function knownShard(shard: number, stored: StoredShard): KnownShard {
 
 /** Reads of the configuration that the test answers, and what is cached of it. */
 function newPolicies(): {
-  readonly current: CurrentPolicies;
+  readonly resolver: PolicyResolver;
   readonly reads: readonly HeldAnswer<Policy | undefined>[];
   readonly cache: { policy: Policy | undefined };
 } {
@@ -129,6 +128,6 @@ function newPolicies(): {
       return read.promise;
     },
   };
-  const current = new CurrentPolicies(source as PolicySource, scriptedProcess().known);
-  return { current, reads, cache };
+  const resolver = new PolicyResolver(source as PolicySource, scriptedProcess().known);
+  return { resolver, reads, cache };
 }

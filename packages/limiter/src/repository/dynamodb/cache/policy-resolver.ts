@@ -4,8 +4,7 @@ import type { MaybePromise } from "../../port.ts";
 import type { PolicySource } from "../../store.ts";
 import type { BucketImage } from "../items/bucket-item.ts";
 import type { BucketKey } from "../items/bucket-key.ts";
-import type { BucketEntry, KnownBuckets, KnownShard } from "../cache/known-buckets.ts";
-import type { PolicyChooser, PolicyHolder } from "./wanted-charge.ts";
+import type { BucketEntry, KnownBuckets, KnownShard } from "./known-buckets.ts";
 
 /** How far the limits of one shard were compared with the stored configuration. */
 interface Comparison {
@@ -15,8 +14,11 @@ interface Comparison {
   readonly reading: Promise<Policy | undefined> | undefined;
 }
 
-/** Chooses the policy for buckets whose stored limits differ from the call's (ADR 001). */
-export class CurrentPolicies implements PolicyChooser {
+/**
+ * Resolves the policy to decide with, where a bucket's stored limits may differ from the call's
+ * (ADR 001).
+ */
+export class PolicyResolver {
   readonly #policies: PolicySource;
   readonly #known: KnownBuckets;
   readonly #comparisons = new WeakMap<BucketEntry, Comparison>();
@@ -31,8 +33,8 @@ export class CurrentPolicies implements PolicyChooser {
    * again, once for each version. Calls that meet on the shard share the read: one that came with
    * older limits must not write them over newer ones.
    */
-  on(holder: PolicyHolder, key: BucketKey, image: BucketImage | undefined): MaybePromise<Policy> {
-    if (image === undefined || !showsOtherLimits(holder, image)) return holder.policy;
+  resolveFor(policy: Policy, key: BucketKey, image: BucketImage | undefined): MaybePromise<Policy> {
+    if (image === undefined || !showsOtherLimits(policy, image)) return policy;
     const entry = this.#known.entry(key);
     let comparison = this.#comparisons.get(entry);
     if (comparison?.version !== image.version) {
@@ -41,23 +43,18 @@ export class CurrentPolicies implements PolicyChooser {
       this.#comparisons.set(entry, comparison);
     }
     if (comparison.reading === undefined)
-      return this.#policies.cached(key.entityId, key.resource)?.policy ?? holder.policy;
-    return this.#compared(holder, entry, comparison);
+      return this.#policies.cached(key.entityId, key.resource)?.policy ?? policy;
+    return this.#awaitReading(policy, entry, comparison);
   }
 
   /** The same for all shards of a bucket: the policy to decide all of them with. */
-  async onAll(holder: PolicyHolder, shards: readonly KnownShard[]): Promise<Policy> {
-    let { policy } = holder;
-    for (const { key, image } of shards)
-      policy = await this.on({ policy, isOverride: holder.isOverride }, key, image);
-    return policy;
+  async resolveForAll(policy: Policy, shards: readonly KnownShard[]): Promise<Policy> {
+    let current = policy;
+    for (const { key, image } of shards) current = await this.resolveFor(current, key, image);
+    return current;
   }
 
-  async #compared(
-    { policy }: PolicyHolder,
-    entry: BucketEntry,
-    comparison: Comparison,
-  ): Promise<Policy> {
+  async #awaitReading(policy: Policy, entry: BucketEntry, comparison: Comparison): Promise<Policy> {
     const isCurrent = (): boolean => this.#comparisons.get(entry) === comparison;
     try {
       const read = await comparison.reading;
@@ -72,11 +69,11 @@ export class CurrentPolicies implements PolicyChooser {
   }
 }
 
-/** Whether a shard shows other limits than a policy, so that the configuration may have changed. */
-export function showsOtherLimits(
-  { policy, isOverride }: PolicyHolder,
-  image: BucketImage | undefined,
-): boolean {
-  if (isOverride || image === undefined || image.overridden) return false;
+/**
+ * Whether a shard shows other limits than a policy, so that the configuration may have changed. A
+ * policy that came with the call cannot be read again, and counts as current.
+ */
+function showsOtherLimits(policy: Policy, image: BucketImage): boolean {
+  if (policy.source === "override" || image.overridden) return false;
   return !isUnder(image.bucket, policy);
 }
