@@ -92,10 +92,9 @@ declare module "declared/@zae-limiter/infra" {
     readonly infrastructure: { readonly status: string } | Unknown | undefined;
     readonly table: { readonly status: string } | Unknown | undefined;
     readonly aggregator: {
-      readonly state: "enabled" | "starting" | "disabled" | "none" | "broken" | "unknown";
+      readonly state: "enabled" | "starting" | "none" | "broken" | "unknown";
       readonly reason: string;
     };
-    readonly provisioner: { readonly name: string; readonly state: string } | Unknown | undefined;
     readonly versions:
       | { readonly client: string; readonly compatible: boolean; readonly meaning: string }
       | Unknown

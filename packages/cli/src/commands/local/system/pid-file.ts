@@ -30,7 +30,7 @@ export type TakeOutcome<T extends Ownership> =
   | { readonly taken: false; readonly ownedBy: T };
 
 const POLL_MS = 20;
-/** A lock is held for milliseconds; where the start time of a process is slow to get, for longer. */
+/** A lock is held for milliseconds; longer where it takes long to get the start of a process. */
 const LOCKED_WITHIN_MS = 10_000;
 /** How long a process may take between creating a lock and writing to it. */
 const WRITTEN_WITHIN_MS = 2000;
