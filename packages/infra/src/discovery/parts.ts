@@ -10,11 +10,11 @@ export function isUnknown(part: unknown): part is Unknown {
 }
 
 /** A part that was seen; undefined if there is none, or if it is unknown. */
-export function known<T>(part: Seen<T>): T | undefined {
+export function getKnown<T>(part: Seen<T>): T | undefined {
   return isUnknown(part) ? undefined : part;
 }
 
-/** Whom a part asks, and how that service says that there is nothing. */
+/** The service that is asked about a part, and how it says that there is nothing. */
 export interface Service {
   /** As people write it. */
   readonly name: string;
@@ -33,7 +33,7 @@ export type Send = <Output>(
  * What a service answers; undefined if there is no such thing. An error concerns this part, and
  * never the whole status.
  */
-export async function seen<T>(
+export async function askPart<T>(
   clients: AwsClients,
   { name, prefix, isMissing = () => false }: Service,
   ask: (send: Send) => Promise<Seen<T>>,
@@ -51,12 +51,12 @@ export async function seen<T>(
         ? { unknown: withoutCredentials(`${endpointUrl} has no ${name}`) }
         : undefined;
     if (!(error instanceof ZaeLimiterError)) throw error;
-    return { unknown: reasonOf(error) };
+    return { unknown: buildReason(error) };
   }
 }
 
 /** One sentence; a denial needs no second one that names the user and the resource. */
-function reasonOf(error: ZaeLimiterError): string {
+function buildReason(error: ZaeLimiterError): string {
   const { message } = error;
   return error instanceof PermissionDenied ? message.replace(/ \(User: .*\)\.$/, ".") : message;
 }

@@ -1,6 +1,6 @@
 import { isAbsolute, join } from "node:path";
 import { expect, it } from "vitest";
-import { userFolder } from "./state.ts";
+import { findUserFolder } from "./local-folder.ts";
 
 it.each([
   ["linux", {}, "/me/.local/state/zae-limiter/local"],
@@ -10,14 +10,14 @@ it.each([
   ["win32", {}, "/me/AppData/Local/zae-limiter/local"],
   ["darwin", { ZAEL_LOCAL_FOLDER: "/mine" }, "/mine"],
 ] as const)("on %s with %o, state is in %s", (platform, env, folder) => {
-  expect(userFolder(env, { platform, home: "/me" })).toBe(join(folder));
+  expect(findUserFolder(env, { platform, home: "/me" })).toBe(join(folder));
 });
 
 it("is never relative, also where HOME is empty", () => {
   const before = process.env["HOME"];
   process.env["HOME"] = "";
   try {
-    expect(isAbsolute(userFolder({}))).toBe(true);
+    expect(isAbsolute(findUserFolder({}))).toBe(true);
   } finally {
     if (before === undefined) delete process.env["HOME"];
     else process.env["HOME"] = before;
