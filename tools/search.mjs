@@ -42,6 +42,7 @@ const SEARCHES = {
     `${tests}/dynamodb/interleavings/what-fits`,
     `${tests}/dynamodb/buckets/equal-memory`,
   ),
+  "new-buckets": inTests(3, `${tests}/dynamodb/buckets/what-fits`),
   "reshape-gaps": inTests(2, `${tests}/dynamodb/interleavings/reshape-gaps`),
   clocks: inTests(8, `${tests}/dynamodb/faults/skewed-clocks`, `${tests}/dynamodb/shards/split`),
   "shared-requests": inTests(
