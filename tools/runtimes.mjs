@@ -4,9 +4,9 @@
 //   npm run runtimes                all of them
 //   npm run runtimes -- bun deno    those whose names contain a word
 //
-// The runtimes come from the package registry. Each serves test/runtimes/essentials.mjs with its own
-// server, on loopback, and this is its client. A cell is "ok", "not supported" with the error that
-// the library throws there, or "FAILED".
+// The runtimes come from the package registry. Each serves test/runtimes/essentials.mjs with its
+// own server, on loopback, and this is its client. A cell is "ok", "not supported" with the error
+// that the library throws there, or "FAILED".
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import {

@@ -6,7 +6,7 @@
  *   GET /handler/…, /hono/…                      a limited server: /hello, /stream
  *   GET /left?entity=…                           what is left to an entity of those servers
  *
- * Only what these runtimes share is used here.
+ * It uses only what these runtimes share.
  */
 import assert from "node:assert/strict";
 import { Hono } from "hono";
@@ -30,7 +30,7 @@ const essentials = {
   "/openai": provesOpenai,
 };
 
-/** Answers one request; what the runtime passes besides reaches the library, as in an application. */
+/** Answers one request. The library gets what else the runtime passes, as in an application. */
 export async function answer(request, ...rest) {
   const { pathname, searchParams } = new URL(request.url);
   if (essentials[pathname] !== undefined) return report(essentials[pathname], searchParams);
