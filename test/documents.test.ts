@@ -7,6 +7,7 @@ const root = fileURLToPath(new URL("..", import.meta.url));
 
 const documents = [
   "",
+  ".github/",
   "docs/",
   "docs/guide/",
   "docs/guide/recipes/",

@@ -75,24 +75,24 @@ interface BucketName {
 /** The queues of one limiter. */
 export class WaitingRoom {
   readonly #clock: Clock;
-  /** Aborts when the repository is closed. */
-  readonly #closed: AbortSignal;
+  readonly #repository: Pick<RepositoryPort, "closed">;
   /** By bucket: the entity that waits and the resource that it waits for. */
   readonly #queues = new Map<string, WaitingQueue<Waiter>>();
   /** The heads that each bucket refused: their own, or their parent's. */
   readonly #refusedBy = new Map<string, Set<Waiter>>();
   readonly #returns = new RecentReturns();
 
-  constructor({ clock, closed }: Pick<RepositoryPort, "clock" | "closed">) {
-    this.#clock = clock;
-    this.#closed = closed;
+  constructor(repository: Pick<RepositoryPort, "clock" | "closed">) {
+    this.#clock = repository.clock;
+    this.#repository = repository;
   }
 
   /** Waits for the call's turn, and until it fits, for as long as the call may wait. */
   async wait<T extends Grant>(call: WaitingCall<T>): Promise<TakeResult<T>> {
     call.signal?.throwIfAborted();
     const waiter = newWaiter();
-    const signals = call.signal === undefined ? [this.#closed] : [this.#closed, call.signal];
+    const { closed } = this.#repository;
+    const signals = call.signal === undefined ? [closed] : [closed, call.signal];
     for (const signal of signals) listenTo(signal, waiter);
     this.#join(waiter, call);
     try {
