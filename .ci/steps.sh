@@ -1,4 +1,4 @@
-# What run and long share: steps that are timed and counted, and the summary at the end. Sourced, not run.
+# Steps that are timed and counted, and the summary at the end. Sourced, not run.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 # Fails where an engine is missing, instead of leaving its tests out.
@@ -10,17 +10,10 @@ failed=0
 summary=()
 failures=()
 
-# Leaves out the steps whose names do not contain a word; without a word, none.
-only() {
-  word=${1:-}
-}
-word=""
-
 # Runs a command and counts it: step "what it is" command…
 step() {
   local name=$1 started=$SECONDS verdict
   shift
-  [[ $name == *"$word"* || $name == prepare || $name == fetch* ]] || return 0
   echo "── $name: $*"
   if "$@"; then
     passed=$((passed + 1))

@@ -1,6 +1,6 @@
 /*
- * The example of a team's repository: the guide shows its files, and the shell lines of its CI job
- * are run as they stand, with the built command line on a SQLite file. Only `gh` and `npm` are
+ * The example of a team's repository: the guide shows its manifest, and the shell lines of its CI
+ * job are run as they stand, with the built command line on a SQLite file. Only `gh` and `npm` are
  * stand-ins, which write down how they were called.
  */
 import { spawnSync } from "node:child_process";
@@ -30,11 +30,18 @@ const files = readdirSync(EXAMPLE, { recursive: true, encoding: "utf8" }).filter
   statSync(join(EXAMPLE, name)).isFile(),
 );
 
-it.each(files)("the guide shows %s as it is", (name) => {
-  const text = readFileSync(join(EXAMPLE, name), "utf8");
-  const shown = [...page.matchAll(/^`(\S+)`\n\n(`{3,4})\w+\n(.*?)^\2$/gms)];
-  expect(new Map(shown.map(([, file, , content]) => [file, content])).get(name)).toBe(text);
+it.each(files.filter((name) => /^(?:ci|\.github)/.test(name)))("the guide links %s", (name) => {
+  expect(page).toContain(`(../../examples/declared-limits/${name})`);
 });
+
+it.each(files.filter((name) => name.startsWith("limits")))(
+  "the guide shows %s as it is",
+  (name) => {
+    const text = readFileSync(join(EXAMPLE, name), "utf8");
+    const shown = [...page.matchAll(/^`(\S+)`\n\n(`{3,4})\w+\n(.*?)^\2$/gms)];
+    expect(new Map(shown.map(([, file, , content]) => [file, content])).get(name)).toBe(text);
+  },
+);
 
 describe("the CI job", { timeout: 60_000 }, () => {
   const folder = mkdtempSync(join(tmpdir(), "zae-limiter-example-"));

@@ -1,31 +1,31 @@
 // Breaks the code on purpose, one small change at a time, and expects a test to notice. Each file
 // under test/mutations/ is one change:
 //
-//   { "promise": 5, "breaks": "what it breaks", "file": "…", "find": "…", "replace": "…",
-//     "test": "path of a test file", "filter": "words of a test's name", "seed": 17,
-//     "slow": true }
+//   { "guards": "promise 5: what the promise of ARCHITECTURE.md says", or "past bug: what it was",
+//     "fixed": true, "backend": "sqlite",
+//     "breaks": "what it breaks", "file": "…", "find": "…", "replace": "…",
+//     "test": "path of a test file", "filter": "words of a test's name", "seed": 17 }
 //
 // The text to find must be in the file exactly once. Name the shortest test that notices, and for a
-// test that runs many seeds the one that does. Run all of them, or those whose file name contains a
-// word:
+// test that runs many seeds the one that does. There are at most 200, so a new one takes the place
+// of one that guards the same.
 //
-//   npm run mutations -- bucket
+//   npm run mutations              all of them, as the search does
+//   npm run mutations -- --fixed   the fixed set: each promise on each backend, before every merge
+//   npm run mutations -- bucket    those whose file name contains a word
 //
 // With --tested the tests are not run on the unchanged code first: for a script that has just done
-// so. With --quick the slow ones are left out: those that a test notices only after seconds of
-// waiting. With --quarter it is every fourth one; which quarter, the commit decides, so that
-// commits take turns. With --why each line is followed by the test that noticed, and what it said.
+// so. With --why each line is followed by the test that noticed, and what it said.
 //
 // Everything happens in copies in a temporary folder, so that a crash leaves the tree as it was.
 // Each copy has a process of its own (mutation-runner.mjs) that keeps vitest and an engine ready.
 // Property tests draw the same values in every run, so that no change survives by chance.
-import { execFile, fork } from "node:child_process";
+import { fork } from "node:child_process";
 import { once } from "node:events";
 import { cp, mkdtemp, readdir, readFile, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { promisify } from "node:util";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 const folder = join(root, "test/mutations");
@@ -139,8 +139,8 @@ class Copy {
       detached: true,
       stdio: ["ignore", "ignore", "inherit", "ipc"],
       // A test that fails for want of an engine would look as if it had noticed something, and a
-      // thorough one runs more than a mutation needs.
-      env: { ...process.env, NO_COLOR: "1", ZAEL_REQUIRE_ENGINES: "", ZAEL_THOROUGH: "" },
+      // search by time runs more than a mutation needs.
+      env: { ...process.env, NO_COLOR: "1", ZAEL_REQUIRE_ENGINES: "", SEARCH_SECONDS: "" },
     });
   }
 
@@ -182,18 +182,7 @@ async function load() {
       Object.assign(JSON.parse(await readFile(join(folder, name), "utf8")), { name }),
     ),
   );
-  const quick = process.argv.includes("--quick")
-    ? loaded.filter(({ slow = false }) => !slow)
-    : loaded;
-  if (!process.argv.includes("--quarter")) return quick;
-  const first = await quarterOfCommit();
-  return quick.filter((_, index) => index % 4 === first);
-}
-
-/** Which quarter a commit runs: 0 to 3. */
-async function quarterOfCommit() {
-  const { stdout } = await promisify(execFile)("git", ["rev-parse", "HEAD"], { cwd: root });
-  return Number.parseInt(stdout.trim().slice(-1), 16) % 4;
+  return process.argv.includes("--fixed") ? loaded.filter(({ fixed = false }) => fixed) : loaded;
 }
 
 /** Gives each copy the next piece of work when it has done the one before. */
@@ -226,10 +215,10 @@ async function assertPassing() {
 
 function report(results) {
   for (const mutation of mutations) {
-    const { promise, name, breaks } = mutation;
+    const { guards, name, breaks } = mutation;
     const { verdict, detail, seconds } = results.get(mutation);
     console.log(
-      `${verdict.padEnd(9)} ${seconds.toFixed(1).padStart(4)} s  promise ${String(promise).padStart(2)}  ${name.replace(/\.json$/, "").padEnd(40)} ${breaks}`,
+      `${verdict.padEnd(9)} ${seconds.toFixed(1).padStart(4)} s  ${guards.split(":", 1)[0].padEnd(10)}  ${name.replace(/\.json$/, "").padEnd(40)} ${breaks}`,
     );
     if (verdict !== "killed" && detail) console.log(detail.replaceAll(/^/gm, "    "));
     if (verdict === "killed" && process.argv.includes("--why"))
@@ -238,13 +227,6 @@ function report(results) {
   const count = (wanted) =>
     [...results.values()].filter(({ verdict }) => verdict === wanted).length;
   const [killed, survived] = [count("killed"), count("SURVIVED")];
-  const missing =
-    word === ""
-      ? Array.from({ length: 10 }, (_, index) => index + 1).filter(
-          (promise) => !mutations.some((one) => one.promise === promise),
-        )
-      : [];
-  if (missing.length > 0) console.log(`No mutation for promise ${missing.join(", ")}.`);
   if (killed + survived < results.size)
     console.log(
       `${results.size - killed - survived} show nothing, because no test failed: bring them up to date.`,
@@ -252,5 +234,5 @@ function report(results) {
   console.log(
     `${killed} killed, ${survived} survived (${Math.round((performance.now() - started) / 1000)} s)`,
   );
-  process.exitCode = killed === results.size && missing.length === 0 ? 0 : 1;
+  process.exitCode = killed === results.size ? 0 : 1;
 }

@@ -15,7 +15,6 @@ const TOO_LONG = [
   "packages/limiter/test/simulation/**",
   "packages/limiter/test/**/*processes*",
   "packages/cli/test/program.test.ts",
-  "test/contract-under-node-test/**",
   "test/docs-examples.test.ts",
   "test/package/{declarations,package}.test.ts",
   "test/recipes.test.ts",

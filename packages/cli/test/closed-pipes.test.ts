@@ -6,9 +6,8 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { openRepository } from "zae-limiter/open";
 import { afterEach, beforeEach, describe, expect, it, onTestFinished } from "vitest";
-import { Claim } from "../src/commands/local/system/claim.ts";
-import { processIdentity } from "../src/commands/local/system/process-identity.ts";
-import { LocalFolder, type LocalState } from "../src/commands/local/system/state.ts";
+import { LocalFolder } from "../src/commands/local/system/local-folder.ts";
+import { identifyProcess } from "../src/commands/local/system/process.ts";
 import { zaeLimiter, type Outcome } from "./command-line.ts";
 import { LocalSystems } from "./local-system.ts";
 import { FIRST, manifestFiles, manyEntities } from "./manifest-file.ts";
@@ -89,13 +88,11 @@ describe("without a reader of", { timeout: 60_000 }, () => {
 /** The folder of a system that runs as long as this process. */
 async function runningSystem(): Promise<LocalFolder> {
   const folder = new LocalFolder("zae-limiter", systems.env);
-  folder.create();
-  await Claim.take<LocalState>(folder.path, {
-    holder: processIdentity(process.pid)!,
+  await folder.pidFile.take({
+    owner: identifyProcess(process.pid)!,
     stack: "zae-limiter",
     region: "us-east-1",
     phase: "running",
-    control: { port: 1, token: "" },
     startedAt: "2026-11-15T06:30:00Z",
     engine: "dynoxide",
   });

@@ -17,6 +17,8 @@ import { pageAsRun } from "./guide-page.ts";
 const PAGE = fileURLToPath(new URL("../../../docs/guide/deployment.md", import.meta.url));
 const page = readFileSync(PAGE, "utf8");
 const NOW_MS = Date.parse("2026-11-15T06:30:00Z");
+/** Soon after the scripted AWS has deployed a stack. */
+const SOON_MS = Date.parse("2026-01-01T00:05:00Z");
 
 /** What Lambda says in an account that may run a thousand functions at once. */
 const TOO_MUCH_CONCURRENCY =
@@ -52,7 +54,8 @@ describeWithAws("the page on deployment", (aws) => {
     expect(commands[0]).toBe("deploy");
     for (const command of commands) {
       const env = { ZAEL_REPOSITORY: repository };
-      const { code, stderr } = await zaeLimiter(command, { open: openRepository, env });
+      const setup = { open: openRepository, env, nowMs: () => SOON_MS };
+      const { code, stderr } = await zaeLimiter(command, setup);
       expect({ command, code }, stderr).toEqual({ command, code: 0 });
     }
     const place = { stack, endpointUrl: aws().endpointUrl, region: "eu-west-1" };

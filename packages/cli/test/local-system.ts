@@ -48,7 +48,10 @@ export class LocalSystems {
 
   /** Ends what a failed test has left, and removes the folder. */
   async clear(stacks: readonly string[] = ["zae-limiter"]): Promise<void> {
-    for (const stack of stacks) await this.ask(`local down --stack ${stack}`);
+    for (const stack of stacks)
+      // `local down` would end the process of this test if it were that of the system.
+      if ((await this.status(stack))["pid"] !== process.pid)
+        await this.ask(`local down --stack ${stack}`);
     rmSync(this.folder, { recursive: true, force: true });
   }
 }

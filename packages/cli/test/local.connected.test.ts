@@ -8,8 +8,8 @@ import { openRepository } from "zae-limiter/open";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { describeUnlessMissing } from "../../limiter/test/support/engine.ts";
 import { chosenEngine, whyMissing } from "../../limiter/test/support/engine-process.ts";
-import { isAlive, type ProcessIdentity } from "../src/commands/local/system/process-identity.ts";
-import { LocalFolder } from "../src/commands/local/system/state.ts";
+import { LocalFolder } from "../src/commands/local/system/local-folder.ts";
+import { isRunning, type ProcessIdentity } from "../src/commands/local/system/process.ts";
 import { zaeLimiter, type Outcome } from "./command-line.ts";
 import { LocalSystems } from "./local-system.ts";
 
@@ -55,8 +55,8 @@ describeUnlessMissing("a local system", whyMissing("dynoxide"), () => {
     return { outcome, interrupt: () => interrupt?.() };
   }
 
-  async function engineOf(stack = "zae-limiter"): Promise<ProcessIdentity> {
-    const found = await new LocalFolder(stack, systems.env).find();
+  function findEngine(stack = "zae-limiter"): ProcessIdentity {
+    const found = new LocalFolder(stack, systems.env).find();
     if (found.is === "absent") throw new Error("It was never started.");
     return found.state.engineProcess!;
   }
@@ -69,8 +69,8 @@ describeUnlessMissing("a local system", whyMissing("dynoxide"), () => {
     const opened = await openRepository(String(repository), { create: false });
     expect((await opened.listNamespaces()).map(({ name }) => name)).toEqual(["default"]);
     await opened.close();
-    const engine = await engineOf();
-    expect(isAlive(engine)).toBe(true);
+    const engine = findEngine();
+    expect(isRunning(engine)).toBe(true);
     interrupt();
     expect(await outcome).toMatchObject({
       code: 0,
@@ -79,7 +79,7 @@ describeUnlessMissing("a local system", whyMissing("dynoxide"), () => {
         "Data is in memory, and gone when it ends; --data FOLDER keeps it.\n" +
         'To use it in this shell: eval "$(zae-limiter local env)"\nTo end it: Ctrl-C\n',
     });
-    expect(isAlive(engine)).toBe(false);
+    expect(isRunning(engine)).toBe(false);
     expect(await systems.ask("local status")).toMatchObject({ code: 1 });
     expect(await systems.ask("local env")).toMatchObject({
       code: 1,
@@ -93,7 +93,7 @@ describeUnlessMissing("a local system", whyMissing("dynoxide"), () => {
   it("ends, and says why, when its engine is killed", async () => {
     const { outcome } = await up("--port 0");
     const followed = systems.ask("local logs --follow --tail 1");
-    process.kill((await engineOf()).pid, "SIGKILL");
+    process.kill(findEngine().pid, "SIGKILL");
     const reason =
       "The engine ended (SIGKILL). Its data was in memory and is gone. " +
       "To start it again: zae-limiter local up";
@@ -103,20 +103,21 @@ describeUnlessMissing("a local system", whyMissing("dynoxide"), () => {
     expect((await followed).stdout).toMatch(/ Ready at .*\n.* The engine ended \(SIGKILL\)\..*\n$/);
   });
 
-  it("ends when its folder is removed, because nobody could end it then", async () => {
+  it("ends when its folder is removed, because no command could end it then", async () => {
     const { outcome } = await up("--port 0");
-    const engine = await engineOf();
+    const engine = findEngine();
     rmSync(systems.env["ZAEL_LOCAL_FOLDER"]!, { recursive: true });
     expect(await outcome).toMatchObject({
       code: 1,
       stderr: expect.stringContaining("was removed, so no command can find it any more."),
     });
-    expect(isAlive(engine)).toBe(false);
+    expect(isRunning(engine)).toBe(false);
   });
 
   it("a data folder is used by one of them at a time", async () => {
     const data = join(systems.folder, "data");
-    const first = await up(`--port 0 --data ${data}`);
+    const first = await systems.run(["local", "up", "--detach", "--port", "0", "--data", data]);
+    expect(first.code).toBe(0);
     const second = await up(`--port 0 --stack other --data ${data}`);
     expect(await second.outcome).toMatchObject({
       code: 1,
@@ -124,10 +125,12 @@ describeUnlessMissing("a local system", whyMissing("dynoxide"), () => {
         `The data folder ${data} is in use by the stack zae-limiter.`,
       ),
     });
+    const engine = findEngine();
     expect((await systems.ask("local down")).stdout).toBe(
       `Ended zae-limiter. Its data is in ${data}.\n`,
     );
-    expect((await first.outcome).code).toBe(0);
+    expect(isRunning(engine)).toBe(false);
+    expect((await systems.ask("local logs --tail 1")).stdout).toMatch(/ Ended\.\n$/);
     const third = await up(`--port 0 --stack other --data ${data}`);
     third.interrupt();
     expect((await third.outcome).code).toBe(0);
@@ -205,21 +208,28 @@ describeUnlessMissing("a local system", whyMissing("dynoxide"), () => {
       `zae-limiter is running already at ${String(endpointUrl)}`,
     ]);
 
-    const engine = await engineOf();
+    const engine = findEngine();
     process.kill(Number(pid), "SIGKILL");
-    const died = `Its supervisor, process ${String(pid)}, has died.`;
+    const hasDied = `Its supervisor, process ${String(pid)}, has died.`;
     await vi.waitFor(
       async () =>
         expect(await systems.status()).toMatchObject({
           running: false,
-          reason: expect.stringContaining(died),
+          reason: expect.stringContaining(hasDied),
         }),
       POLLING,
     );
-    expect(isAlive(engine)).toBe(true);
+    expect(isRunning(engine)).toBe(true);
     const again = await up("--port 0");
-    expect(isAlive(engine)).toBe(false);
+    expect(isRunning(engine)).toBe(false);
     again.interrupt();
     expect((await again.outcome).stdout).toContain("zae-limiter is ready at");
+
+    // And once more, but this time `local down` clears up.
+    await systems.run(start);
+    const left = findEngine();
+    process.kill(Number((await systems.status())["pid"]), "SIGKILL");
+    expect(await systems.ask("local down")).toMatchObject({ code: 0 });
+    expect(isRunning(left)).toBe(false);
   });
 });

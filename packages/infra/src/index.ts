@@ -7,7 +7,7 @@
  *   aws/                     where AWS is, its clients, its errors in one sentence each
  *   code/                    the code of the functions, and the bucket that it is put into
  *   stack/                   deploying, updating and deleting by change set
- *   discovery/               listing stacks, and looking at one: each *-part.ts asks one service
+ *   discovery/               listing stacks, and looking at one: stack, table, heartbeat
  *   manifest/                manifests as YAML or JSON, and the template that declares their limits
  *   cdk/                     the same as a construct
  */
@@ -21,12 +21,8 @@ export type { StatusOptions } from "./discovery/stack-status.ts";
 export type {
   AggregatorCondition,
   AggregatorStatus,
-  AlarmState,
   Connectivity,
-  DeadLetters,
-  FunctionState,
   HeartbeatState,
-  MappingState,
   NamedResource,
   Seen,
   StackState,

@@ -99,20 +99,14 @@ describe("the policies that only the page has", () => {
     ],
     [
       "status",
-      "lambda:GetFunctionConfiguration",
-      `lambda:eu-west-1:${ACCOUNT}:function:limits-limits-provisioner`,
+      "cloudformation:ListStackResources",
+      `cloudformation:eu-west-1:${ACCOUNT}:stack/limits/1`,
     ],
     ["deployment", "iam:CreatePolicy", `iam::${ACCOUNT}:policy/limits-ns-acq`],
     [
       "deployment",
       "s3:PutObject",
       `s3:::zae-limiter-code-${ACCOUNT}-eu-west-1/zae-limiter/0/aggregator.zip`,
-    ],
-    ["status", "sqs:GetQueueAttributes", `sqs:eu-west-1:${ACCOUNT}:limits-aggregator-dlq`],
-    [
-      "status",
-      "lambda:GetFunctionConfiguration",
-      `lambda:eu-west-1:${ACCOUNT}:function:limits-aggregator`,
     ],
   ])("%s allows %s on %s", async (name, action, resource) => {
     expect(await decided(name, action, resource)).toBe("Allowed");
@@ -127,8 +121,12 @@ describe("the policies that only the page has", () => {
     ["deployment", "dynamodb:DeleteTable", `dynamodb:eu-west-1:${ACCOUNT}:table/other`],
     ["deployment", "iam:CreateRole", `iam::${ACCOUNT}:role/admin`],
     ["deployment", "iam:CreateUser", `iam::${ACCOUNT}:user/limits-user`],
-    ["status", "sqs:ReceiveMessage", `sqs:eu-west-1:${ACCOUNT}:limits-aggregator-dlq`],
-    ["status", "lambda:InvokeFunction", `lambda:eu-west-1:${ACCOUNT}:function:limits-aggregator`],
+    ["status", "cloudformation:DeleteStack", `cloudformation:eu-west-1:${ACCOUNT}:stack/limits/1`],
+    [
+      "status",
+      "lambda:GetFunctionConfiguration",
+      `lambda:eu-west-1:${ACCOUNT}:function:limits-aggregator`,
+    ],
   ])("%s denies %s on %s", async (name, action, resource) => {
     expect(await decided(name, action, resource)).toBe("ImplicitlyDenied");
   });

@@ -8,7 +8,7 @@ import { declaredLimits } from "../../limiter/test/support/declared-limits.ts";
 import { seedsFromEnvironment } from "../../limiter/test/support/seeded/seeds.ts";
 import { readProperties } from "../../lambda/provisioner/properties.ts";
 
-const { count: RUNS } = seedsFromEnvironment({ usual: 20, thorough: 60 });
+const { count: RUNS } = seedsFromEnvironment({ usual: 20 });
 
 /** What a manifest becomes on its way through a template. */
 function through(given: Manifest, version: "1.1" | "1.2" = "1.1"): Manifest {

@@ -8,7 +8,7 @@ import { describeWithAws } from "./support/describe-with-aws.ts";
 import { freshStack } from "./support/deployment.ts";
 import { eachOf, seedsFromEnvironment } from "../../limiter/test/support/seeded/seeds.ts";
 
-const SEEDS = seedsFromEnvironment({ usual: 3, thorough: 6 });
+const SEEDS = seedsFromEnvironment({ usual: 3 });
 /** With every tenth request lost, nobody has ever needed half of these. */
 const MAX_RUNS = 30;
 const FAULTS: readonly Fault[] = ["throttle", "drop", "drop-reply", "unavailable"];

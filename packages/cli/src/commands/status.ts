@@ -13,7 +13,7 @@ export function addStatusCommand(program: Command, session: Session): void {
     usage: "status",
     summary:
       "Shows which repository, driver and namespace commands use, their versions, and what the " +
-      "repository can do; on DynamoDB also stack, table, aggregator, roles and alarms. Without " +
+      "repository can do; on DynamoDB also stack, table, aggregator, functions and roles. Without " +
       "a repository it is about the stack zae-limiter. Exits 1 when something is wrong.",
     examples: ["status", "status --json", "status --stack my-stack --region eu-west-1"],
   }).action(async (_options: object, command: Command) => {

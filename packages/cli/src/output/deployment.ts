@@ -1,10 +1,4 @@
-import type {
-  AggregatorStatus,
-  FunctionState,
-  Seen,
-  StackStatus,
-  TableState,
-} from "@zae-limiter/infra";
+import type { AggregatorStatus, Seen, StackStatus, TableState } from "@zae-limiter/infra";
 import type { Colours } from "./colours.ts";
 import { fieldsText, type Cell } from "./table.ts";
 import { ageText, numberText, printable, timeText } from "./text.ts";
@@ -30,10 +24,9 @@ export function deploymentSections(
     ["Infrastructure", infrastructureContent(deployment)],
     ["Table", contentOf(table, "there is none", tableFields)],
     ["Aggregator", aggregatorFields(deployment.aggregator, nowMs)],
-    ["Provisioner", provisionerContent(deployment)],
     ["Versions", versionsContent(deployment)],
-    ["Roles", rolesContent(deployment)],
-    ["Alarms", alarmsContent(deployment)],
+    ["Functions", resourcesContent(deployment.functions)],
+    ["Roles", resourcesContent(deployment.roles, deployment.policies)],
     ["Problems", problems],
     ["Warnings", warnings],
   ];
@@ -103,27 +96,9 @@ function partText<T>(part: Seen<T>, text: (part: T) => string, missing = "off"):
   return isUnknown(part) ? `unknown: ${part.unknown}` : text(part);
 }
 
-function functionText({ name, state, lastUpdate, runtime }: FunctionState): string {
-  const parts = [name, state, lastUpdate && `last update ${lastUpdate}`, runtime];
-  return parts.filter(Boolean).join(", ");
-}
-
-function aggregatorFields(aggregator: AggregatorStatus, nowMs: number): Content {
-  const { state, reason, function: lambda, mapping, heartbeat, deadLetters } = aggregator;
+function aggregatorFields({ state, reason, heartbeat }: AggregatorStatus, nowMs: number): Content {
   return [
     ["State", `${state}: ${reason}`],
-    ["Function", partText(lambda, functionText, "none")],
-    [
-      "Event source",
-      partText(
-        mapping,
-        (found) =>
-          [found.state, found.lastResult && `last result: ${found.lastResult}`]
-            .filter(Boolean)
-            .join(", "),
-        "none",
-      ),
-    ],
     [
       "Counted until",
       partText(
@@ -133,14 +108,7 @@ function aggregatorFields(aggregator: AggregatorStatus, nowMs: number): Content 
         "never; to start a runner: zae-limiter aggregate",
       ),
     ],
-    ["Dead letters", partText(deadLetters, ({ messages }) => numberText(messages), "no queue")],
   ];
-}
-
-/** Nothing where there is none: a stack need not have one. */
-function provisionerContent({ provisioner }: StackStatus): Content {
-  if (provisioner === undefined) return [];
-  return [["Function", partText(provisioner, functionText)]];
 }
 
 function versionsContent({ versions }: StackStatus): Content {
@@ -153,16 +121,11 @@ function versionsContent({ versions }: StackStatus): Content {
   ]);
 }
 
-function rolesContent({ roles, policies }: StackStatus): Content {
-  if (isUnknown(roles)) return [`unknown: ${roles.unknown}`];
-  const named = [...(roles ?? []), ...(isUnknown(policies) ? [] : (policies ?? []))];
+function resourcesContent(...parts: readonly StackStatus["roles"][]): Content {
+  const unknown = parts.find(isUnknown);
+  if (unknown !== undefined) return [`unknown: ${unknown.unknown}`];
+  const named = parts.flatMap((part) => (isUnknown(part) ? [] : (part ?? [])));
   return named.length === 0
     ? ["the stack has made none"]
     : named.map(({ logicalId, physicalId }) => [logicalId, physicalId] as const);
-}
-
-function alarmsContent({ alarms }: StackStatus): Content {
-  return contentOf(alarms, "none", (found) =>
-    found.length === 0 ? ["none"] : found.map(({ name, state }) => [name, state] as const),
-  );
 }

@@ -1,10 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { CloudFormationClient } from "@aws-sdk/client-cloudformation";
-import { CloudWatchClient } from "@aws-sdk/client-cloudwatch";
 import { DynamoDBClient } from "@aws-sdk/client-dynamodb";
-import { LambdaClient } from "@aws-sdk/client-lambda";
 import { S3Client } from "@aws-sdk/client-s3";
-import { SQSClient } from "@aws-sdk/client-sqs";
 import { STSClient } from "@aws-sdk/client-sts";
 import { isTransient, isUnreachable, noRegion, translated } from "./aws-errors.ts";
 import { isLocal, type CheckedPlace } from "./place.ts";
@@ -73,27 +70,14 @@ export class AwsClients {
     return this.#client("cloudFormation", (settings) => new CloudFormationClient(settings));
   }
 
-  get cloudWatch(): CloudWatchClient {
-    return this.#client("cloudWatch", (settings) => new CloudWatchClient(settings));
-  }
-
   get dynamoDb(): DynamoDBClient {
     return this.#client("dynamoDb", (settings) => new DynamoDBClient(settings));
-  }
-
-  get lambda(): LambdaClient {
-    return this.#client("lambda", (settings) => new LambdaClient(settings));
   }
 
   get s3(): S3Client {
     // Virtual hosts would need names that are resolved to the address of an endpoint.
     const forcePathStyle = this.endpointUrl !== undefined;
     return this.#client("s3", (settings) => new S3Client({ ...settings, forcePathStyle }));
-  }
-
-  get sqs(): SQSClient {
-    const useQueueUrlAsEndpoint = this.endpointUrl === undefined;
-    return this.#client("sqs", (settings) => new SQSClient({ ...settings, useQueueUrlAsEndpoint }));
   }
 
   get sts(): STSClient {

@@ -9,7 +9,7 @@ import { DynamoRepository } from "zae-limiter/dynamodb";
 import type { AwsClients } from "../aws/clients.ts";
 import type { Connectivity, HeartbeatState, Seen, VersionsState } from "./status-model.ts";
 
-/** What a client of the table sees. */
+/** What a client sees of the table. */
 export interface ClientView {
   readonly connectivity: Connectivity;
   readonly versions: Seen<VersionsState>;
@@ -17,7 +17,7 @@ export interface ClientView {
 }
 
 /** Opens the table as every client does, creates nothing, and reads what it says of itself. */
-export async function clientView(
+export async function viewAsClient(
   { stack, region, endpointUrl }: AwsClients,
   nowMs: () => number,
 ): Promise<ClientView> {
@@ -30,7 +30,7 @@ export async function clientView(
       ...(endpointUrl !== undefined && { endpointUrl }),
     });
   } catch (error) {
-    return notOpened(error);
+    return explainFailure(error);
   }
   try {
     return await readView(repository, nowMs);
@@ -54,12 +54,12 @@ async function readView(repository: DynamoRepository, nowMs: () => number): Prom
   ]);
   return {
     connectivity: { reachable, latencyMs: Math.ceil(latencyMs) },
-    versions: versionsOf(record),
+    versions: buildVersions(record),
     heartbeat: countedUntil && { countedUntil, lagMs: nowMs() - countedUntil.getTime() },
   };
 }
 
-function versionsOf(record: VersionRecord | undefined): VersionsState {
+function buildVersions(record: VersionRecord | undefined): VersionsState {
   if (record === undefined)
     return {
       client: VERSION,
@@ -78,7 +78,7 @@ function versionsOf(record: VersionRecord | undefined): VersionsState {
 }
 
 /** A table that this client must not use says so; whatever else fails is a lack of connection. */
-function notOpened(error: unknown): ClientView {
+function explainFailure(error: unknown): ClientView {
   if (!(error instanceof ZaeLimiterError)) throw error;
   const unknown = error.message;
   if (error instanceof IncompatibleSchemaError || error instanceof VersionMismatchError) {

@@ -1,7 +1,7 @@
 import { DescribeStacksCommand, type Stack } from "@aws-sdk/client-cloudformation";
 import { withClients } from "../aws/clients.ts";
 import { checkedPlace, type StackPlace } from "../aws/place.ts";
-import { taggedVersions, type TaggedVersions } from "./tagged-versions.ts";
+import { readTaggedVersions, type TaggedVersions } from "./tagged-versions.ts";
 
 /** A stack of zae-limiter. */
 export interface StackSummary extends TaggedVersions {
@@ -34,7 +34,7 @@ export async function listStacks(
       const answer = await clients.call("cloudformation:DescribeStacks", (options) =>
         clients.cloudFormation.send(command, options),
       );
-      found.push(...(answer.Stacks ?? []).flatMap(summaryOf));
+      found.push(...(answer.Stacks ?? []).flatMap(summarize));
       NextToken = answer.NextToken;
       if (NextToken === undefined) break;
     }
@@ -42,8 +42,8 @@ export async function listStacks(
   return found.toSorted((left, right) => (left.stack < right.stack ? -1 : 1));
 }
 
-function summaryOf(stack: Stack): readonly StackSummary[] {
-  const versions = taggedVersions(stack);
+function summarize(stack: Stack): readonly StackSummary[] {
+  const versions = readTaggedVersions(stack);
   if (versions === undefined) return [];
   const { StackName = "", StackStatus = "", CreationTime, LastUpdatedTime } = stack;
   return [

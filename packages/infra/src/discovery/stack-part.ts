@@ -6,9 +6,9 @@ import {
 } from "@aws-sdk/client-cloudformation";
 import { isStackAbsent } from "../aws/aws-errors.ts";
 import type { AwsClients } from "../aws/clients.ts";
-import { seen, type Service } from "./seen.ts";
+import { askPart, type Service } from "./parts.ts";
 import type { NamedResource, Seen, StackState } from "./status-model.ts";
-import { taggedVersions } from "./tagged-versions.ts";
+import { readTaggedVersions } from "./tagged-versions.ts";
 
 const CLOUDFORMATION: Service = {
   name: "CloudFormation",
@@ -17,18 +17,18 @@ const CLOUDFORMATION: Service = {
 };
 
 /** The stack itself. */
-export async function stackState(clients: AwsClients): Promise<Seen<StackState>> {
-  return seen(clients, CLOUDFORMATION, async (send) => {
+export async function findStack(clients: AwsClients): Promise<Seen<StackState>> {
+  return askPart(clients, CLOUDFORMATION, async (send) => {
     const command = new DescribeStacksCommand({ StackName: clients.stack });
     const { Stacks = [] } = await send("DescribeStacks", (options) =>
       clients.cloudFormation.send(command, options),
     );
-    return Stacks[0] && stackStateOf(Stacks[0]);
+    return Stacks[0] && parseStack(Stacks[0]);
   });
 }
 
-function stackStateOf(stack: Stack): StackState {
-  const versions = taggedVersions(stack);
+function parseStack(stack: Stack): StackState {
+  const versions = readTaggedVersions(stack);
   const { StackStatusReason: reason, CreationTime, LastUpdatedTime } = stack;
   return {
     status: stack.StackStatus ?? "",
@@ -45,10 +45,10 @@ function stackStateOf(stack: Stack): StackState {
 const MOST_PAGES = 20;
 
 /** All resources of the stack. */
-export async function stackResources(
+export async function findResources(
   clients: AwsClients,
 ): Promise<Seen<readonly StackResourceSummary[]>> {
-  return seen(clients, CLOUDFORMATION, async (send) => {
+  return askPart(clients, CLOUDFORMATION, async (send) => {
     const resources: StackResourceSummary[] = [];
     let NextToken: string | undefined;
     for (let page = 0; page < MOST_PAGES; page += 1) {
@@ -68,11 +68,12 @@ export async function stackResources(
 }
 
 /** The resources of a type, by their names. */
-export function namedResources(
+export function selectResources(
   resources: readonly StackResourceSummary[],
   type: string,
 ): readonly NamedResource[] {
   return resources
+    .filter(({ ResourceStatus }) => ResourceStatus !== "DELETE_COMPLETE")
     .filter(({ ResourceType, PhysicalResourceId }) => ResourceType === type && PhysicalResourceId)
     .map(({ LogicalResourceId = "", PhysicalResourceId = "" }) => ({
       logicalId: LogicalResourceId,

@@ -17,7 +17,7 @@ export interface StackStatus {
   readonly region: string;
   /** The address, if it is not AWS's own. */
   readonly endpointUrl?: string;
-  /** What needs somebody's attention now; a stack without any is healthy. */
+  /** What needs attention now; a stack without any is healthy. */
   readonly problems: readonly string[];
   /** What should be looked at, and does not make the stack unhealthy. */
   readonly warnings: readonly string[];
@@ -25,12 +25,11 @@ export interface StackStatus {
   readonly infrastructure: Seen<StackState>;
   readonly table: Seen<TableState>;
   readonly aggregator: AggregatorStatus;
-  /** The function that applies declared limits; undefined if there is none. */
-  readonly provisioner: Seen<FunctionState>;
   readonly versions: Seen<VersionsState>;
+  /** The functions that the stack has made; the same for roles and policies. */
+  readonly functions: Seen<readonly NamedResource[]>;
   readonly roles: Seen<readonly NamedResource[]>;
   readonly policies: Seen<readonly NamedResource[]>;
-  readonly alarms: Seen<readonly AlarmState[]>;
 }
 
 /** Whether the table answers a client. */
@@ -79,73 +78,29 @@ export interface TableState {
 }
 
 /**
- * Whether usage is summed up.
+ * Whether usage is counted.
  *
- * - `enabled`: the function and its event source mapping work, or a runner has just counted.
- * - `starting`: AWS is still preparing the function or the mapping.
- * - `disabled`: somebody switched the mapping off.
- * - `none`: there is no function, and no runner has counted for a while.
- * - `broken`: there is a function, and it does not count; `reason` says why.
+ * - `enabled`: the function of the stack or a runner has just counted.
+ * - `starting`: the stack was just changed, and its function has not counted yet.
+ * - `none`: the stack has no function, and no runner has counted for a while.
+ * - `broken`: the stack has a function, and usage was not counted for a while.
  * - `unknown`: it could not be seen.
  */
-export type AggregatorCondition =
-  | "enabled"
-  | "starting"
-  | "disabled"
-  | "none"
-  | "broken"
-  | "unknown";
+export type AggregatorCondition = "enabled" | "starting" | "none" | "broken" | "unknown";
 
-/** The aggregator's real state, and what it was judged by. */
+/** Whether usage is counted, and until when it was. */
 export interface AggregatorStatus {
   readonly state: AggregatorCondition;
-  /** Who counts, or why nobody does. */
+  /** Why it is in this state. */
   readonly reason: string;
-  readonly function: Seen<FunctionState>;
-  readonly mapping: Seen<MappingState>;
   readonly heartbeat: Seen<HeartbeatState>;
-  readonly deadLetters: Seen<DeadLetters>;
 }
 
-/** What Lambda says about a function. */
-export interface FunctionState {
-  readonly name: string;
-  /** `Active`, `Pending`, `Inactive` or `Failed`. */
-  readonly state: string;
-  readonly stateReason?: string;
-  /** `Successful`, `InProgress` or `Failed`. */
-  readonly lastUpdate?: string;
-  readonly lastUpdateReason?: string;
-  readonly runtime?: string;
-  /** The SHA-256 of the deployed code, in base64 as Lambda shows it. */
-  readonly codeSha256?: string;
-  readonly modifiedAt?: string;
-}
-
-/** What Lambda says about the mapping from the table's stream to the function. */
-export interface MappingState {
-  readonly id?: string;
-  /** `Enabled`, `Disabled`, or on the way to one of them. */
-  readonly state: string;
-  /** Who changed it last: a user, or Lambda and why. */
-  readonly stateReason?: string;
-  /** Such as `OK`, or `PROBLEM: …`. */
-  readonly lastResult?: string;
-  readonly streamArn?: string;
-}
-
-/** How far usage is counted, by whomever. */
+/** How far usage is counted. */
 export interface HeartbeatState {
   readonly countedUntil: Date;
   /** How long ago that was. */
   readonly lagMs: number;
-}
-
-/** What the aggregator could not process. */
-export interface DeadLetters {
-  readonly queue: string;
-  /** About how many messages wait. */
-  readonly messages: number;
 }
 
 /** The versions that have to fit together, and whether they do. */
@@ -160,23 +115,10 @@ export interface VersionsState {
   readonly meaning: string;
 }
 
-/** A role or a policy of the stack. */
+/** A function, role or policy of the stack. */
 export interface NamedResource {
   /** Its name in the template, such as `AppRole`. */
   readonly logicalId: string;
   /** Its name, or the ARN of a policy. */
   readonly physicalId: string;
-}
-
-/** An alarm of the stack. */
-export interface AlarmState {
-  readonly name: string;
-  /** `OK`, `ALARM` or `INSUFFICIENT_DATA`. */
-  readonly state: string;
-  readonly reason?: string;
-  readonly since?: Date;
-  /** What the alarm is for, as its description says. */
-  readonly description?: string;
-  /** Whether somebody is told. */
-  readonly hasAction: boolean;
 }

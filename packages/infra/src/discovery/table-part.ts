@@ -6,7 +6,7 @@ import {
 } from "@aws-sdk/client-dynamodb";
 import { isTableAbsent } from "../aws/aws-errors.ts";
 import type { AwsClients } from "../aws/clients.ts";
-import { isUnknown, seen, type Service } from "./seen.ts";
+import { askPart, isUnknown, type Service } from "./parts.ts";
 import type { Seen, TableState } from "./status-model.ts";
 
 const DYNAMODB: Service = {
@@ -16,24 +16,24 @@ const DYNAMODB: Service = {
 };
 
 /** The table. */
-export async function tableState(clients: AwsClients): Promise<Seen<TableState>> {
+export async function findTable(clients: AwsClients): Promise<Seen<TableState>> {
   const command = new DescribeTableCommand({ TableName: clients.stack });
   const [described, ttlAttribute, pointInTimeRecovery] = await Promise.all([
-    seen(clients, DYNAMODB, async (send) => {
+    askPart(clients, DYNAMODB, async (send) => {
       const { Table } = await send("DescribeTable", (options) =>
         clients.dynamoDb.send(command, options),
       );
-      return Table && describedTable(Table);
+      return Table && parseTable(Table);
     }),
-    ttlOf(clients),
-    recoveryOf(clients),
+    findTtl(clients),
+    findRecovery(clients),
   ]);
   if (described === undefined || isUnknown(described)) return described;
   return { ...described, ttlAttribute, pointInTimeRecovery };
 }
 
-/** What `DescribeTable` tells. */
-function describedTable(
+/** What `DescribeTable` returns. */
+function parseTable(
   table: TableDescription,
 ): Omit<TableState, "ttlAttribute" | "pointInTimeRecovery"> {
   const { TableStatus, ItemCount, TableSizeBytes, LatestStreamArn, StreamSpecification } = table;
@@ -54,9 +54,9 @@ function describedTable(
   };
 }
 
-async function ttlOf(clients: AwsClients): Promise<TableState["ttlAttribute"]> {
+async function findTtl(clients: AwsClients): Promise<TableState["ttlAttribute"]> {
   const command = new DescribeTimeToLiveCommand({ TableName: clients.stack });
-  return seen(clients, { ...DYNAMODB, name: "time to live" }, async (send) => {
+  return askPart(clients, { ...DYNAMODB, name: "time to live" }, async (send) => {
     const { TimeToLiveDescription } = await send("DescribeTimeToLive", (options) =>
       clients.dynamoDb.send(command, options),
     );
@@ -65,9 +65,9 @@ async function ttlOf(clients: AwsClients): Promise<TableState["ttlAttribute"]> {
   });
 }
 
-async function recoveryOf(clients: AwsClients): Promise<TableState["pointInTimeRecovery"]> {
+async function findRecovery(clients: AwsClients): Promise<TableState["pointInTimeRecovery"]> {
   const command = new DescribeContinuousBackupsCommand({ TableName: clients.stack });
-  return seen(clients, { ...DYNAMODB, name: "point-in-time recovery" }, async (send) => {
+  return askPart(clients, { ...DYNAMODB, name: "point-in-time recovery" }, async (send) => {
     const { ContinuousBackupsDescription } = await send("DescribeContinuousBackups", (options) =>
       clients.dynamoDb.send(command, options),
     );

@@ -1,11 +1,11 @@
 import { expect, it } from "vitest";
-import { taggedVersions } from "./tagged-versions.ts";
+import { readTaggedVersions } from "./tagged-versions.ts";
 
 const OURS = { ManagedBy: "zae-limiter", "zae-limiter:type": "limiter" };
 
 function versionsOf(tags: Readonly<Record<string, string>>, StackName = "my-stack"): unknown {
   const Tags = Object.entries(tags).map(([Key, Value]) => ({ Key, Value }));
-  return taggedVersions({ StackName, Tags } as never);
+  return readTaggedVersions({ StackName, Tags } as never);
 }
 
 it("reads the versions that deploy, or the original, wrote", () => {

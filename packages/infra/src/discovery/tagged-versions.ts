@@ -12,7 +12,10 @@ export interface TaggedVersions {
 const LEGACY_PREFIX = "ZAEL-";
 
 /** The versions of a stack of zae-limiter; undefined for any other stack. */
-export function taggedVersions({ StackName = "", Tags = [] }: Stack): TaggedVersions | undefined {
+export function readTaggedVersions({
+  StackName = "",
+  Tags = [],
+}: Stack): TaggedVersions | undefined {
   const tags = Object.fromEntries(Tags.map(({ Key = "", Value = "" }) => [Key, Value]));
   const isLegacy = StackName.startsWith(LEGACY_PREFIX) && tags["ManagedBy"] === undefined;
   if (!isOurs(tags) && !isLegacy) return undefined;

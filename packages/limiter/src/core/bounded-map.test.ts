@@ -53,6 +53,6 @@ it("takes no memory for entries that are set again and again", () => {
     return process.memoryUsage().heapUsed;
   };
   const before = heapAfter(1000);
-  // An iterator that is kept for ever keeps 60 MB after a million changes.
+  // An iterator that is kept forever holds 60 MB after a million changes.
   expect(heapAfter(1_000_000) - before).toBeLessThan(10_000_000);
 });

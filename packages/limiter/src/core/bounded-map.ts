@@ -9,7 +9,7 @@ export class BoundedMap<Key, Value> extends Map<Key, Value> {
   /**
    * One iteration over all entries, which is continued: a new one would have to skip everything
    * that was dropped before, which took 20 µs for each new key. But V8 keeps every former table of
-   * a map for its iterators, so there is a new one after `max` changes: one that was kept for ever
+   * a map for its iterators, so there is a new one after `max` changes: one that was kept forever
    * made a map of 100 entries grow by 60 MB in a million changes.
    */
   #oldest: Iterator<Key, undefined> = this.keys();

@@ -206,6 +206,16 @@ describe("what errors carry", () => {
   });
 
   it.each([
+    ["me:secret@host:8000", "***@host:8000"],
+    ["http:me:secret@host", "***@host"],
+    ["ftp://me:secret@host", "ftp://***@host"],
+    ["host:8000", "host:8000"],
+  ])("no validation error has the credentials of a mistyped address: %s", (address, shown) => {
+    const { message, value } = new errors.ValidationError("endpointUrl", address, "is wrong");
+    expect([message, value]).toEqual([`Invalid endpointUrl: is wrong (got '${shown}')`, shown]);
+  });
+
+  it.each([
     ["http://me:secret@host:8000 did not answer", "http://***@host:8000 did not answer"],
     ["http%3A%2F%2Fme%3Asecret%40host did not", "http%3A%2F%2F***%40host did not"],
     [

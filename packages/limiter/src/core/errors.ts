@@ -237,7 +237,7 @@ export class ValidationError extends ZaeLimiterError {
   readonly reason: string;
 
   constructor(field: string, value: unknown, reason: string, code = "ERR_LIMITER_VALIDATION") {
-    const text = described(value);
+    const text = described(field === "endpointUrl" ? withoutUser(value) : value);
     const says = field.split(".").at(-1) === text || reason.includes(`'${text}'`);
     const shown = shownField(field);
     super(code, `Invalid ${shown}: ${reason}${says ? "" : repeated(value, text)}`);
@@ -285,7 +285,7 @@ function shownField(field: string): string {
   return escaped(field.length > FIELD_LENGTH ? `${field.slice(0, FIELD_LENGTH)}…` : field);
 }
 
-/** What a message says about a value; nothing where its text would tell nobody anything. */
+/** What a message says about a value; empty if the value's text would not help. */
 function repeated(value: unknown, text: string): string {
   if (typeof value === "string") return ` (got '${escaped(text)}')`;
   const isPlain =
@@ -341,6 +341,11 @@ function hidden(text: string): string {
   // Without a colon, what has a slash is a path, as in https://host/@scope/name.
   const isPath = /^[^:%]*\//.test(address.slice(begin, host));
   return host < begin || isPath ? text : `${text.slice(0, start + begin)}***${address.slice(host)}`;
+}
+
+/** What should be an address: a mistyped one may have no scheme before its user and password. */
+function withoutUser(value: unknown): unknown {
+  return typeof value === "string" ? value.replace(/^(.*\/\/)?.*@/s, "$1***@") : value;
 }
 
 /** Names under which secrets are passed, such as `secretAccessKey` or `sessionToken`. */

@@ -18,7 +18,7 @@ function faultOf(work: () => unknown): ValidationError {
 }
 
 describe("making limits", () => {
-  it("refuses an option that nobody knows, and names the nearest", () => {
+  it("rejects an unknown option, and names the nearest", () => {
     const misspelt = { bust: 150 } as unknown as { burst: number };
     expect(faultOf(() => Limit.perMinute("rpm", 100, misspelt)).message).toBe(
       "Invalid bust: is not an option of a limit; did you mean burst?",

@@ -11,8 +11,8 @@ export function optionNames<Options>(
 }
 
 /**
- * Throws for options that are not an object, and for an option that nobody knows: it is a typing
- * mistake, and what it asks for would silently not happen. `owner` is what has the options.
+ * Throws for options that are not an object, and for an unknown option: it is probably a
+ * typing mistake, and would silently have no effect. `owner` is what has the options.
  */
 export function checkOptions(options: unknown, known: ReadonlySet<string>, owner: string): void {
   if (typeof options !== "object" || options === null || Symbol.iterator in options)
@@ -25,7 +25,7 @@ export function hasMethod(value: unknown, name: string): boolean {
   return typeof (value as Readonly<Record<string, unknown>> | null)?.[name] === "function";
 }
 
-/** The error about an option that nobody knows. It names the nearest one, or all of them. */
+/** The error about an unknown option. It names the nearest one, or all of them. */
 export function unknownOption(
   name: string,
   known: ReadonlySet<string>,
@@ -40,7 +40,7 @@ export function unknownOption(
 /** Shorter words are the beginning of too many names. */
 const SHORTEST_BEGINNING = 3;
 
-/** Longer words are no typing mistakes, and comparing them takes long. */
+/** Longer words are not typing mistakes, and comparing them takes long. */
 const LONGEST_WORD = 100;
 
 /**

@@ -23,7 +23,7 @@ export const CHANNELS = {
   end: "zae-limiter:end",
   /** A `ChargeMessage` when a charge was recorded. */
   charge: "zae-limiter:charge",
-  /** A `MeteredMessage` when a call of a model was settled. */
+  /** A `MeteredMessage` when a model call was settled. */
   metered: "zae-limiter:metered",
   /** A `StreamMessage` when a streamed answer of a model begins, and when it has ended. */
   stream: "zae-limiter:stream",
@@ -48,9 +48,9 @@ interface DiagnosticsChannel {
 }
 
 /*
- * Whoever publishes asks `hasSubscribers` first, every time, and makes no message if it is false.
- * Nothing is imported, because browsers have no such module: nobody can listen there. The channels
- * are kept here, because Node forgets channels that nobody refers to.
+ * Publishers check `hasSubscribers` first, every time, and build no message if it is false.
+ * Nothing is imported, because browsers have no such module: no subscriber can exist there. The
+ * channels are kept here, because Node forgets channels that are not referenced.
  */
 const NODE = builtin();
 
@@ -66,7 +66,7 @@ export const END: Channel<EndMessage> = channelNamed(CHANNELS.end);
 /** Publishes charges. */
 export const CHARGE: Channel<ChargeMessage> = channelNamed(CHANNELS.charge);
 
-/** Publishes calls of models that were settled. */
+/** Publishes settled model calls. */
 export const METERED: Channel<MeteredMessage> = channelNamed(CHANNELS.metered);
 
 /** Publishes the beginning and the end of streamed answers. */

@@ -36,11 +36,11 @@ export interface AcquireMessage {
 
 /** What a lease took of one resource, and what it cost in the end. */
 export interface EndedAmounts {
-  /** What was taken, by the acquire and by `lease.consume`. A degraded lease has taken nothing. */
+  /** The amounts taken by the acquire and `lease.consume`. A degraded lease took nothing. */
   readonly taken: Amounts;
   /**
-   * What it costs, as the store has it: all zeros after a rollback, and what was taken if the end
-   * could not be written.
+   * What it costs, as the store has it: all zeros after a rollback, and the amounts taken if the
+   * end could not be written.
    */
   readonly settled: Amounts;
 }
@@ -63,7 +63,7 @@ export interface EndMessage extends EndedAmounts {
   readonly error: unknown;
   /**
    * The call that took the lease. Its outcome is absent if it was aborted after the take: then it
-   * threw, nobody got the lease, and the limiter gave everything back.
+   * threw, no caller got the lease, and the limiter gave everything back.
    */
   readonly acquire: AcquireMessage;
 }
@@ -82,13 +82,13 @@ export interface ChargeMessage {
   readonly also: Readonly<Record<string, Amounts>>;
 }
 
-/** A call of a model that was settled, on `CHANNELS.metered`. Every granted call has one. */
+/** A settled model call, on `CHANNELS.metered`. Every granted call has one. */
 export type MeteredMessage = MeteredRecord;
 
 /**
  * A streamed answer of a model begins or has ended, on `CHANNELS.stream`. It is one object for
- * both, and only `state` changes, so that whoever began to listen between the two can leave the end
- * out.
+ * both, and only `state` changes, so that a subscriber that began to listen between the two can
+ * ignore the end.
  */
 export interface StreamMessage {
   /** What is used. */

@@ -150,7 +150,7 @@ it("passes on what cannot be made again: network errors, upgrades, bodies that w
   ]);
 });
 
-it("does not wait for the body of a HEAD request, which nobody reads", async () => {
+it("does not wait for the body of a HEAD request, which is not read", async () => {
   const { options, ends } = await tenRequests<Request>();
   const handler = limitHandler(options, () => new Response("ignored"));
   await handler(get({ method: "HEAD" }));
@@ -306,7 +306,7 @@ it("hands on what the platform passes, and the lease", async () => {
   expect(await left()).toBe(7);
 });
 
-it("passes a response on as it is when nobody is named", async () => {
+it("passes a response on unchanged when no entity is named", async () => {
   const { options, left } = await tenRequests<Request>({ entity: () => undefined });
   const constant = new Response("as it is");
   expect(await call(options, () => constant)).toBe(constant);

@@ -17,8 +17,8 @@ import {
 /**
  * Limits a handler of the web standard, such as a route of Next.js or a server of Bun or Deno. The
  * lease ends when the body of the response was read to its end or cancelled, when the client goes
- * away, or when the handler throws. While nobody reads a body its lease stays open, and what was
- * taken stays charged. With the bindings of @hono/node-server it ends with the response of Node.
+ * away, or when the handler throws. While a body is not read, its lease stays open, and the
+ * charge stays. With the bindings of @hono/node-server it ends with the response of Node.
  * @example
  * const POST = limitHandler(
  *   {

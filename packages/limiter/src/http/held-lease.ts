@@ -1,6 +1,8 @@
 import { LeaseExpiredError } from "../core/errors.ts";
+import { endSafely, type EndCost } from "../limiter/end-safely.ts";
 import type { Lease } from "../limiter/lease.ts";
 import type { RateLimiter } from "../limiter/rate-limiter.ts";
+import type { MaybePromise } from "../repository/port.ts";
 import { warnOnce } from "../warnings/warn-once.ts";
 import type { HttpLimitOptions, HttpOutcome } from "./options.ts";
 
@@ -31,7 +33,7 @@ export function giveBackFailures(outcome: {
   return outcome.status >= 400 ? "give-back" : undefined;
 }
 
-/** How a request ended, as its adapter tells it. */
+/** How a request ended, as its adapter reports it. */
 export type RequestEnd = Omit<HttpOutcome<unknown>, "request">;
 
 /** The lease of one request. It is ended once, by whatever happens first. */
@@ -63,24 +65,25 @@ export class HeldLease<Q> {
     return this.#options.limiter;
   }
 
-  /** Settles what the request has cost. Failures are reported, and never thrown. */
+  /** Settles the cost of the request. Failures are reported, and never thrown. */
   end(end: RequestEnd): void {
     const { settle } = this.#options;
-    this.#endWith(() =>
-      settle === undefined ? this.lease.finish("commit", true) : this.#settle(settle, end),
-    );
+    this.#endOnce(() => (settle === undefined ? "as taken" : this.#findCost(settle, end)));
   }
 
   /** Gives everything back: the handler will not run. */
   giveBack(): void {
-    this.#endWith(() => this.lease.finish("rollback"));
+    this.#endOnce(() => "give-back");
   }
 
-  #endWith(write: () => Promise<void>): void {
+  #endOnce(findCost: () => MaybePromise<EndCost>): void {
     if (this.#isEnded) return;
     this.#isEnded = true;
-    // The request has ended: nobody could catch what a callback of the application throws now.
-    const settled = write().catch(warnOfFailure);
+    const cost = findCost();
+    const settled =
+      cost instanceof Promise
+        ? cost.then((found) => endSafely(this.lease, found, warnOfFailure))
+        : endSafely(this.lease, cost, warnOfFailure);
     this.#resolveSettled?.(settled);
   }
 
@@ -93,20 +96,17 @@ export class HeldLease<Q> {
     (async () => waitUntil(settled))().catch(warnOfFailure);
   }
 
-  async #settle(
+  async #findCost(
     settle: NonNullable<HttpLimitOptions<Q>["settle"]>,
     end: RequestEnd,
-  ): Promise<void> {
-    const { lease } = this;
+  ): Promise<EndCost> {
     try {
-      const verdict = await settle({ request: this.#request, ...end }, lease);
-      if (verdict === "give-back") return await lease.finish("rollback");
-      if (verdict !== undefined) lease.settle(verdict);
+      return (await settle({ request: this.#request, ...end }, this.lease)) ?? "as taken";
     } catch (error) {
       // The handler may have ended the lease itself. Then there is nothing left to settle.
       if (!(error instanceof LeaseExpiredError)) warnOfFailure(error);
+      return "as taken";
     }
-    await lease.finish("commit", true);
   }
 }
 
@@ -120,7 +120,7 @@ function warnIfTwice(outer: Lease, inner: Lease): void {
     );
 }
 
-/** What was taken stays charged: a mistake of the application must not open the limits. */
+/** The charge stays: a mistake of the application must not open the limits. */
 function warnOfFailure(error: unknown): void {
   warnOnce(
     "WARN_LIMITER_SETTLE_FAILED",

@@ -72,14 +72,14 @@ export function limitListener<Q extends IncomingMessage = IncomingMessage>(
       // It may throw or reject itself, and requests must not be able to end the process.
       return void (async () => onError(error, request))().catch(warnOfError);
     }
-    // Its errors are those of an asynchronous listener: nobody catches them, as without limits.
+    // Its errors are those of an asynchronous listener: uncaught, as without limits.
     if (runs) return listener(request, response);
   };
 }
 
 /**
  * Tells the client that its request failed, and nothing about the reason. A response that has begun
- * is cut off, so that nobody takes it for a whole one.
+ * is cut off, so that it does not look complete.
  */
 function fail(response: ServerResponse): void {
   if (response.writableEnded) return;

@@ -47,7 +47,7 @@ export interface HttpLimitOptions<Q> {
   readonly onUnavailable?: OnUnavailable;
   /**
    * The real cost, once the request has ended: totals by limit, or "give-back" for nothing at all.
-   * Nothing keeps what was taken. @default keeps what was taken
+   * Nothing keeps the charge as taken. @default keeps the charge as taken
    * @example limitRequests({ ...options, settle: giveBackFailures });
    */
   readonly settle?: (
@@ -110,7 +110,7 @@ export function checkHttpOptions<Q>(
   if (headers !== undefined && headers !== false) checkHeaderOptions(headers);
 }
 
-/** Throws if a framework calls this with a request: somebody forgot to make the middleware. */
+/** Throws if a framework calls this with a request: the middleware was not created first. */
 function checkNoRequest(options: unknown, owner: string): void {
   const { method, headers, req } = Object(options) as Readonly<Record<string, unknown>>;
   if (typeof req === "object" || (typeof method === "string" && typeof headers === "object"))

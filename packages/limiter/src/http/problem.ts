@@ -18,8 +18,8 @@ export interface RefusalProblem {
 }
 
 /**
- * Makes the body of a 429 response (RFC 9457). Unlike `refusal.toJSON()`, it tells no ids and no
- * balances, so it can go to anybody.
+ * Makes the body of a 429 response (RFC 9457). Unlike `refusal.toJSON()`, it has no ids and no
+ * balances, so any client may see it.
  * @example
  * const body = JSON.stringify(refusalProblem(refusal)); // Content-Type: application/problem+json
  */

@@ -91,7 +91,7 @@ export class RequestLimit<Q> {
     const entityId = isPromise(sender) ? await sender : sender;
     if (entityId === undefined) return NOT_LIMITED;
     if (this.#lookedAt < LOOKED_AT_FOR_SECRETS) this.#lookAt(entityId);
-    // One after the other: a promise that rejects before somebody awaits it ends the process.
+    // One after the other: a promise that rejects before it is awaited ends the process.
     const named = typeof resource === "function" ? resource(request) : resource;
     const wantedOf = isPromise(named) ? await named : named;
     const amounts = typeof consume === "function" ? consume(request) : consume;
@@ -118,7 +118,7 @@ export class RequestLimit<Q> {
       if (call.signal !== undefined) client.stopWaiting();
     }
     if (!result.granted) {
-      // It may be asynchronous all the same. What rejects, and nobody awaits, ends the process.
+      // It may be asynchronous all the same. A rejection that is not awaited ends the process.
       if (onRefused !== undefined) await (onRefused(result.refusal, request) as unknown);
       return client.isGone ? GONE : this.#refused(result.refusal);
     }
@@ -130,7 +130,7 @@ export class RequestLimit<Q> {
       const statuses = remembered instanceof Promise ? await remembered : remembered;
       fields = this.#headersOf(statuses, result.lease);
     } catch (error) {
-      // The request was granted. That nobody can say what is left is no reason to refuse it.
+      // The request was granted. Unknown balances are not a reason to refuse it.
       if (!(error instanceof RateLimiterUnavailable)) {
         held.giveBack();
         throw error;
@@ -141,7 +141,7 @@ export class RequestLimit<Q> {
     return GONE;
   }
 
-  /** What a grant tells. Nothing is told without statuses. */
+  /** Headers for a granted request; none without statuses. */
   #headersOf(statuses: readonly LimitStatus[], { entityId }: Lease): HeaderFields {
     const { headers = DEFAULT_HEADERS, limiter } = this.#options;
     if (headers === false || statuses.length === 0) return NO_HEADERS;

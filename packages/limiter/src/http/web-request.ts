@@ -9,8 +9,8 @@
  *                                     ─▶ failed or cancelled    ended, not completed
  *
  * Whatever comes first ends the lease, and the rest is ignored: after a cancel, a pending read
- * still reports the end of the body. If nobody reads or cancels the body, and the client stays,
- * the lease stays open; what was taken stays charged then.
+ * still reports the end of the body. If the body is neither read nor cancelled, and the client
+ * stays, the lease stays open, and so does the charge.
  */
 import type { HeldLease } from "./held-lease.ts";
 import type { HeaderFields } from "./headers/options.ts";

@@ -67,7 +67,7 @@ export function withMissingFields(response: Response, reply: Reply): Response {
   return withFields(response, Object.fromEntries(missing));
 }
 
-/** The response to a client that is gone. Nobody reads it. */
+/** The response to a client that is gone. It is never read. */
 export function goneResponse(): Response {
   return new Response(null, { status: CLIENT_GONE_STATUS });
 }

@@ -118,7 +118,7 @@ function checkCallOptions(request: AcquireRequest): void {
     throw new ValidationError("signal", signal, "must be an AbortSignal");
 }
 
-/** Throws for a wait that is no time. */
+/** Throws for a wait that is not a valid time. */
 export function checkWait(waitUpToMs: unknown): void {
   if (!(typeof waitUpToMs === "number" && waitUpToMs >= 0))
     throw new ValidationError("waitUpToMs", waitUpToMs, "must be 0 or more milliseconds");

@@ -32,7 +32,7 @@ it("never hides that a change was invalid, whatever happens to the commit", asyn
   expect(await limiter.available("e", "r")).toEqual({ rpm: 9, tpm: 900 });
 });
 
-it("recognises an invalid change behind several errors, and does not follow causes for ever", async () => {
+it("recognises an invalid change behind several errors, and does not follow causes forever", async () => {
   const limiter = new RateLimiter({ repository: await newRepository() });
   const wrapped = limiter.acquire(CALL, (lease) => {
     try {

@@ -68,7 +68,7 @@ describe("a settlement without usage", () => {
   });
 });
 
-describe("a lease that nobody ended", () => {
+describe("a lease that was never ended", () => {
   it("warns once when it is collected, for each form without a function", async () => {
     for (const forget of [
       async (limiter: RateLimiter) => void (await limiter.acquire(request)),

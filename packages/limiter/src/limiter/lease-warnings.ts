@@ -1,6 +1,6 @@
 /*
  * What a limiter warns of once: mistakes with leases for which an error would come too late, or
- * reach nobody.
+ * have no caller to reach.
  *
  *   settled without usage   the total of a limit was undefined, so its estimate stays
  *   never ended             a lease whose caller has to end it was garbage collected open
@@ -84,7 +84,7 @@ export class LeaseWarnings {
     if (this.#hasWarnedOfUsage) return;
     this.#hasWarnedOfUsage = true;
     emitWarning(
-      `lease.settle got no total of ${limitNames.join(" and ")} for a call of ${entityId} on ${resource}, so what was taken before ` +
+      `lease.settle got no total of ${limitNames.join(" and ")} for a call of ${entityId} on ${resource}, so the amount taken before ` +
         "counts as the cost. Did the response report no usage? Streams often do so only on request. " +
         "This limiter does not warn again.",
       { code: "WARN_LIMITER_USAGE_MISSING" },

@@ -46,7 +46,7 @@ export interface LeaseHost {
   readonly warnings: LeaseWarnings;
 }
 
-/** Tells whoever listens of what becomes of a lease. */
+/** Publishes to subscribers how a lease ends. */
 export interface LeaseTrace {
   takeMore<T>(amounts: ResourceAmounts, take: () => Promise<T>): Promise<T>;
   end(
@@ -61,14 +61,14 @@ export type Taken = (
   | { readonly receipt: Receipt; readonly limitNames: readonly ReadonlySet<string>[] }
   | { readonly receipt: undefined; readonly limitNames?: undefined }
 ) & {
-  /** If somebody listened when it was acquired. */
+  /** Present if there was a subscriber when it was acquired. */
   readonly trace?: LeaseTrace | undefined;
 };
 
 type State = "open" | "committed" | "rolled back";
 
 /**
- * What was taken for one call, until its real cost is known. Differences are collected, and
+ * The tokens taken for one call, until its real cost is known. Differences are collected, and
  * `commit` writes them once; `rollback` gives everything back. A lease does not expire: if the
  * process dies, what it took comes back only by refilling.
  */
@@ -249,14 +249,14 @@ export class Lease implements LeaseOfResource, AsyncDisposable {
     if (this.#record !== undefined) this.#record.isOpen = false;
   }
 
-  /** Ends the lease and, if somebody listens, publishes that, unless it had ended before. */
+  /** Ends the lease and publishes that to subscribers, unless it had ended before. */
   #traced(how: "commit" | "rollback", end: () => Promise<void>): Promise<void> {
     const { trace } = this.#taken;
     if (trace === undefined || this.#state !== "open") return end();
     return trace.end(how, end(), () => this.#amounts());
   }
 
-  /** What was taken, and what it costs. A degraded lease has taken nothing. */
+  /** The amounts taken, and the cost. A degraded lease has taken nothing. */
   #amounts(): readonly PartAmounts[] {
     const parts = this.#allParts().map((part) => part.amounts);
     if (!this.degraded) return parts;
@@ -362,7 +362,7 @@ export class Lease implements LeaseOfResource, AsyncDisposable {
 
 /**
  * The parts that a rollback gave something back to. Like the next one, it computes nothing while
- * nobody waits.
+ * no call waits.
  */
 function* takenPartsOf({ parts }: Receipt): Generator<TakenPart> {
   for (const part of parts)

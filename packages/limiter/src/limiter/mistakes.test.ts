@@ -48,7 +48,7 @@ describe("what is easily got wrong with a limiter", () => {
     },
   );
 
-  it("an option that nobody knows", () => {
+  it("an unknown option", () => {
     const repository = new MemoryRepository();
     expect(limiterWith({ repository, onUnavailible: "allow" })).toThrow(
       "Invalid onUnavailible: is not an option of RateLimiter; did you mean onUnavailable?",
@@ -78,7 +78,7 @@ describe("what is easily got wrong with a call", () => {
     [{ entity_id: "key-1", resource: "gpt-4", consume: {} }, "entity_id", "entityId"],
     [{ ...CALL, waitUpTo: 100 }, "waitUpTo", "waitUpToMs"],
     [{ ...CALL, timeoutSignal: undefined }, "timeoutSignal", undefined],
-  ])("a name that nobody knows: %j", async (request, wrong, meant) => {
+  ])("an unknown name: %j", async (request, wrong, meant) => {
     for (const attempt of [
       acquire(request),
       acquire(request, () => {}),
@@ -90,7 +90,7 @@ describe("what is easily got wrong with a call", () => {
       );
   });
 
-  it("limits that nobody has set", async () => {
+  it("limits that are not set", async () => {
     await expect(acquire(CALL)).rejects.toThrow(
       "Invalid limits: no limits are configured for key-1 on gpt-4; set some with setSystemDefaults, setResourceDefaults or setLimits, or pass limits",
     );
@@ -100,7 +100,7 @@ describe("what is easily got wrong with a call", () => {
 describe.each([
   ["memory", async () => new MemoryRepository()],
   ["SQLite", async () => SqliteRepository.open(temporaryFile())],
-])("a refusal on %s that nobody catches", (_, open) => {
+])("an uncaught refusal on %s", (_, open) => {
   it("says in which line it was thrown", async () => {
     await using repository = await open();
     const limiter = await exhausted(repository);

@@ -13,7 +13,7 @@ export function checkRepository(options: { readonly repository: unknown }): void
   throw new ValidationError("repository", repository, reason);
 }
 
-/** Throws if this is no limiter: middlewares and stores are made of one. */
+/** Throws if this is not a limiter: middlewares and stores need one. */
 export function checkLimiter(limiter: unknown): void {
   if (!hasMethod(limiter, "tryAcquire"))
     throw new ValidationError(

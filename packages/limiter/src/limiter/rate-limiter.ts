@@ -41,7 +41,7 @@ export type AcquireResult =
   | {
       /** The call was granted. */
       readonly granted: true;
-      /** What was taken. Commit it, or roll it back. */
+      /** Holds the tokens taken. Commit it, or roll it back. */
       readonly lease: Lease;
     }
   | {
@@ -294,7 +294,7 @@ export class RateLimiter implements AsyncDisposable {
     return lease;
   }
 
-  /** Takes or waits; while somebody listens, that is published. */
+  /** Takes or waits, and publishes that if there are subscribers. */
   #decide(request: AcquireRequest, wanted: ConsumeRequest): MaybePromise<TakeResult<Grant>> {
     const isHeard = ACQUIRE.hasSubscribers || END.hasSubscribers;
     if (!isHeard) return this.#takeOrWait(request, wanted);

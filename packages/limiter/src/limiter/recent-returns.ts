@@ -27,7 +27,7 @@ export class RecentReturns {
     return this.#returns;
   }
 
-  /** Ends an attempt. Nobody asks about returns when none is left. */
+  /** Ends an attempt. Returns matter to no caller once no attempt is left. */
   end(): void {
     this.#underWay -= 1;
     if (this.#underWay === 0) this.#returnedAt.clear();

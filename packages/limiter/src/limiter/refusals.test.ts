@@ -55,7 +55,7 @@ describe("a refusal as a value", () => {
   });
 });
 
-/** A refusal by a repository that nobody else holds. */
+/** A refusal by a repository that nothing else refers to. */
 async function refused(): Promise<{
   readonly refusal: RateLimitExceeded;
   readonly repository: WeakRef<MemoryRepository>;

@@ -50,7 +50,7 @@ export interface LeaseOfResource {
   settle(totals: Readonly<Record<string, number | undefined>>): void;
 }
 
-/** What was taken of one resource, and what it costs with the differences. */
+/** The amounts taken of one resource, and the cost with the differences. */
 export interface PartAmounts {
   readonly resource: string;
   readonly taken: Amounts;
@@ -90,7 +90,7 @@ interface InvalidChange {
 
 const NONE: readonly never[] = [];
 
-/** Keeps what was taken of one resource, and separately the differences still to be written. */
+/** Keeps the amounts taken of one resource, and separately the differences still to be written. */
 export class ResourceLease implements LeaseOfResource {
   readonly resource: string;
   readonly #owner: Owner;

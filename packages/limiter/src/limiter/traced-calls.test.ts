@@ -286,7 +286,7 @@ describe("a lease publishes exactly one end", () => {
     ]);
   });
 
-  it("unless it was acquired before anybody listened", async () => {
+  it("unless it was acquired before there was a subscriber", async () => {
     const lease = await limiter.acquire(CALL);
     const [messages, ended] = [heard.acquires(), heard.ends()];
     await lease.consume({ tpm: 10 });

@@ -1,13 +1,13 @@
 /*
- * What is published about calls. A TracedCall is made only while somebody listens; otherwise a call
- * costs the question whether anybody does, and a lease has no trace of it.
+ * What is published about calls. A TracedCall is made only while there are subscribers; otherwise a
+ * call costs one check for them, and its lease has no trace.
  *
  *   acquire ──▶ take ──▶ granted ──▶ lease ──▶ takeMore … ──▶ end
  *                 │
  *                 └──▶ refused, or threw: there is no lease, and no end
  *
- * A lease that was acquired before anybody listened publishes nothing, not even its end: whoever
- * counts leases would see ends without a beginning.
+ * A lease that was acquired before there was a subscriber publishes nothing, not even its end: a
+ * subscriber that counts leases would see ends without a beginning.
  */
 import type { Amounts } from "../core/amounts.ts";
 import { RateLimitExceeded } from "../core/bucket/refusal.ts";
@@ -25,7 +25,7 @@ export type Grant = Taken & { readonly granted: true };
 /** What is published of a repository. */
 type Source = Pick<Repository, "namespaceName" | "clock">;
 
-/** One call and its lease, for whoever listens. */
+/** Publishes one call and its lease to subscribers. */
 export class TracedCall implements LeaseTrace {
   readonly #source: Source;
   readonly #message: AcquireMessage;
@@ -128,7 +128,7 @@ export class TracedCall implements LeaseTrace {
   }
 }
 
-/** Publishes a charge that was recorded, if somebody listens. */
+/** Publishes a recorded charge if there are subscribers. */
 export function publishCharge(source: Source, charged: ConsumeRequest): void {
   if (CHARGE.hasSubscribers) CHARGE.publish(callOf(source, charged));
 }

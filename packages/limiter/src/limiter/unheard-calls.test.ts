@@ -35,14 +35,14 @@ it("a charge is published when it was recorded", async () => {
   expect(charges).toEqual([{ namespace: "tenant", ...charge, also: { search: { rpm: 2 } } }]);
 });
 
-describe("when nobody listens", () => {
+describe("without subscribers", () => {
   it("no message is made", async () => {
     const { on, reads } = watched();
     await everything(on);
     expect(reads()).toBe(0);
     heard.ends();
     await everything(on);
-    // Four acquires; nobody listens to charges.
+    // Four acquires; charges have no subscriber.
     expect(reads()).toBe(4);
     heard.stop();
     await everything(on);

@@ -2,7 +2,7 @@ import * as fc from "fast-check";
 import { expect, it } from "vitest";
 import { WaitingQueue, type Place } from "./waiting-queue.ts";
 
-it("keeps the order of arrival, whoever leaves from whatever place", () => {
+it("keeps the order of arrival when calls leave from any place", () => {
   fc.assert(
     fc.property(fc.array(fc.nat()), (steps) => {
       const queue = new WaitingQueue<number>("key");

@@ -148,7 +148,7 @@ describe("closing the repository", () => {
     expect(await wait("e")).toBeInstanceOf(RateLimiterUnavailable);
   });
 
-  it("leaves no listener of a limiter on a repository that nobody waits for", async () => {
+  it("leaves no listener on a repository when no call waits", async () => {
     const { clock, repository, limiter, wait } = await scene();
     const counts = counting(repository.closed);
     const calls = [wait("e"), wait("e"), wait("f")];

@@ -17,7 +17,7 @@ interface Scene {
   readonly wait: (entityId: string, request?: Partial<AcquireRequest>) => Promise<void>;
 }
 
-/** Ten a day, so that nobody is granted just because time passes. */
+/** Ten a day, so that no call is granted just because time passes. */
 const TEN = [Limit.perDay("rpd", 10), Limit.perDay("tpd", 1000)];
 const HOURS = 24 * 3_600_000;
 
@@ -119,7 +119,7 @@ describe("what goes back wakes", () => {
     await world.limiter.close();
   });
 
-  it("nobody on another resource, and nobody behind a head", async () => {
+  it("no call on another resource, and none behind a head", async () => {
     const world = await scene();
     const lease = await world.drain("e");
     await world.drain("e", { resource: "s" });
@@ -133,7 +133,7 @@ describe("what goes back wakes", () => {
     await world.limiter.close();
   });
 
-  it("nobody who is first on the resource, but waits behind another call on a further one", async () => {
+  it("no call that is first on the resource, but waits behind another on a further one", async () => {
     const world = await scene();
     const lease = await world.drain("e");
     await world.drain("e", { resource: "s" });
@@ -172,7 +172,7 @@ describe("what goes back wakes", () => {
     await Promise.allSettled(parents);
   });
 
-  it("nobody whom only the own limits refused, when the parent gets tokens back", async () => {
+  it("no call that only its own limits refused, when the parent gets tokens back", async () => {
     const world = await scene();
     await family(world, { p: ["k1", "k2"] });
     await world.repository.setLimits("p", [Limit.perDay("rpd", 1000)]);
@@ -187,7 +187,7 @@ describe("what goes back wakes", () => {
     await world.limiter.close();
   });
 
-  it("nobody who was refused by the parent before, but now by its own limits", async () => {
+  it("no call that the parent refused before, but now its own limits", async () => {
     const world = await scene();
     await family(world, { p: ["k1", "k2"] });
     await world.repository.setLimits("p", [Limit.perHour("rpd", 10)]);
@@ -207,7 +207,7 @@ describe("what goes back wakes", () => {
     await world.limiter.close();
   });
 
-  it("nobody when nothing went back: more was charged, nothing was taken, or the lease is degraded", async () => {
+  it("no call when nothing went back: more was charged, nothing was taken, or the lease is degraded", async () => {
     const world = await scene();
     const lease = await world.drain("e", { consume: { rpd: 9, tpd: 5 } });
     const empty = await world.drain("e", { consume: {} });
@@ -234,7 +234,7 @@ describe("what goes back wakes", () => {
     await world.limiter.close();
   });
 
-  it("nobody of a parent that lacks the limit", async () => {
+  it("no call of a parent that lacks the limit", async () => {
     const world = await scene();
     await family(world, { p: ["k1", "k2"] });
     await world.repository.setLimits("p", [Limit.perDay("rpd", 10)]);

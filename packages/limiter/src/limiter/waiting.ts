@@ -14,7 +14,7 @@
  * two calls never wait for each other. Small calls wait behind a large one; otherwise a stream of
  * small calls would starve it. Nothing polls: a head sleeps until the exact time at which it would
  * fit if nothing else is taken, and is woken early when tokens go back, in this process, to one of
- * its buckets or to one that refused it, such as its parent's. Nobody else is woken: with 10 000
+ * its buckets or to one that refused it, such as its parent's. No other call is woken: with 10 000
  * waiting entities, waking all of them blocked the event loop for a quarter of a second.
  */
 import type { LimitStatus } from "../core/bucket/decision.ts";
@@ -75,24 +75,24 @@ interface BucketName {
 /** The queues of one limiter. */
 export class WaitingRoom {
   readonly #clock: Clock;
-  /** Aborts when the repository is closed. */
-  readonly #closed: AbortSignal;
+  readonly #repository: Pick<RepositoryPort, "closed">;
   /** By bucket: the entity that waits and the resource that it waits for. */
   readonly #queues = new Map<string, WaitingQueue<Waiter>>();
   /** The heads that each bucket refused: their own, or their parent's. */
   readonly #refusedBy = new Map<string, Set<Waiter>>();
   readonly #returns = new RecentReturns();
 
-  constructor({ clock, closed }: Pick<RepositoryPort, "clock" | "closed">) {
-    this.#clock = clock;
-    this.#closed = closed;
+  constructor(repository: Pick<RepositoryPort, "clock" | "closed">) {
+    this.#clock = repository.clock;
+    this.#repository = repository;
   }
 
   /** Waits for the call's turn, and until it fits, for as long as the call may wait. */
   async wait<T extends Grant>(call: WaitingCall<T>): Promise<TakeResult<T>> {
     call.signal?.throwIfAborted();
     const waiter = newWaiter();
-    const signals = call.signal === undefined ? [this.#closed] : [this.#closed, call.signal];
+    const { closed } = this.#repository;
+    const signals = call.signal === undefined ? [closed] : [closed, call.signal];
     for (const signal of signals) listenTo(signal, waiter);
     this.#join(waiter, call);
     try {
@@ -139,7 +139,7 @@ export class WaitingRoom {
     }
     for (;;) {
       throwIfEnded(waiter);
-      this.#file(waiter, NOBODY);
+      this.#file(waiter, NONE);
       const begun = this.#returns.begin();
       let sleeping: Promise<void>;
       try {
@@ -154,7 +154,7 @@ export class WaitingRoom {
         // Tokens that went back during the attempt are not in its result.
         if (this.#returns.isAnySince(begun, bucketsOf(waiter))) continue;
         if (!fitsWithin(result.statuses, deadlineMs - this.#clock.now())) return result;
-        // It begins to sleep in the same step, so that whoever wakes it from now on is heard.
+        // It begins to sleep in the same step, so that no later wake-up is missed.
         sleeping = this.#sleep(waiter, longestWaitMs(result.statuses));
       } finally {
         this.#returns.end();
@@ -191,7 +191,7 @@ export class WaitingRoom {
    * first before would only get the same result again.
    */
   #leave(waiter: Waiter): void {
-    this.#file(waiter, NOBODY);
+    this.#file(waiter, NONE);
     const advanced = waiter.places.filter(({ ahead }) => ahead === undefined);
     for (const place of waiter.places) {
       place.queue.leave(place);
@@ -216,8 +216,8 @@ export class WaitingRoom {
   }
 }
 
-/** Nobody refused the waiter yet, or still does. */
-const NOBODY: readonly never[] = [];
+/** No bucket has refused the waiter yet, or still does. */
+const NONE: readonly never[] = [];
 
 /**
  * The refusal of a call that ran out of time behind another one. If its own limits would have
@@ -249,7 +249,7 @@ function refusedBehind<T extends Grant>(waiter: Waiter, seen: TakeResult<T>): Ta
 function newWaiter(): Waiter {
   return {
     places: [],
-    refusedBy: NOBODY,
+    refusedBy: NONE,
     wake: () => {},
     ended: undefined,
     end(reason) {

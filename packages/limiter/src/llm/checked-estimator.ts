@@ -8,8 +8,8 @@ const NOTHING: Estimate = { input: 0, output: 0 };
 const TOKENS = `from 0 to ${MAX_AMOUNT} tokens`;
 
 /**
- * An estimator that may be anybody's. Before a call, a mistake of it is an error, and nothing is
- * taken; once the call was granted, a mistake is only told, because the call must be settled.
+ * Checks an estimator that an application may have written. Before a call, its mistake is an error,
+ * and nothing is charged; after the grant it is only a warning, because the call must be settled.
  */
 export class CheckedEstimator {
   readonly #estimator: Estimator;

@@ -123,7 +123,7 @@ describe.each(clients)("%s", (name, ask) => {
     expect(new Headers(headersOf(error)).get("retry-after")).toBe("7");
   });
 
-  it("nobody listens: given back", async () => {
+  it("connection refused: given back", async () => {
     for (const host of ["127.0.0.1", "localhost"]) {
       const url = await closedAddress(host);
       const error = await errorOf(() => ask(url));

@@ -60,7 +60,7 @@ describe("who makes a call", () => {
     await expect(meter.begin(CALL, "x")).rejects.toThrow(message);
   });
 
-  it("should be no secret: that is told once, without the secret", async () => {
+  it("should not be a secret: one warning, without the secret", async () => {
     const secret = "sk-proj-abcdefghijklmnopqrstuvwx";
     const meter = setting.meter({ entity: () => secret });
     await meter.begin(CALL, "x");
@@ -81,7 +81,7 @@ it.each([undefined, "", "a b", "x".repeat(65), 7, Promise.resolve("x")])(
   },
 );
 
-describe("estimates of anybody's estimator", () => {
+describe("estimates of a custom estimator", () => {
   it("are rounded up", async () => {
     await setting.meter({ estimator: fixedEstimate(0.1, 10.5) }).begin(CALL, "x");
     expect(await setting.charged()).toEqual({ rpm: 1, tpm: 12 });
@@ -122,8 +122,8 @@ describe("estimates of anybody's estimator", () => {
   });
 });
 
-describe("limits that the metering names and nobody has stored", () => {
-  it("are told in terms of the metering, with what to do", async () => {
+describe("limits that the metering names and that are not stored", () => {
+  it("are reported in terms of the metering, with what to do", async () => {
     const meter = setting.meter({ metering: METERING.anthropic });
     await expect(meter.begin(CALL, "x")).rejects.toThrow(
       expect.objectContaining({

@@ -124,8 +124,8 @@ export class Meter<C> {
 
   /**
    * A guess never makes a call impossible: if it is above what a limit can hold, as much is
-   * reserved as fits. What the caller named as the maximum is no guess, and neither is a text that
-   * is too long by its bytes alone: then this is undefined, as it is if less does not help.
+   * reserved as fits. What the caller named as the maximum is not a guess, and neither is a text
+   * that is too long by its bytes alone: then this is undefined, as it is if less does not help.
    */
   #fitting(refusal: RateLimitExceeded, call: LlmCall, estimate: Estimate): Estimate | undefined {
     const isNamed = estimate.output >= (call.maxOutputTokens ?? Infinity) * call.choices;

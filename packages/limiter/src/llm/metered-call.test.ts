@@ -76,7 +76,7 @@ describe("the end of a call", () => {
     expect(setting.records).toHaveLength(1);
   });
 
-  it("is told with everything that is known", async () => {
+  it("is reported with everything that is known", async () => {
     const call = await setting.meter().begin(CALL, "x");
     await setting.clock.advance(1_500);
     await call.answered({ ...NOTHING_READ, outputBytes: 41 });
@@ -163,7 +163,7 @@ describe("a store that fails", () => {
     expect(setting.records).toHaveLength(2);
   });
 
-  it("at the end, and so does who is told: that is warned of once", async () => {
+  it("at the end, and so does the callback: there is one warning", async () => {
     const flaky = faultyRepository(setting.repository, (operation) =>
       operation === "giveBack" ? "error-before" : undefined,
     );
@@ -172,7 +172,7 @@ describe("a store that fails", () => {
     expect(warnings()).toEqual([
       [
         "WARN_LIMITER_METERING_FAILED",
-        "onSettlementFailed failed: Error: oops. The call of the model went on without it.",
+        "The settlement failed: Error: oops. The model call went on without it.",
       ],
     ]);
     expect(setting.records).toHaveLength(1);
@@ -208,7 +208,7 @@ describe("functions of the application that fail", () => {
       "estimator.learn",
       { estimator: { ...fixedEstimate(100, 50), learn: rejecting as () => never } },
     ],
-  ])("%s: the call is settled, and that is told once", async (name, options) => {
+  ])("%s: the call is settled, with one warning", async (name, options) => {
     const unhandled = vi.fn<(reason: unknown) => void>();
     process.on("unhandledRejection", unhandled);
     const meter = setting.meter(options);
@@ -221,12 +221,12 @@ describe("functions of the application that fail", () => {
     expect(warnings()).toEqual([
       [
         "WARN_LIMITER_METERING_FAILED",
-        `${name} failed: Error: oops. The call of the model went on without it.`,
+        `${name} failed: Error: oops. The model call went on without it.`,
       ],
     ]);
   });
 
-  it("are told of each, also if another one has failed before", async () => {
+  it("cause a warning each, also if another one has failed before", async () => {
     const estimator: Estimator = { ...fixedEstimate(100, 50), learn: failing };
     const meter = setting.meter({ estimator, onSettled: failing });
     for (let calls = 0; calls < 2; calls += 1)
@@ -248,19 +248,22 @@ describe("functions of the application that fail", () => {
     [Infinity, "it must return from 0 to 9007199254740 tokens, not Infinity"],
     ["7", "it must return from 0 to 9007199254740 tokens, not string"],
     [null, "it must return from 0 to 9007199254740 tokens, not object"],
-  ])("tokensOf: %j is told once, and a quarter of the bytes counts", async (tokens, message) => {
-    const estimator: Estimator = { ...fixedEstimate(100, 50), tokensOf: () => tokens as number };
-    const meter = setting.meter({ estimator });
-    for (let calls = 0; calls < 2; calls += 1)
-      await (await meter.begin(CALL, "x")).answered({ ...NOTHING_READ, outputBytes: 41 });
-    expect(await setting.charged()).toEqual({ rpm: 2, tpm: 222 });
-    expect(warnings()).toEqual([
-      [
-        "WARN_LIMITER_METERING_FAILED",
-        `estimator.tokensOf failed: ${message}. The call of the model went on without it.`,
-      ],
-    ]);
-  });
+  ])(
+    "tokensOf: %j causes one warning, and a quarter of the bytes counts",
+    async (tokens, message) => {
+      const estimator: Estimator = { ...fixedEstimate(100, 50), tokensOf: () => tokens as number };
+      const meter = setting.meter({ estimator });
+      for (let calls = 0; calls < 2; calls += 1)
+        await (await meter.begin(CALL, "x")).answered({ ...NOTHING_READ, outputBytes: 41 });
+      expect(await setting.charged()).toEqual({ rpm: 2, tpm: 222 });
+      expect(warnings()).toEqual([
+        [
+          "WARN_LIMITER_METERING_FAILED",
+          `estimator.tokensOf failed: ${message}. The model call went on without it.`,
+        ],
+      ]);
+    },
+  );
 
   it("tokensOf: fractions are rounded up", async () => {
     const estimator: Estimator = { ...fixedEstimate(100, 50), tokensOf: () => 10.5 };
@@ -327,7 +330,7 @@ describe("channels", () => {
     expect(states[0]![0].resource).toBe("gpt-5");
   });
 
-  it("publish no end of a stream whose beginning nobody heard", async () => {
+  it("publish no end of a stream whose beginning had no subscriber", async () => {
     const call = await setting.meter().begin(CALL, "x");
     const stream = call.watch(streamOf([{ isComplete: true }]), new PartReader());
     const messages = heard.on<StreamMessage>(CHANNELS.stream);

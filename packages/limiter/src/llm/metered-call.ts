@@ -1,6 +1,7 @@
 import type { Amounts } from "../core/amounts.ts";
 import { METERED } from "../diagnostics/channels.ts";
 import { warnOnce } from "../warnings/warn-once.ts";
+import { endSafely } from "../limiter/end-safely.ts";
 import type { Lease } from "../limiter/lease.ts";
 import type { Clock } from "../repository/system-clock.ts";
 import { runSafely, warnOfFailure } from "../warnings/run-safely.ts";
@@ -9,7 +10,7 @@ import type { CheckedEstimator } from "./checked-estimator.ts";
 import { endOfError, headersOf, statusOf } from "./failures.ts";
 import type { MeteredOptions } from "./options.ts";
 import { Overrun } from "./overrun.ts";
-import { settlementOf, type CallEnd, type Settlement } from "./settlement.ts";
+import { settlementOf, type CallEnd } from "./settlement.ts";
 import type { Estimate, LlmCall } from "./tokens/llm-call.ts";
 import type { MeteredRecord } from "./tokens/metered-record.ts";
 import type { AnswerHeaders } from "./upstream/upstream-limits.ts";
@@ -118,7 +119,7 @@ export class MeteredCall {
     const { estimate, lease } = this.#reserved;
     const { usage, source, cost } = settlementOf(end, { metering, estimate, abandoned });
     if (source === "reported") this.#meter.estimator.learn(this.#call, estimate, usage);
-    await this.#endLease(cost);
+    await endSafely(lease, cost, (error) => warnOfFailure("The settlement", error));
     this.#tell({
       entityId: lease.entityId,
       resource: lease.resource,
@@ -129,17 +130,6 @@ export class MeteredCall {
       end: end.end,
       durationMs: this.clock.now() - this.#startedAtMs,
     });
-  }
-
-  /** The lease ends whatever happens: nobody else could end it. */
-  async #endLease(cost: Settlement["cost"]): Promise<void> {
-    const { lease } = this.#reserved;
-    if (typeof cost === "object") runSafely("The settlement", () => lease.settle(cost));
-    try {
-      await lease.finish(cost === "nothing" ? "rollback" : "commit", true);
-    } catch (error) {
-      warnOfFailure("onSettlementFailed", error);
-    }
   }
 
   #tell(record: MeteredRecord): void {

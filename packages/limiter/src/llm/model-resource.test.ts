@@ -60,7 +60,7 @@ it("makes valid names, and never one of two models", () => {
   );
 });
 
-it("names that differ only in what is cut or replaced are told apart", () => {
+it("names that differ only in what is cut or replaced are distinguished", () => {
   const halves = Array.from({ length: 0x800 }, (_, index) => String.fromCharCode(0xd800 + index));
   const alike = [
     ...halves,

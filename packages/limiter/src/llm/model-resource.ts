@@ -10,7 +10,7 @@ const MAX_BEGINNING = 64 - 1 - HASH_DIGITS;
 /**
  * Makes a resource name of any model name: the name itself if it is valid, otherwise the beginning
  * of it, with dashes for what is not valid, and a hash of all of it. Two models do not share a
- * resource, unless somebody names a model after the hash of another.
+ * resource, unless a model is named after the hash of another.
  * @example
  * modelResource("gpt-5"); // "gpt-5"
  * modelResource("@cf/meta/llama-3"); // "cf/meta/llama-3-" and a hash

@@ -27,7 +27,7 @@ export async function runMetered<T>(work: () => T | PromiseLike<T>): Promise<T> 
 
 /**
  * Whether a call is part of one that is metered already, such as the fetch of a model that has a
- * middleware. Then it must not be charged again; that is told once.
+ * middleware. Then it must not be charged again, and there is one warning.
  */
 export function isMeteredAlready(): boolean {
   if (WITHIN.getStore()?.isRunning !== true) return false;

@@ -78,7 +78,7 @@ it("accepts everything that there is, and what only an adapter has", () => {
   );
 });
 
-it("refuses what is no object of options", () => {
+it("rejects options that are not an object", () => {
   for (const options of [undefined, null, "x", []])
     expect(() => checkMeteredOptions(options as never, "limitFetch")).toThrow(
       "must be an object of options of limitFetch",

@@ -16,7 +16,7 @@ import type { UpstreamMirror } from "./upstream/upstream-mirror.ts";
 export interface MeteredOptions<C> {
   /** The limiter that decides. The caller closes it. */
   readonly limiter: RateLimiter;
-  /** Who makes the call: an id, or a function that is told of the call and returns one. */
+  /** Who makes the call: an id, or a function that receives the call and returns one. */
   readonly entity: string | ((call: C) => MaybePromise<string>);
   /**
    * The resource of a model. @default modelResource

@@ -70,14 +70,14 @@ const TABLE: readonly Row[] = [
   {
     what: "upstream 4xx, 5xx, connection refused",
     call: { end: "failed" },
-    cost: "nothing",
+    cost: "give-back",
     usage: NO_TOKENS,
     source: "estimated",
   },
   {
     what: "failed, whatever was seen before",
     call: { end: "failed", reported: REPORT, isReportFinal: true, counted: 9 },
-    cost: "nothing",
+    cost: "give-back",
     usage: NO_TOKENS,
     source: "estimated",
   },
@@ -259,12 +259,12 @@ describe("of every end of every call", () => {
   it("everything goes back if and only if the call failed", () => {
     fc.assert(
       fc.property(cases, ({ call, of }) => {
-        expect(settlementOf(call, of).cost === "nothing").toBe(call.end === "failed");
+        expect(settlementOf(call, of).cost === "give-back").toBe(call.end === "failed");
       }),
     );
   });
 
-  it("what was stopped costs what was taken", () => {
+  it("a stopped call costs the tokens taken", () => {
     fc.assert(
       fc.property(cases, ({ call, of }) => {
         expect(settlementOf({ ...call, end: "stopped" }, of).cost).toBe("as taken");
@@ -310,7 +310,7 @@ describe("of every end of every call", () => {
     );
   });
 
-  it("a call that nothing is known of costs what was taken for it", () => {
+  it("a call with an unknown outcome costs the tokens taken for it", () => {
     fc.assert(
       fc.property(cases, ({ call, of }) => {
         fc.pre(call.end !== "failed");

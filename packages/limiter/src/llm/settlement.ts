@@ -7,9 +7,10 @@
  *   no answer, but perhaps the work      what was reserved
  *   abandoned or cut off                 input as reported or estimated, output as counted;
  *                                        not less than was reserved if `abandoned` is "kept"
- *   stopped                              what was taken
+ *   stopped                              the tokens taken so far
  */
 import { amountOf, MAX_AMOUNT, NO_AMOUNTS, type Amounts } from "../core/amounts.ts";
+import type { EndCost } from "../limiter/end-safely.ts";
 import type { Estimate } from "./tokens/llm-call.ts";
 import type { MeteredRecord } from "./tokens/metered-record.ts";
 import { costOf, type Metering } from "./tokens/metering.ts";
@@ -35,8 +36,8 @@ export interface Reservation {
 
 /** What a call costs. */
 export interface Settlement extends Pick<MeteredRecord, "usage" | "source"> {
-  /** Totals by limit, or what was taken, or nothing at all. */
-  readonly cost: Amounts | "as taken" | "nothing";
+  /** Totals by limit, or the charge as taken, or nothing at all. */
+  readonly cost: EndCost;
 }
 
 /**
@@ -45,7 +46,7 @@ export interface Settlement extends Pick<MeteredRecord, "usage" | "source"> {
  */
 export function settlementOf(call: CallEnd, reservation: Reservation): Settlement {
   const { metering, estimate, abandoned } = reservation;
-  if (call.end === "failed") return { usage: NO_TOKENS, source: "estimated", cost: "nothing" };
+  if (call.end === "failed") return { usage: NO_TOKENS, source: "estimated", cost: "give-back" };
   const reported = { ...NO_TOKENS, ...call.reported };
   if (call.isReportFinal === true && call.end !== "stopped")
     return { usage: reported, source: "reported", cost: chargeable(costOf(metering, reported)) };

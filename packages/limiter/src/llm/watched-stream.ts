@@ -10,7 +10,7 @@
  *   it fails or ends too early  "cut"
  *   no more can be taken        "stopped", and the stream fails with the refusal
  *
- * Whichever comes first settles the call. Where the stream fails, the provider is told to stop at
+ * Whichever comes first settles the call. Where the stream fails, the provider is stopped at
  * once, and the reader learns of it after the settlement.
  */
 import { RateLimitError } from "../core/errors.ts";
@@ -50,7 +50,7 @@ class WatchedStream<Chunk> {
   readonly #reader: ReadableStreamDefaultReader<Chunk>;
   readonly #answer: AnswerReader<Chunk>;
   readonly #call: WatchedCall;
-  /** Published when the stream begins, if somebody listens then, and again when it has ended. */
+  /** Published when the stream begins, if there is a subscriber then, and again when it ends. */
   #message: Writable<StreamMessage> | undefined;
   /** Many streams may have one signal: that of a shutdown, for instance. */
   readonly #abortable: Endable = { end: (reason) => this.#stop("abandoned", reason) };
@@ -113,11 +113,11 @@ class WatchedStream<Chunk> {
     }
   }
 
-  /** Passes a chunk on, unless it is withheld or nobody wants it any more. */
+  /** Passes a chunk on, unless it is withheld or the reader is gone. */
   #passOn(passed: Chunk | undefined): boolean {
     const isPassed = passed !== undefined && !this.#isClosed;
     if (isPassed) this.#controller.enqueue(passed);
-    // Nobody waits for this: if anything comes after it, that is not delayed.
+    // This is not awaited: if anything comes after it, that is not delayed.
     if (this.#answer.isComplete) void this.#end("complete");
     return isPassed;
   }
@@ -130,7 +130,7 @@ class WatchedStream<Chunk> {
     if (!this.#isClosed) this.#controller.close();
   }
 
-  /** The stream has failed: rejects with the error, unless nobody wants to know. */
+  /** The stream has failed: rejects with the error, unless the reader is gone. */
   async #fail(error: unknown): Promise<void> {
     this.#reader.cancel(error).catch(() => {});
     await this.#end(this.#call.signal?.aborted === true ? "abandoned" : "cut");

@@ -124,7 +124,7 @@ it("a manifest is neither planned nor applied in another namespace than its own"
   expect((await repository.getProvisionerState()).revision).toBe(0);
 });
 
-it("an option that nobody knows is refused before anything is read or written", async () => {
+it("an unknown option is rejected before anything is read or written", async () => {
   const repository = new MemoryRepository();
   const plan = await planLimits(repository, TEAM);
   const misspelt = { principal: "ci", agreed: plan };
@@ -230,7 +230,7 @@ it("a setting of an interrupted apply goes back even if the apply after that is 
   expect((await inner.getSystemDefaults()).onUnavailable).toBe("allow");
   const other = manifestFor({ resources: { search: { limits: [TPM], inherit: false } } });
   await errorOf(applyLimits(failingAt(inner, "setResourceDefaults", "error-before"), other));
-  // Nothing of this is drift: nobody but an apply has changed it.
+  // Nothing of this is drift: only an apply has changed it.
   const { entries } = await planLimits(inner, manifestFor({}));
   expect(entries.map(({ level, action, drift }) => [level, action, drift])).toEqual([
     ["system", "delete", false],

@@ -181,7 +181,7 @@ function appliedBefore(
   return { applied: { ...known, system }, appliedHash: undefined };
 }
 
-/** Plans again, now that nobody else applies. If it cannot go on, it takes back that it began. */
+/** Plans again, now that no other apply runs. If it cannot go on, it takes back that it began. */
 async function entriesOfBegun(apply: Apply): Promise<readonly PlanEntry[]> {
   const { repository, state } = apply;
   try {

@@ -59,7 +59,7 @@ describe("drift", () => {
     expect(drifts(level(rpm(6)), level(rpm(5)), { applied: whole({}) })).toEqual([
       "limits.rpm planned",
     ]);
-    // As after two interrupted applies: both are named, and nobody knows which one was stored.
+    // As after two interrupted applies: both are named, and either may be stored.
     expect(drifts(level(rpm(6)), level(rpm(5)), { appliedHash: undefined })).toEqual([
       "limits.rpm planned",
     ]);

@@ -7,7 +7,7 @@ import { pausedRepository } from "../../test/support/paused-repository.ts";
 
 const RPM = Limit.perMinute("rpm", 100);
 
-it("another parent than the stored one is an error, and so is one that nobody knows", async () => {
+it("another parent than the stored one is an error, and so is an unknown one", async () => {
   const repository = new MemoryRepository();
   await repository.createEntity("acme");
   await repository.createEntity("umbrella");
@@ -16,7 +16,7 @@ it("another parent than the stored one is an error, and so is one that nobody kn
   const problems = await problemsOf(repository, {
     "key-1": { parentId: "umbrella", resources: {} },
     "key-2": { parentId: "acme", resources: {} },
-    "key-3": { parentId: "nobody", resources: {} },
+    "key-3": { parentId: "missing", resources: {} },
     "key-4": { parentId: "acme", resources: {} },
     "key-5": { parentId: "declared", resources: {} },
     declared: { resources: { a: { limits: [RPM], inherit: false } } },
@@ -24,21 +24,21 @@ it("another parent than the stored one is an error, and so is one that nobody kn
   expect(problems.map(({ path, message }) => `${path}: ${message}`)).toEqual([
     "entities.key-1.parent: Entity 'key-1' is stored with the parent 'acme', which cannot be changed.",
     "entities.key-2.parent: Entity 'key-2' is stored without a parent, which cannot be changed.",
-    "entities.key-3.parent: The parent 'nobody' of entity 'key-3' is neither declared nor stored.",
+    "entities.key-3.parent: The parent 'missing' of entity 'key-3' is neither declared nor stored.",
   ]);
   expect(problems.map(({ suggestion }) => suggestion)).toEqual([
     "Declare the stored parent, or delete the entity and let it be created again.",
     "Leave `parent` out, or delete the entity and let it be created again.",
-    "Declare it: nobody: {}",
+    "Declare it: missing: {}",
   ]);
 });
 
-it("errors are in the order of the manifest, whoever is the parent of whom", async () => {
+it("errors are in the order of the manifest, not of parents and children", async () => {
   const repository = new MemoryRepository();
   await repository.createEntity("child");
   const problems = await problemsOf(repository, {
     child: { parentId: "parent", resources: {} },
-    parent: { parentId: "nobody", resources: {} },
+    parent: { parentId: "missing", resources: {} },
   });
   expect(problems.map(({ path }) => path)).toEqual([
     "entities.child.parent",

@@ -104,8 +104,8 @@ function problemsOf(manifest: Manifest, stored: StoredLimits): readonly Manifest
 }
 
 /**
- * Follows the parents that are known; those that were not read cannot lead back. Whoever leads to
- * no circle is not followed again, so that a long chain takes linear time.
+ * Follows the parents that are known; those that were not read cannot lead back. An entity that
+ * leads to no circle is not followed again, so that a long chain takes linear time.
  */
 function isOwnAncestor(
   id: string,

@@ -12,7 +12,7 @@ export interface ManifestProblem {
   readonly path: string;
   /** What is wrong, in one sentence. */
   readonly message: string;
-  /** What to write instead; undefined if nobody can know. */
+  /** What to write instead; undefined if that is unknown. */
   readonly suggestion: string | undefined;
 }
 

@@ -19,7 +19,7 @@ import { declaredLimits, store } from "../../test/support/declared-limits.ts";
 import { seedsFromEnvironment } from "../../test/support/seeded/seeds.ts";
 import { closeLater, temporaryFile } from "../../test/support/temporary-file.ts";
 
-const { count: RUNS } = seedsFromEnvironment({ usual: 15, thorough: 40 });
+const { count: RUNS } = seedsFromEnvironment({ usual: 15 });
 
 describe("every declaration", { timeout: 20_000 + 500 * RUNS }, () => {
   it("is read back from the manifest that it is written as", () => {

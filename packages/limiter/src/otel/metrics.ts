@@ -122,7 +122,7 @@ export class Metrics {
   ended(message: EndMessage): void {
     const { resource, how, also, error, acquire } = message;
     const attributes = this.#of(resource);
-    // Nobody got the lease of a call that was aborted after the take, and nobody counted it.
+    // No caller got the lease of a call that was aborted after the take, and it was not counted.
     if (acquire.outcome === undefined) {
       this.#add(this.#taken, resource, message.taken);
       for (const [further, { taken }] of Object.entries(also))

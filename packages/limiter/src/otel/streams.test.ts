@@ -50,7 +50,7 @@ interface OpenStream {
   readonly abort: AbortController;
 }
 
-/** A stream that the provider goes on with when it is told to. */
+/** A stream that the provider continues on request. */
 async function begin(
   options: Partial<MeteredOptions<string>> = {},
   model = "gpt-5",

@@ -2,8 +2,8 @@ import { hasMethod } from "../core/options.ts";
 import { warnOnce } from "./warn-once.ts";
 
 /**
- * Runs a function of the application beside a call. What it throws or rejects with is told once: it
- * must neither break an answer that belongs to its caller, nor open the limits.
+ * Runs a callback of the application. Errors become one warning: they must neither break a
+ * response that belongs to its caller, nor open the limits.
  */
 export function runSafely<T>(name: string, work: () => T): T | undefined {
   try {
@@ -21,7 +21,7 @@ export function runSafely<T>(name: string, work: () => T): T | undefined {
 export function warnOfFailure(name: string, error: unknown): void {
   warnOnce(
     "WARN_LIMITER_METERING_FAILED",
-    `${name} failed: ${textOf(error)}. The call of the model went on without it.`,
+    `${name} failed: ${textOf(error)}. The model call went on without it.`,
     name,
   );
 }

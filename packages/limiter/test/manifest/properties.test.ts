@@ -5,7 +5,7 @@ import { eachOf, seedsFromEnvironment } from "../support/seeded/seeds.ts";
 import { withoutStackTraces } from "../support/seeded/without-stack-traces.ts";
 import { newCoverage, runHistory } from "./history.ts";
 
-const SEEDS = seedsFromEnvironment({ usual: 60, thorough: 200 });
+const SEEDS = seedsFromEnvironment({ usual: 60 });
 
 it(
   "an apply makes the store what the manifest says, whatever came before, and touches nothing else",
@@ -21,7 +21,7 @@ it(
 );
 
 it("the same holds on SQLite", { timeout: 600_000 }, async () => {
-  for (const seed of eachOf(seedsFromEnvironment({ usual: 3, thorough: 10 }))) {
+  for (const seed of eachOf(seedsFromEnvironment({ usual: 3 }))) {
     await using repository = await SqliteRepository.open(":memory:");
     await runHistory(seed, repository, newCoverage());
   }

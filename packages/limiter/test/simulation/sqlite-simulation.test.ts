@@ -3,7 +3,7 @@ import { seedsFromEnvironment } from "../support/seeded/seeds.ts";
 import { runSeeds } from "./run.ts";
 import { sqliteBackend } from "./sqlite-backend.ts";
 
-const SEEDS = seedsFromEnvironment({ usual: 100 });
+const SEEDS = seedsFromEnvironment({ usual: 30 });
 
 /** From so many on, a run must have met every situation. */
 const ENOUGH_SEEDS = 1000;

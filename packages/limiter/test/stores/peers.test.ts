@@ -21,9 +21,10 @@ import {
   type PeerServer,
   type Respond,
 } from "../support/peer-servers.ts";
+import { seedsFromEnvironment } from "../support/seeded/seeds.ts";
 import { temporaryFile } from "../support/temporary-file.ts";
 
-const RUNS = process.env["ZAEL_THOROUGH"] === "1" ? 300 : 25;
+const { count: RUNS } = seedsFromEnvironment({ usual: 10 });
 const WINDOW_MS = 60_000;
 const LIMIT = 3;
 /** Our stores give nothing back after ten minutes. */

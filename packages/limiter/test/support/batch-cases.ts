@@ -238,7 +238,7 @@ export function after(bucket: Bucket, event: Meanwhile, nowMs: number): Bucket {
 
 /** What a member asks of a bucket's writer. */
 export function intentOf(wanted: Wanted, policy: Policy): WriteIntent {
-  return { ...wanted, requests: wanted.kind === "take" ? 1 : 0, policy: () => policy };
+  return { ...wanted, requests: wanted.kind === "take" ? 1 : 0, policy };
 }
 
 /** What a plan is made from, with defaults for what most situations are not about. */

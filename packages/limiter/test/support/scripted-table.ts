@@ -1,6 +1,7 @@
 import { seededRandom } from "zae-limiter/testing";
 import { Expiring } from "../../src/repository/dynamodb/cache/expiring.ts";
 import { KnownBuckets } from "../../src/repository/dynamodb/cache/known-buckets.ts";
+import type { PolicyResolver } from "../../src/repository/dynamodb/cache/policy-resolver.ts";
 import { Connection } from "../../src/repository/dynamodb/table/connection.ts";
 import { ItemReader } from "../../src/repository/dynamodb/table/item-reader.ts";
 import { SharedRequests } from "../../src/repository/dynamodb/table/shared-requests.ts";
@@ -165,12 +166,14 @@ export function scriptedProcess({
   table = new ScriptedTable(),
   seed = 1,
   shareRequests = false,
+  resolver = { resolveFor: (policy) => policy },
 }: {
   readonly maxAttempts?: number;
   readonly shareRequests?: boolean;
   /** The table of another process, to share it. */
   readonly table?: ScriptedTable;
   readonly seed?: number;
+  readonly resolver?: Pick<PolicyResolver, "resolveFor">;
 } = {}): ScriptedProcess {
   const clock = new SkippingClock(NOW_MS);
   const connection = new Connection({
@@ -191,6 +194,7 @@ export function scriptedProcess({
     known,
     active: new Expiring({ read: async (id) => id, clock, ttlMs: 60_000 }),
     ids: new OperationIds(seededRandom(seed)),
+    resolver,
     ttlMultiplier: 0,
     largestTickMs: 100,
     observer: {

@@ -16,7 +16,7 @@ export const LOST = named("Error", { code: "ECONNRESET" });
 
 /** A take of so many millitokens. */
 export function take(tpm: number): WriteIntent {
-  return { kind: "take", costs: { tpm }, isCascaded: false, requests: 1, policy: () => POLICY };
+  return { kind: "take", costs: { tpm }, isCascaded: false, requests: 1, policy: POLICY };
 }
 
 /** The attributes of operation ids, in the order of the slots. */
@@ -27,7 +27,7 @@ export function slotAttributes(ids: readonly string[]): AttributeMap {
 /** The writer of a process that knows a shard as it is stored. */
 export function newWriter(
   image: StoredShard | undefined,
-  options: { readonly maxAttempts?: number } = {},
+  options: Parameters<typeof scriptedProcess>[0] = {},
 ): ScriptedProcess {
   const made = scriptedProcess(options);
   if (image === undefined) return made;

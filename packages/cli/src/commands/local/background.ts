@@ -1,23 +1,24 @@
 import { spawn, type ChildProcess } from "node:child_process";
+import { closeSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { LocalError } from "../../exit.ts";
 import type { Environment } from "../../environment.ts";
-import type { LocalFolder, LocalState } from "./system/state.ts";
-import type { LocalOptions } from "./system/supervisor.ts";
+import type { LocalFolder, LocalState } from "./system/local-folder.ts";
+import type { LocalOptions } from "./system/local-system.ts";
 
-/** The hidden option of `local up` that makes a process the supervisor in the background. */
+/** The hidden option with which `local up` writes to its log only. */
 export const BACKGROUND_OPTION = "--in-background";
 
 const POLL_MS = 25;
 
-/** What a start in the background came to: the system that runs, and whether it is this start's. */
+/** What a start in the background led to: the system that runs, and whether this start began it. */
 export interface BackgroundStart {
   readonly state: LocalState;
   readonly isNew: boolean;
 }
 
 /**
- * Starts a supervisor in the background, and returns when its system is ready. If another start was
+ * Starts `local up` in the background, and returns when its system is ready. If another start was
  * faster, it returns when that one is. Rejects with the reason if it cannot be started, and leaves
  * nothing behind.
  */
@@ -25,37 +26,42 @@ export async function startInBackground(
   options: LocalOptions,
   { folder, environment }: { readonly folder: LocalFolder; readonly environment: Environment },
 ): Promise<BackgroundStart> {
-  const child = spawn(
-    process.execPath,
-    [...process.execArgv, process.argv[1]!, ...words(options)],
-    {
-      detached: true,
-      stdio: "ignore",
-      windowsHide: true,
-    },
-  );
-  const end = endOf(child);
+  folder.create();
+  const log = folder.openLog();
+  const args = [...process.execArgv, process.argv[1]!, ...toArguments(options)];
+  // What a crash prints is in the log too.
+  const stdio = ["ignore", "ignore", log] as const;
+  const child = spawn(process.execPath, args, {
+    detached: true,
+    stdio: [...stdio],
+    windowsHide: true,
+  });
+  closeSync(log);
+  const exit = waitForExit(child);
   let isInterrupted = false;
   const stopListening = environment.onInterrupt(() => {
     isInterrupted = true;
     child.kill("SIGTERM");
   });
   try {
-    // A supervisor ends by itself if it is not ready in time, so this ends too.
+    // The process ends by itself if it is not ready in time, so this loop ends too.
     for (;;) {
-      const ended = await Promise.race([end, sleep(POLL_MS)]);
-      if (isInterrupted && ended !== undefined)
+      const exited = await Promise.race([exit, sleep(POLL_MS)]);
+      const found = folder.find();
+      const isOwn = found.is !== "absent" && found.state.owner.pid === child.pid;
+      if (isInterrupted && exited !== undefined) {
+        // On Windows a signal ends only the process itself, not its engine.
+        if (isOwn) await folder.end();
         throw new LocalError("Interrupted. Nothing was left.");
-      const found = await folder.find();
-      const isOwn = found.is !== "absent" && found.state.holder.pid === child.pid;
-      if (found.is === "alive" && found.state.phase === "running" && (isOwn || ended === 0))
+      }
+      if (found.is === "alive" && found.state.phase === "running" && (isOwn || exited === 0))
         return { state: found.state, isNew: isOwn };
-      // It exits 0 only if another start was faster; that one may still be starting.
-      if (ended === undefined || (ended === 0 && found.is === "alive")) continue;
+      // It exits with 0 only if another start was faster, which may not be ready yet.
+      if (exited === undefined || (exited === 0 && found.is === "alive")) continue;
       if (isOwn && found.is === "ended" && found.state.reason !== undefined)
         throw new LocalError(found.state.reason);
       throw new LocalError(
-        `It could not be started (${ended}). To see why: zae-limiter local logs`,
+        `It could not be started (${exited}). To see why: zae-limiter local logs`,
       );
     }
   } finally {
@@ -64,8 +70,7 @@ export async function startInBackground(
   }
 }
 
-/** The command line of the supervisor. Names are passed on as they were found. */
-function words({ stack, region, port, data, engine, jar }: LocalOptions): readonly string[] {
+function toArguments({ stack, region, port, data, engine, jar }: LocalOptions): readonly string[] {
   const given = { stack, region, port, data, engine, jar };
   const options = Object.entries(given).flatMap(([name, value]) =>
     value === undefined ? [] : [`--${name}`, String(value)],
@@ -73,7 +78,7 @@ function words({ stack, region, port, data, engine, jar }: LocalOptions): readon
   return ["local", "up", BACKGROUND_OPTION, ...options];
 }
 
-async function endOf(child: ChildProcess): Promise<number | string> {
+async function waitForExit(child: ChildProcess): Promise<number | string> {
   return new Promise((resolve) => {
     child.once("error", (error) => resolve(error.message));
     child.once("exit", (code, signal) => resolve(code ?? signal ?? "unknown"));

@@ -3,18 +3,15 @@ import { EXIT, LocalError } from "../../exit.ts";
 import type { Session } from "../support/session.ts";
 import { addNoun, addVerb } from "../support/verb.ts";
 import { addLogsCommand } from "./logs.ts";
-import { hintFor, localPlaceOf } from "./place.ts";
-import { reportOf, reportText, type LocalReport } from "./report.ts";
-import { askSupervisor } from "./system/control.ts";
+import { hintFor, resolveLocalPlace } from "./place.ts";
+import { buildReport, reportText, type LocalReport } from "./report.ts";
 import {
   FORMATS,
   localVariables,
   variablesText,
   type Format,
 } from "./system/environment-variables.ts";
-import { endSystem } from "./system/ending.ts";
-import type { LocalFolder } from "./system/state.ts";
-import type { SupervisorStatus } from "./system/supervisor.ts";
+import type { LocalFolder } from "./system/local-folder.ts";
 import { addUpCommand } from "./up.ts";
 
 /** Adds `local`, which runs the whole system on this machine. */
@@ -37,8 +34,8 @@ function addDownCommand(noun: Command, session: Session): void {
     summary: "Ends the local system. What it has in a data folder stays.",
     examples: ["local down", "local down --stack my-other-stack"],
   }).action(async (_options: object, command: Command) => {
-    const { stack, folder } = localPlaceOf(command, session);
-    const ending = await endSystem(folder);
+    const { stack, folder } = resolveLocalPlace(command, session);
+    const ending = await folder.end();
     session.screen(command).show({ stack, ...ending }, () => {
       if (!ending.wasRunning) return `${stack} is not running.\n`;
       const data = ending.data === undefined ? "" : ` Its data is in ${ending.data}.`;
@@ -54,16 +51,16 @@ function addStatusCommand(noun: Command, session: Session): void {
       "Shows whether the local system runs, where, and how far its aggregator is. Exits 1 when it does not run.",
     examples: ["local status", "local status --json"],
   }).action(async (_options: object, command: Command) => {
-    const { stack, folder } = localPlaceOf(command, session);
-    const report = await currentReport(stack, folder);
+    const { stack, folder } = resolveLocalPlace(command, session);
+    const report = findReport(stack, folder);
     const screen = session.screen(command);
     screen.show(report, () => reportText(report, screen));
     if (!report.running) session.exitWith(EXIT.failed);
   });
 }
 
-async function currentReport(stack: string, folder: LocalFolder): Promise<LocalReport> {
-  const found = await folder.find();
+function findReport(stack: string, folder: LocalFolder): LocalReport {
+  const found = folder.find();
   const absent = { running: false, stack, log: folder.log };
   if (found.is === "absent") return absent;
   const { state } = found;
@@ -74,11 +71,9 @@ async function currentReport(stack: string, folder: LocalFolder): Promise<LocalR
     return {
       ...absent,
       ...data,
-      reason: `Its supervisor, process ${state.holder.pid}, has died. local up and local down clear up.`,
+      reason: `Its supervisor, process ${state.owner.pid}, has died. local up and local down clear up.`,
     };
-  const status = await askSupervisor<SupervisorStatus>(state.control, "GET");
-  if (status !== undefined) return reportOf(status, folder);
-  return { ...reportOf(state, folder), reason: "It does not answer." };
+  return buildReport(state, folder);
 }
 
 function addEnvCommand(noun: Command, session: Session): void {
@@ -95,8 +90,8 @@ function addEnvCommand(noun: Command, session: Session): void {
         .default("eval"),
     )
     .action(async ({ format }: { readonly format: Format }, command: Command) => {
-      const { stack, folder } = localPlaceOf(command, session);
-      const found = await folder.find();
+      const { stack, folder } = resolveLocalPlace(command, session);
+      const found = folder.find();
       if (found.is !== "alive" || found.state.endpointUrl === undefined)
         throw new LocalError(
           `${stack} is not running. To start it: zae-limiter local up --detach${hintFor(stack)}`,

@@ -5,8 +5,8 @@ import { LocalError, UsageError } from "../../exit.ts";
 import { countArgument } from "../support/arguments.ts";
 import type { Session } from "../support/session.ts";
 import { addVerb } from "../support/verb.ts";
-import { localPlaceOf } from "./place.ts";
-import type { LocalFolder } from "./system/state.ts";
+import { resolveLocalPlace } from "./place.ts";
+import type { LocalFolder } from "./system/local-folder.ts";
 
 /** Adds `local logs`. */
 export function addLogsCommand(noun: Command, session: Session): void {
@@ -21,13 +21,13 @@ export function addLogsCommand(noun: Command, session: Session): void {
       const screen = session.screen(command);
       if (follow && screen.json)
         throw new UsageError("--follow shows lines as they come. Leave out --json.");
-      const { stack, folder } = localPlaceOf(command, session);
+      const { stack, folder } = resolveLocalPlace(command, session);
       if (!existsSync(folder.log))
         throw new LocalError(`${stack} has no log: it was never started.`);
       const text = readFileSync(folder.log, "utf8");
       const lines = text.trimEnd().split("\n").slice(-tail);
       screen.show(lines, () => lines.map((line) => `${line}\n`).join(""));
-      if (follow) await followed(folder, Buffer.byteLength(text), session);
+      if (follow) await followLog(folder, Buffer.byteLength(text), session);
     });
 }
 
@@ -38,7 +38,7 @@ interface LogsOptions {
 
 const POLL_MS = 200;
 
-async function followed(
+async function followLog(
   folder: LocalFolder,
   from: number,
   { environment }: Session,
@@ -49,7 +49,7 @@ async function followed(
   try {
     for (let start = from; ;) {
       // Looked at before the log, so that the last lines of one that ends are shown.
-      const isOver = signal.aborted || (await folder.find()).is !== "alive";
+      const isOver = signal.aborted || folder.find().is !== "alive";
       const size = statSync(folder.log, { throwIfNoEntry: false })?.size ?? 0;
       // A log that is shorter was begun anew.
       if (size < start) start = 0;

@@ -1,7 +1,7 @@
 import type { Command } from "commander";
 import { UsageError } from "../../exit.ts";
 import type { Session } from "../support/session.ts";
-import { LocalFolder } from "./system/state.ts";
+import { LocalFolder } from "./system/local-folder.ts";
 
 /** Which local system a command is about. */
 export interface LocalPlace {
@@ -15,7 +15,7 @@ const LOCAL_REGION = "us-east-1";
 const DEFAULT_STACK = "zae-limiter";
 
 /** The local system that a command line names: there is one for each stack. */
-export function localPlaceOf(command: Command, session: Session): LocalPlace {
+export function resolveLocalPlace(command: Command, session: Session): LocalPlace {
   const { repository, endpointUrl } = command.optsWithGlobals<{
     readonly repository?: string;
     readonly endpointUrl?: string;

@@ -3,10 +3,9 @@ import { fieldsText } from "../../output/table.ts";
 import { numberText, timeText } from "../../output/text.ts";
 import { localUrl } from "./system/environment-variables.ts";
 import type { AggregatorStatus } from "./system/local-aggregator.ts";
-import type { LocalFolder, LocalState } from "./system/state.ts";
-import type { SupervisorStatus } from "./system/supervisor.ts";
+import type { LocalFolder, LocalState } from "./system/local-folder.ts";
 
-/** A local system as commands show it; without the token, which is nobody else's business. */
+/** A local system as commands show it; without what is of no use to people. */
 export interface LocalReport {
   readonly running: boolean;
   readonly stack: string;
@@ -25,10 +24,7 @@ export interface LocalReport {
 }
 
 /** The report on a system that runs. */
-export function reportOf(
-  state: LocalState & Partial<Pick<SupervisorStatus, "aggregator">>,
-  folder: LocalFolder,
-): LocalReport {
+export function buildReport(state: LocalState, folder: LocalFolder): LocalReport {
   const { stack, region, phase, endpointUrl, engine, data, aggregator, startedAt } = state;
   return {
     running: true,
@@ -42,7 +38,7 @@ export function reportOf(
     engine,
     ...(data !== undefined && { data }),
     ...(aggregator !== undefined && { aggregator }),
-    pid: state.holder.pid,
+    pid: state.owner.pid,
     startedAt,
     log: folder.log,
   };

@@ -5,11 +5,11 @@ import { RunnerDisplay } from "../support/runner-display.ts";
 import type { Session } from "../support/session.ts";
 import { addVerb } from "../support/verb.ts";
 import { BACKGROUND_OPTION, startInBackground } from "./background.ts";
-import { hintFor, localPlaceOf, type LocalPlace } from "./place.ts";
-import { reportOf } from "./report.ts";
+import { hintFor, resolveLocalPlace, type LocalPlace } from "./place.ts";
+import { buildReport } from "./report.ts";
 import { ENGINES, findEngine, type EngineChoice } from "./system/engine.ts";
-import type { LocalState } from "./system/state.ts";
-import { superviseLocal, type LocalOptions } from "./system/supervisor.ts";
+import type { LocalState } from "./system/local-folder.ts";
+import { runLocalSystem, type LocalOptions } from "./system/local-system.ts";
 
 /** Adds `local up`. */
 export function addUpCommand(noun: Command, session: Session): void {
@@ -55,7 +55,7 @@ interface UpOptions extends EngineChoice {
 }
 
 async function up(given: UpOptions, command: Command, session: Session): Promise<void> {
-  const place = localPlaceOf(command, session);
+  const place = resolveLocalPlace(command, session);
   const { stack, region, folder } = place;
   const options: LocalOptions = {
     stack,
@@ -69,33 +69,30 @@ async function up(given: UpOptions, command: Command, session: Session): Promise
   const sayRunning = (state: LocalState, isNew: boolean): void => {
     if (!isNew) checkSame(isPortGiven ? options : { ...options, port: 0 }, state);
     const screen = session.screen(command);
-    screen.show(reportOf(state, folder), () =>
+    screen.show(buildReport(state, folder), () =>
       readyText(state, { ...place, isNew, isForeground: given.detach !== true }),
     );
   };
-  const found = await folder.find();
+  const found = folder.find();
   if (found.is === "alive" && found.state.phase === "running")
     return sayRunning(found.state, false);
+  const { environment } = session;
   if (given.detach === true) {
     // Looked for here too: this process can say what is missing.
-    findEngine(options, session.environment.env);
-    folder.create();
-    const { state, isNew } = await startInBackground(options, {
-      folder,
-      environment: session.environment,
-    });
+    findEngine(options, environment.env);
+    const { state, isNew } = await startInBackground(options, { folder, environment });
     return sayRunning(state, isNew);
   }
   const isQuiet = given.inBackground === true;
-  const display = new RunnerDisplay(session.environment, session.screen(command));
-  const supervised = await superviseLocal(options, {
+  const display = new RunnerDisplay(environment, session.screen(command));
+  const other = await runLocalSystem(options, {
     folder,
-    environment: session.environment,
+    environment,
     onReady: (state) => isQuiet || sayRunning(state, true),
     onLine: (line) => isQuiet || display.say(line),
     onProgress: (progress) => isQuiet || display.show(progress),
   });
-  if (supervised.outcome === "already-running" && !isQuiet) sayRunning(supervised.state, false);
+  if (other !== undefined && !isQuiet) sayRunning(other, false);
 }
 
 /** A system that runs with other options than those that were given is not what was asked for. */

@@ -1,17 +1,14 @@
 // AWS on this machine, for tests. It is our model of AWS, written from its documentation, and no
-// proof of what AWS does: CloudFormation, STS, S3, Lambda, CloudWatch and SQS are scripted, each in
-// a file of its own; DynamoDB and its streams are those of a real local engine. Requests are told
-// apart by their signatures, which are not checked. Nothing here waits: a stack makes progress when
-// somebody looks at it, or when the test says so.
+// proof of what AWS does: CloudFormation, STS and S3 are scripted; DynamoDB and its streams are
+// those of a real local engine. Requests are told apart by their signatures, which are not checked.
+// Nothing here waits: a stack makes progress when a request looks at it, or when the test says so.
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { AwsError, callOf, type AwsCall, type AwsReply } from "./aws-call.ts";
 import { ScriptedCloudFormation } from "./cloudformation/scripted-cloudformation.ts";
 import { Faults, faultError } from "./faults.ts";
-import { ScriptedCloudWatch, ScriptedSqs } from "./monitoring.ts";
 import { queryError, queryResponse, type NodeMap } from "./query-protocol.ts";
-import { ScriptedLambda } from "./scripted-lambda.ts";
 import { ScriptedS3 } from "./scripted-s3.ts";
 
 const TABLE_TYPE = "AWS::DynamoDB::Table";
@@ -30,9 +27,6 @@ export class ScriptedAws {
   readonly account = ACCOUNT;
   readonly cloudFormation: ScriptedCloudFormation;
   readonly s3: ScriptedS3;
-  readonly lambda: ScriptedLambda;
-  readonly cloudWatch: ScriptedCloudWatch;
-  readonly sqs: ScriptedSqs;
   readonly faults = new Faults();
   /** Every request that arrived, in order. */
   readonly seen: AwsCall[] = [];
@@ -46,23 +40,14 @@ export class ScriptedAws {
     this.#engineUrl = engineUrl;
     this.endpointUrl = `http://127.0.0.1:${port}`;
     this.s3 = new ScriptedS3(ACCOUNT);
-    this.lambda = new ScriptedLambda(ACCOUNT);
-    this.cloudWatch = new ScriptedCloudWatch();
-    this.sqs = new ScriptedSqs();
     this.cloudFormation = new ScriptedCloudFormation({
       account: ACCOUNT,
       engineUrl,
       s3: this.s3,
-      lambda: this.lambda,
-      cloudWatch: this.cloudWatch,
-      sqs: this.sqs,
     });
     this.#services = {
       cloudformation: this.cloudFormation,
       s3: this.s3,
-      lambda: this.lambda,
-      monitoring: this.cloudWatch,
-      sqs: this.sqs,
       sts: { answer: callerIdentity },
       dynamodb: { answer: (call) => this.#recovery(call) ?? this.#passOn(call) },
     };

@@ -104,9 +104,9 @@ describe("a refusal", () => {
     );
   });
 
-  it("is printed in a few lines, also by Node when nobody catches it", () => {
+  it("is printed in a few lines, also by Node when it is uncaught", () => {
     const refusal = new RateLimitExceeded([status("rpm", 1), status("tpm", 0)], "to be thrown");
-    // What Node does with an error that nobody catches.
+    // What Node does with an uncaught error.
     const uncaught = inspect(refusal, { customInspect: false, depth: 5 });
     for (const text of [uncaught, inspect(refusal)]) {
       expect(text.replace(refusal.stack!, "")).toBe(
@@ -136,7 +136,7 @@ describe("a refusal", () => {
     expect(structuredClone(thrown).message).toBe(thrown.message);
   });
 
-  it("lets whoever catches it write another message", () => {
+  it("lets the code that catches it set another message", () => {
     for (const use of ["as a value", "to be thrown"] as const) {
       const refusal = new RateLimitExceeded(short(), use);
       refusal.message = `Model call: ${refusal.message}`;

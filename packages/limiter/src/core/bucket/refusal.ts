@@ -48,8 +48,8 @@ interface WithStatuses {
  * A decision that refused a call. Its statuses are made when they are first looked at, of what was
  * true when the call was refused: making them takes longer than the decision, and many callers want
  * to know no more than that they are refused. It holds the limits, balances and amounts of the
- * decision, then the statuses, and nothing else of a store. Its buckets must be values that nobody
- * changes.
+ * decision, then the statuses, and nothing else of a store. Its buckets must never
+ * change.
  */
 export class Refused implements WithStatuses {
   readonly granted = false;
@@ -77,7 +77,7 @@ export class Refused implements WithStatuses {
  * fit if nothing else is taken meanwhile.
  */
 export class RateLimitExceeded extends RateLimitError {
-  // Private fields, because Node prints every other one: sixty lines for a refusal nobody catches.
+  // Private fields, because Node prints every other one: sixty lines for an uncaught refusal.
   readonly #refused: WithStatuses;
   #primary: LimitStatus | undefined;
 

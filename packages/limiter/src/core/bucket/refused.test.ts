@@ -55,7 +55,7 @@ describe("a decision that refused", () => {
     );
   });
 
-  it("reads nothing of its buckets until somebody looks, and then once", () => {
+  it("reads its buckets on the first access, and only once", () => {
     let looks = 0;
     const [drawn] = fc.sample(
       someCharge.filter((each) => !fits([each], NOW_MS)),

@@ -48,7 +48,7 @@ it("leaves out a bucket that has none of the limits", () => {
   ]);
 });
 
-it("gives back what was taken last first, and never more to a parent than was taken from it", () => {
+it("gives back the last take first, and never more to a parent than was taken from it", () => {
   const parts = [
     part("e", { tpm: 8 }),
     part("old", { tpm: 8 }),

@@ -14,7 +14,7 @@ export interface TakenPart {
   readonly resource: string;
   /** The limits that the take was decided with. */
   readonly policy: Policy;
-  /** What was taken, by limit. */
+  /** The amounts charged, by limit. */
   readonly amounts: Amounts;
   /** What was only counted, because the policy had no limit of that name. */
   readonly unlimited?: Amounts | undefined;
@@ -35,7 +35,7 @@ export interface BorneShare<Part extends TakenPart> {
  * - If the call cost more than was taken, the last bucket that has the limit is charged.
  * - If it cost less, the rest goes back to where it came from, last taken first. No bucket gets
  *   back more than was taken from it.
- * - What was taken of a limit that the policy lacked was only counted, and so is its difference.
+ * - Amounts of a limit that the policy lacked were only counted, and so are their differences.
  *   The entity's last bucket also counts a name that no take has named, and its parent's does if
  *   `parentKnows` it.
  *
@@ -73,7 +73,7 @@ export function settleParts<Part extends TakenPart>(
   );
 }
 
-/** The difference between what was taken of a resource and what a call cost. */
+/** The difference between the amounts taken of a resource and the cost of a call. */
 interface WantedDelta {
   readonly resource: string;
   readonly amounts: Amounts;

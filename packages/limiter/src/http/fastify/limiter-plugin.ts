@@ -118,7 +118,7 @@ function hookOf(
       return addHeaders(reply, admission.headers);
     }
     if (admission.verdict === "not limited") return undefined;
-    // Nobody is left to be answered, and without this Fastify would go on.
+    // The client is gone. Without this, Fastify would run the handler.
     if (admission.verdict === "gone") return reply.hijack();
     const isRefused = admission.verdict === "refused";
     if (reply.raw.headersSent) throw isRefused ? admission.refusal : admission.error;

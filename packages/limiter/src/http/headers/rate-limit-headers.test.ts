@@ -12,7 +12,7 @@ import { policyName } from "./shown-limit.ts";
 const NOW_MS = Date.UTC(2026, 10, 16, 15, 30, 0, 250);
 const TPM = Limit.perMinute("tpm", 10_000, { burst: 15_000 });
 
-/** 59 of 60 requests and all tokens are left; the parent's 4 of 6000 nobody needs to know. */
+/** 59 of 60 requests and all tokens are left; the parent's 4 of 6000 are not shown. */
 const GRANTED = [
   status("rpm"),
   status("tpm", { limit: TPM, available: 15_000 }),
@@ -147,7 +147,7 @@ describe("each style, granted and refused", () => {
   });
 });
 
-describe("what is told", () => {
+describe("what the headers say", () => {
   it("a call that can never fit is not to be retried", () => {
     const never = [
       status("rpm", { retryAfterSeconds: 3, available: 0 }),
@@ -211,7 +211,7 @@ describe("what is told", () => {
       "x-ratelimit-remaining-requests": "0",
       "x-ratelimit-reset-requests": "1m0s",
     });
-    // Its debt takes longer than that, and nobody should come before it is gone.
+    // Its debt takes longer than that, and no client should return before it is gone.
     const indebted = { ...parent, available: -9000, retryAfterSeconds: 90.1 };
     expect(headers([status("rpm"), indebted], { style: "openai" })).toMatchObject({
       "x-ratelimit-reset-requests": "1m30.1s",
@@ -257,7 +257,7 @@ describe("what is told", () => {
     expect(reset(-1e300)).toBe("1970-01-01T00:00:00Z");
   });
 
-  it("nothing is told of no limits", () => {
+  it("there are no headers without limits", () => {
     expect(headers([])).toEqual({});
   });
 });

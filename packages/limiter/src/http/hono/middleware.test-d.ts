@@ -45,7 +45,7 @@ createFactory<AppEnv>().createHandlers(plain, limit, (context) => context.text("
 app.onError(answerRefusals);
 app.onError((error, context) => answerRefusals(error, context));
 
-// @ts-expect-error: nobody is named
+// @ts-expect-error: no entity is named
 limitRequests(common);
 limitRequests({
   ...common,

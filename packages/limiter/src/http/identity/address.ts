@@ -41,7 +41,7 @@ export function parseNetwork(text: string): Network | undefined {
   if (address === undefined || rest.length > 0) return undefined;
   if (bits === undefined) return { address, prefix: 128 };
   const prefix = Number(bits) + (start.includes(":") ? 0 : IPV4_OFFSET);
-  // By 10.0.0.1:80/8 or ::ffff:10.0.0.0/8 nobody means a network larger than all of IPv4.
+  // 10.0.0.1:80/8 and ::ffff:10.0.0.0/8 cannot mean a network larger than all of IPv4.
   const least = isIpv4(address) ? IPV4_OFFSET : 0;
   const isValid = /^\d{1,3}$/.test(bits) && prefix >= least && prefix <= 128;
   return isValid ? { address, prefix } : undefined;

@@ -119,7 +119,7 @@ describe("behind proxies", () => {
     expect(clientAddress(incoming(undefined, CLIENT), { trustedProxies: 1 })).toBe(`ip:${CLIENT}`);
   });
 
-  it("cannot be told another address by a forged header", () => {
+  it("does not believe another address in a forged header", () => {
     const proxy = fc.integer({ min: 1, max: 254 }).map((last) => `10.0.0.${last}`);
     const junk = fc.oneof(
       fc.ipV4(),
@@ -143,7 +143,7 @@ describe("behind proxies", () => {
           const id = clientAddress(incoming(sender));
           expect(clientAddress(request, { trustedProxies: proxies.length })).toBe(id);
           expect(clientAddress(request, { trustedProxies: ["10.0.0.0/24"] })).toBe(id);
-          // And where nobody is trusted, the header changes nothing at all.
+          // And where no proxy is trusted, the header changes nothing at all.
           expect(clientAddress(incoming(sender, lines))).toBe(id);
         },
       ),
@@ -176,7 +176,7 @@ describe("a proxy that is not trusted", () => {
   });
 });
 
-describe("nobody knows who it is", () => {
+describe("the client is unknown", () => {
   it.each<[object, AddressOptions]>([
     [{ headers: {} }, {}],
     [{ headers: new Headers({ "x-forwarded-for": CLIENT }) }, {}],

@@ -138,7 +138,7 @@ it("the answer of a stream keeps all that it has besides the stream", async () =
 const noAnswers: readonly (readonly [string, () => unknown])[] = [
   ["nothing", () => undefined],
   ["no stream", () => ({})],
-  ["a stream that somebody reads", () => ({ stream: lockedStream() })],
+  ["a stream with a reader", () => ({ stream: lockedStream() })],
 ];
 it.each(noAnswers)("a model that answers with %s keeps no lease open", async (_, answer) => {
   const streamed = limitLanguageModel(options).wrapStream({
@@ -157,12 +157,12 @@ function lockedStream(): ReadableStream {
   return stream;
 }
 
-it("`entity` is told the call", async () => {
+it("`entity` receives the call", async () => {
   await repository.setLimits("user-7", [Limit.perDay("rpm", 10), Limit.perDay("tpm", 1000)]);
   const told: AiSdkCall[] = [];
   const entity = (call: AiSdkCall): string => {
     told.push(call);
-    return call.headers?.["x-user"] ?? "nobody";
+    return call.headers?.["x-user"] ?? "anonymous";
   };
   await limitLanguageModel({ ...options, entity }).wrapGenerate({
     doGenerate: async () => ({ content: [], usage: USAGE }),

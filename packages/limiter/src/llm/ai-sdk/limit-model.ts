@@ -115,7 +115,7 @@ const LANGUAGE_HOOKS = ["wrapGenerate", "wrapStream"];
  *
  * Among several middlewares, put it last: models that those after it ask are part of its call.
  *
- * To stop a stream early, abort it: `ai` 5 and 6 read an answer to its end even if nobody listens,
+ * To stop a stream early, abort it: `ai` 5 and 6 read an answer to its end without a reader,
  * and with `ai` 7 it is settled after `idleMs`.
  * @example
  * const middleware = limitLanguageModel({ limiter, entity: "key-1", metering: METERING.openai });
@@ -185,7 +185,7 @@ export function limitEmbeddingModel<V extends "v3" | "v4" = "v4">(
 }
 
 // The AI SDK ignores a middleware without hooks. If one of these functions itself were given as the
-// middleware, instead of what it returns, nothing would be limited, and nobody would say so.
+// middleware, instead of what it returns, nothing would be limited, silently.
 const HOOKS = [...LANGUAGE_HOOKS, "wrapEmbed"];
 Object.assign(
   limitLanguageModel,

@@ -42,7 +42,7 @@ export class BodyReader extends AnswerNotes implements AnswerReader<Uint8Array> 
       this.finishes();
       this.ends();
     } catch {
-      // It is no JSON, so nothing is known of it.
+      // It is not JSON, so nothing is known about it.
     } finally {
       this.#body.clear();
     }

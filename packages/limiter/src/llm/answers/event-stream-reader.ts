@@ -37,7 +37,7 @@ export class EventStreamReader extends AnswerNotes implements AnswerReader<Uint8
     return this.#isLeftOut === undefined ? chunk : this.#withholding.passed(this.#isNearEnd);
   }
 
-  /** The last event may be whole but for its blank line; that it is cut off is no mistake. */
+  /** The last event may be whole but for its blank line; its truncation is not an error. */
   end(): Uint8Array | undefined {
     const { rest } = this.#splitter;
     const data = rest === undefined ? undefined : eventData(rest);

@@ -14,7 +14,10 @@ const ENDS: ReadonlySet<unknown> = new Set([
   "response.failed",
 ]);
 
-/** A response that is made in the background is not there yet. Nobody sees it pass by later. */
+/**
+ * A response that is made in the background does not exist yet, and does not pass through here
+ * later.
+ */
 const NOT_ENDED: ReadonlySet<unknown> = new Set(["queued", "in_progress"]);
 
 /** Audio comes in base64, which has nothing to do with tokens. */

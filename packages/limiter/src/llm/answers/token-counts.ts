@@ -1,6 +1,6 @@
 /*
- * Numbers of tokens, as providers report them. What is no whole number from 0 on cannot be
- * believed, and neither can the report that it is in.
+ * Numbers of tokens, as providers report them. A value that is not a whole number of at least 0
+ * invalidates the whole report.
  */
 import type { TokenUsage } from "../tokens/token-usage.ts";
 

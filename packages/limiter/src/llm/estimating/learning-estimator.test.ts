@@ -241,7 +241,7 @@ it.each<[Record<string, unknown>, string]>([
   expect(() => learningEstimator(options)).toThrow(message);
 });
 
-/** An estimator that was told of these answers. */
+/** An estimator that has learned from these answers. */
 function learned(answers: readonly Partial<TokenUsage>[], call = CALL): Estimator {
   const estimator = learningEstimator();
   for (const answer of answers)

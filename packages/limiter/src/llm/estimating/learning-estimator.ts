@@ -55,7 +55,7 @@ export function learningEstimator(options: LearningEstimatorOptions = {}): Estim
       const { input, cachedInput, cacheWriteInput, output } = usage;
       if (![input, cachedInput, cacheWriteInput, output].every(isWholeTokens)) return;
       const prompt = input + cachedInput + cacheWriteInput;
-      // A prompt has a token at least. Whoever reports none has not counted.
+      // A prompt has at least one token. A provider that reports none has not counted.
       if (prompt === 0) return;
       const model = models.use(call.model) ?? models.add(call.model);
       const estimate = started.get(call) ?? start.estimate(call);

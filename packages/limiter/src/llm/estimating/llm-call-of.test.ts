@@ -71,7 +71,7 @@ describe("tokens instead of texts", () => {
   });
 });
 
-describe("bodies that nobody sends", () => {
+describe("bodies that no client sends", () => {
   it.each([
     undefined,
     null,

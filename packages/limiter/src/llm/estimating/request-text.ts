@@ -77,7 +77,7 @@ interface Step {
   readonly depth: number;
 }
 
-/** A walk with a stack of its own: nobody knows how much of the real one is left. */
+/** A walk with a stack of its own, because little of the real one may be left. */
 class Walk {
   readonly #reader: RequestReader;
   readonly #steps: Step[] = [];

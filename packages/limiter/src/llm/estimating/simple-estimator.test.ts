@@ -61,7 +61,7 @@ describe("a tokenizer", () => {
     ["returns the tokens", () => [1, 2, 3] as unknown as number],
     ["returns a promise", () => Promise.resolve(3) as unknown as number],
     ["returns more than there can be", () => Infinity],
-  ])("that %s leaves the text to its bytes, and that is told once", (_what, count) => {
+  ])("that %s falls back to the text's bytes, with one warning", (_what, count) => {
     const warned = vi.spyOn(process, "emitWarning").mockImplementation(() => {});
     const estimator = simpleEstimator({ count });
     expect(estimator.estimate(HELLO).input).toBe(4);

@@ -77,8 +77,8 @@ function checkSimpleOptions(options: SimpleEstimatorOptions): void {
 }
 
 /**
- * Tokenizers throw for some texts, such as those that contain "<|endoftext|>". Whoever sends one
- * must neither be let through for nothing nor break the call.
+ * Tokenizers throw for some texts, such as those that contain "<|endoftext|>". Such a
+ * text must neither be free nor break the call.
  */
 function countTexts(
   call: LlmCall,

@@ -1,5 +1,5 @@
 /**
- * No call has as many tokens: whoever says so means something else. Far below the largest exact
+ * No call has as many tokens, so a larger number is a mistake. Far below the largest exact
  * number, so that costs are exact whatever they are multiplied with.
  */
 export const MOST_TOKENS = 1_000_000_000;

@@ -55,8 +55,8 @@ export class AskingFetch {
 }
 
 /**
- * The body with the question for its usage; undefined if there is nothing to ask: it is no stream,
- * or the caller says itself whether the usage is to be reported.
+ * The body with a request for usage; undefined if there is nothing to request: it is not a stream,
+ * or the caller has decided whether the usage is reported.
  */
 export function withQuestion({ text, json }: SentBody): string | undefined {
   if (text === undefined || json?.["stream"] !== true) return undefined;
@@ -85,6 +85,6 @@ async function isQuestionRefused(response: Response): Promise<boolean> {
   try {
     return (await response.clone().text()).includes("stream_options");
   } catch {
-    return false; // the body broke, and whoever reads it will see how
+    return false; // the body broke, and its reader will see how
   }
 }

@@ -19,15 +19,15 @@ export interface FetchOptions {
    */
   readonly refusal?: "respond" | "throw";
   /**
-   * "ask": streams of chat completions are asked to report their usage, and whoever did not ask for
-   * that does not see it, except that OpenAI then says `usage: null` in all other chunks. "leave":
-   * requests are sent as they are. @default "ask"
+   * "ask": streams of chat completions are asked to report their usage, and a caller who did not
+   * request that does not see it, except that OpenAI then says `usage: null` in all other chunks.
+   * "leave": requests are sent as they are. @default "ask"
    */
   readonly usage?: "ask" | "leave";
   /**
-   * What happens to requests that are no completion, response, embedding or message. "pass": they
-   * are not limited. "requests": they cost a request, of the model that they name or of one called
-   * "unknown". @default "pass"
+   * What happens to requests other than completions, responses, embeddings and messages. "pass":
+   * they are not limited. "requests": they cost a request, of the model that they name or of one
+   * called "unknown". @default "pass"
    */
   readonly otherPaths?: "pass" | "requests";
 }
@@ -35,7 +35,7 @@ export interface FetchOptions {
 /**
  * A `fetch` that limits calls of models. It serves `new OpenAI({ fetch })`,
  * `createOpenAI({ fetch })`, LangChain's `configuration.fetch`, servers that speak OpenAI's or
- * Anthropic's protocol, and whoever calls `fetch` itself. It sends requests with the `fetch` that
+ * Anthropic's protocol, and code that calls `fetch` itself. It sends requests with the `fetch` that
  * it is given, or else with the one that is global when `limitFetch` is called.
  * @example
  * const client = new OpenAI({

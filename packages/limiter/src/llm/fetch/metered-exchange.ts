@@ -21,7 +21,7 @@ const NOTHING: AnswerSoFar = {
   hasUnreadableUsage: false,
 };
 
-/** An answer that somebody else has read, or that is no stream of the web. */
+/** A body that has been read already, or that is not a web stream. */
 const UNREADABLE: AnswerSoFar = { ...NOTHING, outputBytes: undefined };
 
 /**

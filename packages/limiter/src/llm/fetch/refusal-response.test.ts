@@ -29,7 +29,7 @@ it.each([
   [60, ["60000", "60", null]],
   [61, ["61000", "61", "false"]],
   [121, [null, null, "false"]],
-])("a wait for %i tokens is told: %j", async (tokens, fields) => {
+])("a wait for %i tokens is in the headers: %j", async (tokens, fields) => {
   expect(fieldsOf(refusalResponse(await refusalOf(tokens), "openai"))).toEqual(fields);
 });
 
@@ -66,7 +66,7 @@ it.each([
   expect(text).not.toContain("secret-key");
 });
 
-it("a mistake is a bad request in our words, and an outage is told without ids", async () => {
+it("a mistake is a bad request in our words, and an outage is reported without ids", async () => {
   const mistake = new ValidationError("consume.tpm", "tpm", "is no limit of this call");
   const bad = refusalResponse(mistake, "anthropic");
   expect(bad.status).toBe(400);
@@ -99,6 +99,6 @@ it("a mistake is a bad request in our words, and an outage is told without ids",
 });
 
 it("an error of the application stays what it is", () => {
-  const error = new Error("Nobody is signed in.");
+  const error = new Error("Not signed in.");
   expect(() => refusalResponse(error, "openai")).toThrow(error);
 });

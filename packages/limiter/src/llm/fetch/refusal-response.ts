@@ -31,7 +31,7 @@ const TYPES = {
   anthropic: { 400: "invalid_request_error", 429: "rate_limit_error", 503: "api_error" },
 } as const;
 
-/** The response that tells why a call was not made. Throws what is no error of this library. */
+/** The response that explains why a call was not made. Rethrows errors of other origin. */
 export function refusalResponse(error: unknown, provider: Provider): Response {
   if (!(error instanceof ZaeLimiterError)) throw error;
   const problem = problemOf(error);

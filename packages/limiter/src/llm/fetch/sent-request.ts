@@ -51,7 +51,7 @@ export class SentRequest {
     return (signal === undefined ? this.#request?.signal : signal) ?? undefined;
   }
 
-  /** A copy, so that nobody changes what is sent. Many calls do not need it. */
+  /** A copy, so that the request cannot be changed. Many calls do not need it. */
   get headers(): Headers {
     this.#headers ??= new Headers(this.#init.headers ?? this.#request?.headers);
     return this.#headers;
@@ -88,7 +88,7 @@ export function sentRequest(input: FetchInput, init?: RequestInit | null): SentR
   return new SentRequest(new URL(address), request, init ?? {});
 }
 
-/** What `entity` is told of a request. The headers are copied when they are looked at. */
+/** What `entity` receives about a request. The headers are copied on first access. */
 export function toldOf(sent: SentRequest): LlmRequest {
   return {
     url: sent.url,

@@ -13,7 +13,7 @@ export function watchedResponse(
 /**
  * What `new Response` makes has no URL, and takes no status text beyond Latin-1. A clone has no URL
  * either. It stays the one that the platform made, because Node cancels the body of a clone that
- * nobody refers to any more.
+ * is not referenced any more.
  */
 function sayingAs(original: Response, response: Response): Response {
   const { statusText, url, redirected, type } = original;

@@ -49,7 +49,7 @@ afterEach(() => printed.mockRestore());
 class WordModel extends SimpleChatModel {
   readonly words: readonly string[];
   readonly usage: object | undefined;
-  /** Whether it was closed by whoever left it. */
+  /** Whether its reader closed it. */
   isLeft = false;
   /** The provider is silent until then: before an answer in one piece, and between words. */
   silence: Promise<void> | undefined;
@@ -95,7 +95,7 @@ class WordModel extends SimpleChatModel {
   }
 }
 
-/** A model whose provider is silent until it is told to go on, many times `idleMs` later. */
+/** A model whose provider is silent until it is released, many times `idleMs` later. */
 function slowModel() {
   const model = new WordModel(["1234", "5678", "90"]);
   const told = heldAnswer<void>();
@@ -132,7 +132,7 @@ async function left(model: string): Promise<Record<string, number>> {
   return options.limiter.available("key-1", model);
 }
 
-it("`entity` is told the model, the run and the metadata of the caller", async () => {
+it("`entity` receives the model, the run and the metadata of the caller", async () => {
   const told: LangChainCall[] = [];
   options = { ...options, entity: (call) => (told.push(call), "key-1") };
   const model = new WordModel(["Hello."]);
@@ -203,7 +203,7 @@ describe("a provider that is slow", () => {
     expect(ends()).toEqual(["complete counted 2+3"]);
   });
 
-  it("is waited for by whoever reads a stream", async () => {
+  it("is waited for by the reader of a stream", async () => {
     const { model, goOn } = slowModel();
     const stream = await model.stream("Hello?");
     const words: unknown[] = [(await stream.next()).value?.content];
@@ -270,7 +270,7 @@ it("stops a run when nothing is left to take", async () => {
   expect((await left("word-1"))["tpm"]).toBeGreaterThanOrEqual(0);
 });
 
-it("a refusal of one prompt among several ends all, and what was taken is kept", async () => {
+it("a refusal of one prompt among several ends all, and the charge is kept", async () => {
   await options.limiter.charge({ entityId: "key-1", resource: "word-1", amounts: { rpm: 9 } });
   const prompts = [[new HumanMessage("1")], [new HumanMessage("2")]];
   // What keeps the error keeps the runs: a variable here does, and so does `expect`.

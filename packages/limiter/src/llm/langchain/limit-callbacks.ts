@@ -61,7 +61,7 @@ export function limitCallbacks(options: MeteredOptions<LangChainCall>): LangChai
 }
 
 // LangChain takes anything with a name for a handler. Without this, the function itself in
-// `callbacks`, instead of what it returns, would limit nothing, and nobody would say so.
+// `callbacks`, instead of what it returns, would limit nothing, silently.
 Object.assign(limitCallbacks, {
   awaitHandlers: true,
   raiseError: true,
@@ -73,7 +73,7 @@ function refuseToStart(): never {
   throw notCalled("limitCallbacks");
 }
 
-/** Most stopped runs that are remembered. Nobody says which of them will never go on. */
+/** Most stopped runs that are remembered. Nothing tells which of them will never continue. */
 const MAX_STOPPED = 1_000;
 
 /**
@@ -95,7 +95,9 @@ class LimitCallbacks implements LangChainHandler {
     typeof FinalizationRegistry === "function"
       ? new FinalizationRegistry((runId: string) => void this.#leave(runId))
       : undefined;
-  /** Why runs were settled before their end. Those that go on are told at their next token. */
+  /**
+   * Why runs were settled before their end. Those that continue get the error at their next token.
+   */
   readonly #stopped = new Map<string, unknown>();
 
   constructor(options: MeteredOptions<LangChainCall>) {

@@ -87,7 +87,7 @@ export class MeteredRun {
   #read(): Promise<unknown> {
     const next = this.#next;
     this.#next = this.#pieces.read();
-    this.#next.catch(() => {}); // whoever waits for it sees how it failed
+    this.#next.catch(() => {}); // its caller sees how it failed
     return next;
   }
 }

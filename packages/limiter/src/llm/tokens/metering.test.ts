@@ -55,7 +55,7 @@ const mistakes: readonly (readonly [string, unknown, string])[] = [
     "Invalid metering.a b: must begin with a letter and hold only letters, digits and _ . -",
   ],
   [
-    "a kind that nobody knows",
+    "an unknown kind",
     { tpm: { inputs: 1 } },
     "Invalid inputs: is not an option of metering.tpm; did you mean input?",
   ],

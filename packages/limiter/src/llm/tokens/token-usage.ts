@@ -8,7 +8,7 @@ export interface TokenUsage {
   readonly cacheWriteInput: number;
   /** Tokens of the answer, with those of reasoning. */
   readonly output: number;
-  /** Tokens of the answer that nobody sees. */
+  /** Tokens of the answer that are not shown. */
   readonly reasoning: number;
 }
 

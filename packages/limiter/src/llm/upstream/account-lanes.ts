@@ -60,7 +60,7 @@ export class AccountLane {
     return Math.max(pause.untilMs - nowMs, 0);
   }
 
-  /** Whether somebody is in it, or was less than this ago. */
+  /** Whether a call is in it, or was less than this ago. */
   wasEnteredWithin(ms: number, nowMs: number): boolean {
     const elapsedMs = nowMs - this.#lookedAtMs;
     return this.#waiting > 0 || (elapsedMs >= 0 && elapsedMs < ms);

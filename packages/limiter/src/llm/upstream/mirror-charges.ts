@@ -22,8 +22,8 @@ const IGNORED_SHARE = 0.01;
 
 /**
  * The shortest pause after a 429, and the pause after one that does not say how long. Providers say
- * when the call that they refused fits, which may be in a few milliseconds. Whoever pauses for that
- * time only is refused again a few calls later, as long as somebody else uses the account: in
+ * when the call that they refused fits, which may be in a few milliseconds. A client that pauses
+ * only for that time is refused again a few calls later, as long as others use the account: in
  * `fleet-simulation.test.ts` 185 to 416 of 1000 calls, instead of 30 to 82. The provider's bucket
  * fills meanwhile, so nothing of its rate is lost.
  */

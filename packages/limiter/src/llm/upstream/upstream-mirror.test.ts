@@ -135,7 +135,7 @@ describe("onMirror", () => {
         throw Object.create(null);
       },
     ],
-  ])("may fail: it %s, which is told once", async (_, onMirror) => {
+  ])("may fail: it %s, with one warning", async (_, onMirror) => {
     const warned = vi.spyOn(process, "emitWarning").mockImplementation(() => {});
     const mirror = account.mirror({ onMirror });
     await mirror.saw({ ...openai(0), "retry-after": "6" }, 429, "gpt-5");
@@ -150,7 +150,7 @@ describe("onMirror", () => {
 
 describe("a failure", () => {
   it.each(["read", "charge"])(
-    "of the store to %s is told once, and the next answer tries again",
+    "of the store to %s causes one warning, and the next answer tries again",
     async (failing) => {
       const warned = vi.spyOn(process, "emitWarning").mockImplementation(() => {});
       account.faultOf = (operation) => (operation === failing ? "error-before" : undefined);
@@ -177,7 +177,7 @@ describe("a failure", () => {
   });
 
   it.each([
-    ["an account without limits", { entityId: "nobody" }],
+    ["an account without limits", { entityId: "unlimited" }],
     ["a resource that is no name", { resource: () => "#" }],
     [
       "a resource function that throws",

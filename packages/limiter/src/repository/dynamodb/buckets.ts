@@ -2,10 +2,10 @@
  * The buckets of one namespace on DynamoDB. An acquire goes through named phases:
  *
  *   prepare   which buckets, under which policies: from memory, or in one batch read of all that is
- *             missing (charges.ts)
- *   decide    by the images in memory. What may fit is taken. What cannot is refused if the images
- *             are fresh enough to say so; otherwise all of them are read, once
- *   take      from one bucket in one conditional write; from its shards if it has several
+ *             missing (prepare.ts)
+ *   fit       decide by the images in memory (fit.ts). What may fit is taken. What cannot fit is
+ *             refused if the images are fresh enough; otherwise all of them are read, once
+ *   take      from one bucket in one conditional write (take.ts); from its shards if it has several
  *             (take-from-shards.ts); from several buckets all or none (take-from-several.ts)
  *   refuse    with the state of every limit (refusal.ts); when the images have changed meanwhile,
  *             decide again
@@ -32,11 +32,13 @@ import { BucketWriter } from "./write/bucket-writer.ts";
 import type { BucketKey } from "./items/bucket-key.ts";
 import type { BucketCounts } from "./write/write-observer.ts";
 import { contended, MAX_DECISIONS, MAX_TAKE_ROUNDS, type Admission } from "./acquire/bounds.ts";
-import { ChargePreparation, mayFit, takeFromShard, type KnownEntity } from "./acquire/charges.ts";
+import { mayFit } from "./acquire/fit.ts";
+import { ChargePreparation, type KnownEntity } from "./acquire/prepare.ts";
+import { noteThrottled, takeFromShard, type TakeAttempt } from "./acquire/take.ts";
 import type { Connection } from "./table/connection.ts";
-import { CurrentPolicies } from "./acquire/current-policy.ts";
 import type { Expiring } from "./cache/expiring.ts";
 import { KnownBuckets, type RequestStamp } from "./cache/known-buckets.ts";
+import { PolicyResolver } from "./cache/policy-resolver.ts";
 import type { ItemReader } from "./table/item-reader.ts";
 import type { SharedRequests } from "./table/shared-requests.ts";
 import { LeaseEnds, type DynamoReceipt } from "./acquire/lease-end.ts";
@@ -44,15 +46,7 @@ import { BucketList } from "./acquire/list-buckets.ts";
 import type { OperationIds } from "./write/operation-ids.ts";
 import type { Merger } from "./shards/merger.ts";
 import { resharding } from "./shards/resharding.ts";
-import type {
-  NotTaken,
-  ReceiptPart,
-  Refused,
-  Taken,
-  Throttled,
-  Undecided,
-} from "./acquire/receipt.ts";
-import { noteThrottled, type TakeAttempt } from "./acquire/gather-queue.ts";
+import type { ReceiptPart, Refused, Taken, Undecided } from "./acquire/receipt.ts";
 import { Refusals, unlessUnavailable } from "./acquire/refusal.ts";
 import type { Splitter } from "./shards/splitter.ts";
 import { ShardTaker } from "./acquire/take-from-shards.ts";
@@ -107,9 +101,9 @@ export class DynamoBuckets implements BucketStore {
   readonly #random: Random;
   readonly #undecided = new UndecidedCalls();
   readonly #known: KnownBuckets;
-  readonly #policies: CurrentPolicies;
+  readonly #resolver: PolicyResolver;
   readonly #preparation: ChargePreparation;
-  readonly #taking: { readonly writer: BucketWriter; readonly chooser: CurrentPolicies };
+  readonly #writer: BucketWriter;
   readonly #shardTaker: ShardTaker;
   readonly #splitter: Splitter;
   readonly #merger: Merger;
@@ -124,31 +118,31 @@ export class DynamoBuckets implements BucketStore {
     this.#clock = clock;
     this.#random = connection.random;
     this.#known = known;
-    this.#policies = new CurrentPolicies(options.policies, known);
-    const chooser = this.#policies;
+    const resolver = new PolicyResolver(options.policies, known);
+    this.#resolver = resolver;
     const undecided = this.#undecided;
-    this.#preparation = new ChargePreparation({ ...options, chooser, undecided });
-    const { splitter, merger, calm, pressure } = resharding({
+    this.#preparation = new ChargePreparation({ ...options, resolver, undecided });
+    const { splitter, merger, mergeMonitor, pressure } = resharding({
       ...options,
       policyOf: ({ entityId, resource }) => options.policies.refresh(entityId, resource),
     });
     this.#splitter = splitter;
     this.#merger = merger;
-    const writer = new BucketWriter({ ...options, observer: pressure });
-    this.#taking = { writer, chooser };
+    const writer = new BucketWriter({ ...options, resolver, observer: pressure });
+    this.#writer = writer;
     const homeNumber = options.homeNumber ?? Math.floor(connection.random() * 2 ** 16);
     this.#shardTaker = new ShardTaker({
       connection,
       known,
       writer,
       splitter,
-      policies: this.#policies,
-      calm,
+      resolver,
+      mergeMonitor,
       homeNumber,
       largestTickMs: options.largestTickMs,
     });
-    this.#refusals = new Refusals({ ...options, writer, chooser, clock });
-    this.#leaseEnds = new LeaseEnds({ ...options, writer, chooser, homeNumber, clock });
+    this.#refusals = new Refusals({ ...options, writer, clock });
+    this.#leaseEnds = new LeaseEnds({ ...options, writer, resolver, homeNumber, clock });
     this.#list = new BucketList(connection, namespaceId);
   }
 
@@ -157,7 +151,7 @@ export class DynamoBuckets implements BucketStore {
     const begun = this.#known.stampRequest();
     const shortage = this.#preparation.shortage(request, begun.ms);
     if (shortage !== undefined) return this.#refusals.fromMemory(shortage, begun.ms);
-    const charges = this.#preparation.of(request);
+    const charges = this.#preparation.prepare(request);
     return this.#admission.count(
       charges instanceof Promise
         ? charges.then((read) => this.#decide(newCall(request, read, extending, begun)))
@@ -167,7 +161,7 @@ export class DynamoBuckets implements BucketStore {
 
   charge(request: ConsumeRequest): MaybePromise<void> {
     this.#admission.check();
-    const charges = Promise.resolve(this.#preparation.of(request));
+    const charges = Promise.resolve(this.#preparation.prepare(request));
     return this.#admission.count(charges.then((read) => this.#leaseEnds.charge(read)));
   }
 
@@ -181,7 +175,7 @@ export class DynamoBuckets implements BucketStore {
 
   async read(request: ConsumeRequest): Promise<readonly LimitStatus[]> {
     const { order } = this.#known.stampRequest();
-    const charges = await this.#preparation.of(request);
+    const charges = await this.#preparation.prepare(request);
     const isRead = ({ key }: WantedCharge): boolean => {
       const { isWhole, seenAt } = this.#known.known(key);
       return isWhole && seenAt !== undefined && seenAt.order >= order;
@@ -196,12 +190,12 @@ export class DynamoBuckets implements BucketStore {
 
   /** Splits a bucket into at least `shards` shards; returns the actual count. */
   split(entityId: string, resource: string, shards: number): Promise<number> {
-    return this.#splitter.splitInto(this.#preparation.keyOf(entityId, resource), shards);
+    return this.#splitter.splitInto(this.#preparation.findKey(entityId, resource), shards);
   }
 
   /** Merges a bucket into at most `shards` shards; returns the actual count. */
   merge(entityId: string, resource: string, shards: number): Promise<number> {
-    return this.#merger.mergeInto(this.#preparation.keyOf(entityId, resource), shards);
+    return this.#merger.mergeInto(this.#preparation.findKey(entityId, resource), shards);
   }
 
   ofEntity(entityId: string, resource: string | undefined): Promise<readonly StoredBucket[]> {
@@ -283,11 +277,11 @@ export class DynamoBuckets implements BucketStore {
     for (let charge = wanted; ;) {
       const { key } = charge;
       call.rounds.begin(key);
-      let outcome: Taken | Refused | Undecided;
-      if (this.#known.countOf(key) === 1) {
-        const whole = await takeFromShard(charge, key, attempt, this.#taking);
-        outcome = whole.kind === "taken" ? whole : await this.#notTaken(charge, whole, attempt);
-      } else outcome = await this.#shardTaker.takeOnce(charge, attempt);
+      const isSingle = this.#known.countOf(key) === 1;
+      let outcome = isSingle
+        ? await takeFromShard(charge, key, attempt, this.#writer)
+        : await this.#shardTaker.takeOnce(charge, attempt);
+      if (isSingle && outcome.kind !== "taken") outcome = await this.#notTaken(outcome, attempt);
       if (outcome.kind !== "undecided") return outcome;
       ({ charge } = outcome);
     }
@@ -298,19 +292,19 @@ export class DynamoBuckets implements BucketStore {
    * out to have more: then shard 0 alone does not decide.
    */
   async #notTaken(
-    wanted: WantedCharge,
-    outcome: Throttled | NotTaken,
+    outcome: Refused | Undecided,
     attempt: TakeAttempt,
   ): Promise<Refused | Undecided> {
-    const { key } = wanted;
-    const isThrottled = outcome.kind === "throttled";
-    if (isThrottled) noteThrottled(attempt, key, outcome.error);
-    const charge = isThrottled ? wanted : outcome.charge;
+    const { charge } = outcome;
+    const { key } = charge;
+    const throttled = outcome.kind === "undecided" ? outcome.throttled : undefined;
+    if (throttled !== undefined) noteThrottled(attempt, key, throttled);
     // Reads are not throttled by writes: if the bucket has other shards, they show it.
-    const { count } = isThrottled ? await this.#known.readAll(key) : this.#known.known(key);
+    const { count } =
+      throttled === undefined ? this.#known.known(key) : await this.#known.readAll(key);
     if (count > 1) return { kind: "undecided", charge };
-    if (isThrottled) throw outcome.error;
-    return { kind: "refused", atMs: outcome.refusedAtMs ?? this.#nowMs(), charge };
+    if (throttled !== undefined) throw throttled;
+    return outcome.kind === "refused" ? outcome : { kind: "refused", atMs: this.#nowMs(), charge };
   }
 
   /** Refuses, unless what a bucket is short of may still be given back. */
@@ -351,7 +345,7 @@ export class DynamoBuckets implements BucketStore {
     const known = await Promise.all(charges.map(({ key }) => this.#known.readAll(key)));
     const current: WantedCharge[] = [];
     for (const [index, charge] of charges.entries()) {
-      const policy = await this.#policies.onAll(charge, known[index]!.shards);
+      const policy = await this.#resolver.resolveForAll(charge.policy, known[index]!.shards);
       current.push({ ...charge, policy });
     }
     return current;

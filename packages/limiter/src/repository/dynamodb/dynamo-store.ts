@@ -3,7 +3,7 @@
  *
  *   acquire/     which buckets a call takes from, taking from one, from shards, from several;
  *                refusing; ending a lease, and charging without one
- *   shards/      the tree of shards; splitting (pressure.ts) and merging (calm.ts)
+ *   shards/      the tree of shards; splitting (pressure.ts) and merging (merge-monitor.ts)
  *   write/       one batch, one conditional write: deciding its members, building it, learning what
  *                became of it
  *   cache/       what this process knows of buckets, and values that expire
@@ -18,8 +18,8 @@
  *   queue, tick, failed units, what is owed     BucketWriter (write/bucket-writer.ts)
  *   the fate of a write without an answer       UnansweredWrites (write/unanswered-writes.ts)
  *   names in slots                              OperationIds (write/operation-ids.ts)
- *   how far limits were compared                CurrentPolicies (acquire/current-policy.ts)
- *   measured rates, throttling, calm looks      PressureWatch, CalmWatch (shards/)
+ *   how far limits were compared                PolicyResolver (cache/)
+ *   measured rates, throttling, looks           PressureWatch, MergeMonitor (shards/)
  *   gathers, and the pause between them         GatherQueue (acquire/gather-queue.ts)
  *   reads of all shards that are under way      SharedRounds (cache/shared-rounds.ts)
  *   undecided calls over several buckets        UndecidedCalls (cache/undecided-calls.ts)
@@ -34,7 +34,7 @@ import { marshalKey } from "./table/batch.ts";
 import { Admission } from "./acquire/bounds.ts";
 import { DynamoBuckets } from "./buckets.ts";
 import { newCounts } from "./write/write-observer.ts";
-import type { KnownEntity } from "./acquire/charges.ts";
+import type { KnownEntity } from "./acquire/prepare.ts";
 import type { Connection } from "./table/connection.ts";
 import { DynamoEntities } from "./entities.ts";
 import { Expiring } from "./cache/expiring.ts";

@@ -31,8 +31,24 @@ export class Shared {
    * the others evict from the cache.
    */
   readonly contexts = new Map<string, Context>();
-  /** Aborted by `close`. Not every compiler knows its type. @internal */
-  readonly closing = new AbortController();
+  /** What calls throw since `close`; undefined before. */
+  closedReason: Error | undefined;
+  #closing: AbortController | undefined;
+
+  /**
+   * Aborts with `close`. It is made when it is first asked for: Cloudflare Workers allow none
+   * outside of requests, and bind each to the request that made it.
+   */
+  get closed(): AbortSignal {
+    this.#closing ??= new AbortController();
+    if (this.closedReason !== undefined) this.#closing.abort(this.closedReason);
+    return this.#closing.signal;
+  }
+
+  close(reason: Error): void {
+    this.closedReason ??= reason;
+    this.#closing?.abort(this.closedReason);
+  }
 }
 
 /** What the management functions of one namespace work with. */

@@ -63,7 +63,6 @@ export type { Scope } from "./context.ts";
 export class StoreRepository implements Repository {
   readonly namespaceName: string;
   readonly clock: Clock;
-  readonly closed: AbortSignal;
   readonly splitBucket?: NonNullable<Repository["splitBucket"]>;
   readonly mergeBucket?: NonNullable<Repository["mergeBucket"]>;
   readonly #current: CurrentContext;
@@ -76,7 +75,6 @@ export class StoreRepository implements Repository {
     this.#isOwner = shared === undefined;
     this.#current = new CurrentContext(scope, this.#shared);
     this.clock = this.#context.clock;
-    this.closed = this.#shared.closing.signal;
     this.namespaceName = scope.namespaceName;
     if (this.#context.data.buckets.split !== undefined)
       this.splitBucket = async (entityId, resource, options) =>
@@ -84,6 +82,10 @@ export class StoreRepository implements Repository {
     if (this.#context.data.buckets.merge !== undefined)
       this.mergeBucket = async (entityId, resource, options) =>
         mergeBucket(await this.#active(), entityId, resource, options);
+  }
+
+  get closed(): AbortSignal {
+    return this.#shared.closed;
   }
 
   /** The id of the namespace; another one if its store was lost and made again. */
@@ -322,7 +324,7 @@ export class StoreRepository implements Repository {
   }
 
   async ping(): Promise<boolean> {
-    return !this.closed.aborted && this.#context.store.ping();
+    return this.#shared.closedReason === undefined && this.#context.store.ping();
   }
 
   get capabilities(): BackendCapabilities {
@@ -331,9 +333,7 @@ export class StoreRepository implements Repository {
 
   async close(): Promise<void> {
     if (!this.#isOwner) return;
-    this.#shared.closing.abort(
-      new RateLimiterUnavailable("The repository was closed. Open it again."),
-    );
+    this.#shared.close(new RateLimiterUnavailable("The repository was closed. Open it again."));
     await this.#context.store.close();
   }
 
@@ -378,7 +378,7 @@ export class StoreRepository implements Repository {
 
   /** The context, unless the repository was closed: then every operation throws the same error. */
   #open(): Context {
-    this.closed.throwIfAborted();
+    if (this.#shared.closedReason !== undefined) throw this.#shared.closedReason;
     return this.#context;
   }
 }

@@ -17,7 +17,7 @@ import {
 } from "./runners.ts";
 import { readStream, type ShardRecords } from "./stream-reader.ts";
 
-const SEEDS = seedsFromEnvironment({ usual: 1, thorough: 2 });
+const SEEDS = seedsFromEnvironment({ usual: 1 });
 
 /** From so many on, a run must have met every situation. */
 const ENOUGH_SEEDS = 20;

@@ -17,7 +17,7 @@ import type { BucketStore } from "../../../src/repository/store.ts";
 import type { Random } from "../../../src/repository/system-clock.ts";
 import type { DynamoTransport } from "../../../src/repository/dynamodb/transport/transport.ts";
 
-const SEEDS = seedsFromEnvironment({ usual: 8 });
+const SEEDS = seedsFromEnvironment({ usual: 4 });
 const STEPS = 60;
 const NAMES = ["rpm", "tpm", "rpd"];
 

@@ -2,9 +2,10 @@ import { expect, it } from "vitest";
 import { Limit, RateLimiter, RateLimiterUnavailable, type Repository } from "zae-limiter";
 import { DynamoRepository } from "zae-limiter/dynamodb";
 import { describeWithEngine, freshTableName } from "../../support/engine.ts";
+import { seedsFromEnvironment } from "../../support/seeded/seeds.ts";
 
-/** How often each shape is tried, with buckets that do not exist yet: `ROUNDS=50` for more. */
-const ROUNDS = Number(process.env["ROUNDS"] ?? 3);
+/** How often each shape is tried, with buckets that do not exist yet. */
+const { count: ROUNDS } = seedsFromEnvironment({ usual: 1 });
 
 /** Calls of several processes, all at once, on buckets that none of them has met. */
 interface Shape {
@@ -32,7 +33,7 @@ const SHAPES: readonly Shape[] = [
 ];
 
 describeWithEngine("several processes that meet new buckets at once", (engine) => {
-  const timeout = 30_000 * Math.max(1, ROUNDS / 5);
+  const timeout = 60_000 * ROUNDS;
 
   it.each([true, false])(
     "what fits is granted (shared requests: %s)",

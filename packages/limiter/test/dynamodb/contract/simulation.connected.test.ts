@@ -7,7 +7,7 @@ import { runSeeds } from "../../simulation/run.ts";
 import type { Situation } from "../../simulation/coverage.ts";
 
 /** Every step costs a few dozen requests, most of them to compare. */
-const SEEDS = seedsFromEnvironment({ usual: 4, thorough: 8 });
+const SEEDS = seedsFromEnvironment({ usual: 2 });
 const MOST_STEPS = 50;
 /** A replay takes most of a second. */
 const MOST_REPLAYS = 40;

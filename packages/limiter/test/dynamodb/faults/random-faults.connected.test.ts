@@ -8,7 +8,7 @@ import { useProxiedTable } from "../../support/proxied-table.ts";
 import { CoverageCounts } from "../../support/seeded/coverage-counts.ts";
 import { between, pick } from "../../support/seeded/random-choice.ts";
 import { STATEMENT_FAULTS } from "../../support/statement-faults.ts";
-import { describeWithTransports } from "../../support/transports.ts";
+import { describeWithTransports, ONE_TRANSPORT_AN_ENGINE } from "../../support/transports.ts";
 import { REQUEST_TIMEOUT_MS, SLOW_LIMIT, WRITE_FAULTS } from "../../support/write-path-faults.ts";
 import { writtenKeys } from "../../support/written-items.ts";
 
@@ -26,55 +26,59 @@ const PARENT = "parent";
 const CHILDREN = ["a", "b", "c"];
 const ROUNDS = 8;
 
-describeWithTransports("random faults on the write path", (engine, transport) => {
-  const table = useProxiedTable(engine, transport);
-  const coverage = new CoverageCounts<Suffered>(SUFFERED);
+describeWithTransports(
+  "random faults on the write path",
+  (engine, transport) => {
+    const table = useProxiedTable(engine, transport);
+    const coverage = new CoverageCounts<Suffered>(SUFFERED);
 
-  // Every other seed shares requests.
-  it.each([1, 2, 3, 4])(
-    "what is charged adds up to what was acknowledged (seed %i)",
-    { timeout: 60_000 },
-    async (seed) => {
-      const patient = await table.open();
-      await patient.setSystemDefaults([SLOW_LIMIT]);
-      await patient.createEntity(PARENT);
-      for (const id of CHILDREN)
-        await patient.createEntity(id, { parentId: PARENT, cascade: true });
-      const limiters = await Promise.all(
-        [1, 2].map(async () => {
-          const options = {
-            requestTimeoutMs: REQUEST_TIMEOUT_MS,
-            shareRequests: seed % 2 === 1,
-            clock: FAST_CLOCK,
-          };
-          return new RateLimiter({ repository: await table.open("app", options) });
-        }),
-      );
-      const random = seededRandom(seed);
-      const ledger = new Ledger();
-      // Creations do not share requests.
-      await Promise.all(CHILDREN.map((child) => work(limiters[0]!, { child, random, ledger })));
-      table.proxy.decide = faultsOf(random, coverage);
-      for (let round = 1; round <= ROUNDS; round += 1)
-        await Promise.all(
-          limiters.flatMap((limiter) =>
-            CHILDREN.map((child) => work(limiter, { child, random, ledger })),
-          ),
+    // Every other seed shares requests.
+    it.each([1, 2, 3, 4])(
+      "what is charged adds up to what was acknowledged (seed %i)",
+      { timeout: 60_000 },
+      async (seed) => {
+        const patient = await table.open();
+        await patient.setSystemDefaults([SLOW_LIMIT]);
+        await patient.createEntity(PARENT);
+        for (const id of CHILDREN)
+          await patient.createEntity(id, { parentId: PARENT, cascade: true });
+        const limiters = await Promise.all(
+          [1, 2].map(async () => {
+            const options = {
+              requestTimeoutMs: REQUEST_TIMEOUT_MS,
+              shareRequests: seed % 2 === 1,
+              clock: FAST_CLOCK,
+            };
+            return new RateLimiter({ repository: await table.open("app", options) });
+          }),
         );
-      table.proxy.decide = () => undefined;
-      for (const entityId of [...CHILDREN, PARENT]) {
-        const total = await table.consumed(patient, entityId);
-        const { least, most } = ledger.range(entityId);
-        expect(total, entityId).toBeGreaterThanOrEqual(least);
-        expect(total, entityId).toBeLessThanOrEqual(most);
-      }
-    },
-  );
+        const random = seededRandom(seed);
+        const ledger = new Ledger();
+        // Creations do not share requests.
+        await Promise.all(CHILDREN.map((child) => work(limiters[0]!, { child, random, ledger })));
+        table.proxy.decide = faultsOf(random, coverage);
+        for (let round = 1; round <= ROUNDS; round += 1)
+          await Promise.all(
+            limiters.flatMap((limiter) =>
+              CHILDREN.map((child) => work(limiter, { child, random, ledger })),
+            ),
+          );
+        table.proxy.decide = () => undefined;
+        for (const entityId of [...CHILDREN, PARENT]) {
+          const total = await table.consumed(patient, entityId);
+          const { least, most } = ledger.range(entityId);
+          expect(total, entityId).toBeGreaterThanOrEqual(least);
+          expect(total, entityId).toBeLessThanOrEqual(most);
+        }
+      },
+    );
 
-  it("batches of statements have suffered everything", () => {
-    expect(coverage.missing).toEqual([]);
-  });
-});
+    it("batches of statements have suffered everything", () => {
+      expect(coverage.missing).toEqual([]);
+    });
+  },
+  ONE_TRANSPORT_AN_ENGINE,
+);
 
 /** What callers know to be charged, and what may be. */
 class Ledger {

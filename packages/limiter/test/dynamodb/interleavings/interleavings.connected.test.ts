@@ -7,7 +7,7 @@ import { eachOf, seedsFromEnvironment } from "../../support/seeded/seeds.ts";
 import { runSeeds } from "./run.ts";
 import type { Coverage } from "./coverage.ts";
 
-const SEEDS = seedsFromEnvironment({ usual: 20, thorough: 50 });
+const SEEDS = seedsFromEnvironment({ usual: 10 });
 
 /** From so many on, a run must have met every situation. */
 const ENOUGH_SEEDS = 250;

@@ -2,22 +2,19 @@ import { beforeAll, expect, it } from "vitest";
 import type { DynamoTransport } from "../../../src/repository/dynamodb/transport/transport.ts";
 import { connectToNewTable } from "../../support/connect.ts";
 import { describeWithEngine } from "../../support/engine.ts";
+import { eachOf, seedsFromEnvironment } from "../../support/seeded/seeds.ts";
 import { newCoverage } from "./coverage.ts";
 import { FATES, RESHAPES, tellWith, type GapReshape } from "./reshape-gaps.ts";
 
 const NOWHERE = Infinity;
 
 /**
- * Every gap in the long run, and every fifth one where both happen; some of them in a thorough run;
- * otherwise more of the plain stories than of the others, and not the same ones. Strides are odd:
- * requests and replies take turns.
+ * Every so many gaps; the seed says which is the first, so that so many seeds try every gap.
+ * Strides are odd: requests and replies take turns.
  */
-const IS_LONG = process.env["ZAEL_EVERY_GAP"] === "1";
-const IS_THOROUGH = process.env["ZAEL_THOROUGH"] === "1";
-const LONG_STRIDES = { split: 1, merge: 1, "merge and split": 5 } as const;
-const THOROUGH_STRIDES = { split: 5, merge: 5, "merge and split": 9 } as const;
 const STRIDES = { split: 11, merge: 9, "merge and split": 13 } as const;
-const PLAIN_STRIDES = { split: 5, merge: 3, "merge and split": 13 } as const;
+
+const SEEDS = seedsFromEnvironment({ usual: 1 });
 
 describeWithEngine("a split or a merge in every gap of a story", (engine) => {
   let transport: DynamoTransport;
@@ -29,7 +26,7 @@ describeWithEngine("a split or a merge in every gap of a story", (engine) => {
     }));
   });
 
-  async function everyGap(
+  async function manyGaps(
     story: Pick<GapReshape, "kind" | "fate" | "ofParent" | "losesReply">,
   ): Promise<void> {
     const coverage = newCoverage();
@@ -44,16 +41,11 @@ describeWithEngine("a split or a merge in every gap of a story", (engine) => {
     };
     const gaps = await told(NOWHERE);
     const { kind, fate } = story;
-    const isPlain = fate === "lives" && !story.ofParent;
-    const strides = IS_LONG
-      ? LONG_STRIDES
-      : IS_THOROUGH
-        ? THOROUGH_STRIDES
-        : isPlain
-          ? PLAIN_STRIDES
-          : STRIDES;
-    const stride = strides[kind];
-    for (let gap = FATES.indexOf(fate) % stride; gap < gaps; gap += stride) await told(gap);
+    const stride = STRIDES[kind];
+    for (const seed of eachOf(SEEDS)) {
+      const first = (FATES.indexOf(fate) + seed - 1) % stride;
+      for (let gap = first; gap < gaps; gap += stride) await told(gap);
+    }
     const isDone = fate !== "dies before" && fate !== "is late";
     for (const each of ["split", "merge"] as const)
       if (kind.includes(each))
@@ -63,23 +55,23 @@ describeWithEngine("a split or a merge in every gap of a story", (engine) => {
 
   for (const kind of RESHAPES) {
     for (const fate of FATES)
-      it(`a ${kind} changes nothing when whoever does it ${fate}`, { timeout: 300_000 }, () =>
-        everyGap({ kind, fate, ofParent: false, losesReply: false }),
+      it(`a ${kind} changes nothing when whoever does it ${fate}`, { timeout: 900_000 }, () =>
+        manyGaps({ kind, fate, ofParent: false, losesReply: false }),
       );
 
     // What became of a write to a shard that was split off anew since is unknown.
     if (kind !== "merge and split")
       it(
         `a ${kind} changes nothing when the reply to the write before it gets lost`,
-        { timeout: 300_000 },
-        () => everyGap({ kind, fate: "lives", ofParent: false, losesReply: true }),
+        { timeout: 900_000 },
+        () => manyGaps({ kind, fate: "lives", ofParent: false, losesReply: true }),
       );
 
     for (const fate of ["lives", "dies after"] as const)
       it(
         `a ${kind} of their parent changes nothing for the children when whoever does it ${fate}`,
-        { timeout: 300_000 },
-        () => everyGap({ kind, fate, ofParent: true, losesReply: false }),
+        { timeout: 900_000 },
+        () => manyGaps({ kind, fate, ofParent: true, losesReply: false }),
       );
   }
 });

@@ -11,12 +11,12 @@ describeWithEngine("declared limits on DynamoDB", (engine) => {
   const table = useProxiedTable(engine);
 
   it("an apply makes the store what the manifest says, over some histories", async () => {
-    for (const seed of eachOf(seedsFromEnvironment({ usual: 1, thorough: 2 })))
+    for (const seed of eachOf(seedsFromEnvironment({ usual: 1 })))
       await runHistory(seed, await table.open(`history-${seed}`), newCoverage());
   }, 120_000);
 
   it("of two applies at once one wins whole, over some races", async () => {
-    for (const seed of eachOf(seedsFromEnvironment({ usual: 2, thorough: 4 })))
+    for (const seed of eachOf(seedsFromEnvironment({ usual: 2 })))
       await runRace(seed, await table.open(`race-${seed}`), newRaceCoverage());
   }, 120_000);
 

@@ -11,7 +11,7 @@ import { eachOf, seedsFromEnvironment } from "../../support/seeded/seeds.ts";
 const RPM = [Limit.perMinute("rpm", 10)];
 /** A long one spans the change of the revision, and reading the trail after it. */
 const DELAYS_MS = [0, 0, 120];
-const SEEDS = seedsFromEnvironment({ usual: 3, thorough: 5 });
+const SEEDS = seedsFromEnvironment({ usual: 3 });
 
 describeWithEngine("guarded writes on DynamoDB", (engine) => {
   const table = useProxiedTable(engine);

@@ -34,7 +34,7 @@ const TPM: Limit = { name: "tpm", capacity: 1000, refillAmount: 500, refillPerio
  */
 const MOST_SHARDS = 64;
 
-const SEEDS = seedsFromEnvironment({ usual: 12, thorough: 40 });
+const SEEDS = seedsFromEnvironment({ usual: 6 });
 
 describeWithEngine("the split of a shard", (engine) => {
   const { connection, put, get, getAll, change } = useStoredShards(engine, NOW_MS);

@@ -5,7 +5,7 @@ import { ADAPTERS } from "./servers.ts";
 
 // A short variant of `npm run chaos`.
 
-const SEEDS = seedsFromEnvironment({ usual: 15, thorough: 300 });
+const SEEDS = seedsFromEnvironment({ usual: 8 });
 
 describe.each(Object.keys(ADAPTERS))("%s", (adapter) => {
   it(

@@ -99,7 +99,8 @@ function openSocket(port: number): Socket {
 
 async function end(socket: Socket, { ends }: ConnectionPlan): Promise<void> {
   const closed = socket.closed ? undefined : close(socket);
-  if (ends === "reset") socket.resetAndDestroy();
+  // Node cannot reset a socket that is being shut down: it would keep it, and never emit "close".
+  if (ends === "reset" && !socket.writableEnded) socket.resetAndDestroy();
   else socket.destroy();
   await closed;
 }

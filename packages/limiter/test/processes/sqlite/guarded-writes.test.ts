@@ -4,7 +4,7 @@ import { eachOf, seedsFromEnvironment } from "../../support/seeded/seeds.ts";
 import { temporaryFile } from "../../support/temporary-file.ts";
 import { overtakenWrites } from "../../../../contract/src/guarded-writes.ts";
 
-const SEEDS = seedsFromEnvironment({ usual: 4, thorough: 8 });
+const SEEDS = seedsFromEnvironment({ usual: 4 });
 
 it(`no write takes effect once another connection has ended its revision, over ${SEEDS.count} seeds`, async () => {
   const path = temporaryFile();

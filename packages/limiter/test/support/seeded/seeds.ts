@@ -5,20 +5,13 @@ export interface Seeds {
 }
 
 /**
- * The seeds that the environment asks for: `SEED` is the first, `SEEDS` how many. Without `SEEDS`
- * there are `usual` ones, and `thorough` ones in a thorough run (`ZAEL_THOROUGH=1`).
+ * The seeds that the environment asks for: `SEED` is the first, `SEEDS` how many. Without them the
+ * `usual` number runs, from 1. More run before a merge, and `npm run search` runs others.
  */
-export function seedsFromEnvironment({
-  usual,
-  thorough = usual,
-}: {
-  readonly usual: number;
-  readonly thorough?: number;
-}): Seeds {
-  const isThorough = process.env["ZAEL_THOROUGH"] === "1";
+export function seedsFromEnvironment({ usual }: { readonly usual: number }): Seeds {
   return {
     first: Number(process.env["SEED"] ?? 1),
-    count: Number(process.env["SEEDS"] ?? (isThorough ? thorough : usual)),
+    count: Number(process.env["SEEDS"] ?? usual),
   };
 }
 

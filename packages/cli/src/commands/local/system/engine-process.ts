@@ -4,7 +4,7 @@ import { connect, createServer, type AddressInfo } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { LocalError } from "../../../exit.ts";
 import { HOST, type EngineProgram } from "./engine.ts";
-import { processIdentity, type ProcessIdentity } from "./process-identity.ts";
+import { identifyProcess, type ProcessIdentity } from "./process.ts";
 
 /** An engine that runs. */
 export interface RunningEngine {
@@ -20,8 +20,8 @@ export interface EngineStart {
   readonly data: string | undefined;
   /** Gets what the engine prints. */
   readonly onOutput: (line: string) => void;
-  /** Is told at once, so that the process is known even if this one dies. */
-  readonly onStarted: (engine: ProcessIdentity | undefined) => void;
+  /** Called at once, so that the process is known even if this one dies. */
+  readonly onStarted: (engine: ProcessIdentity) => void;
   readonly signal: AbortSignal;
 }
 
@@ -49,7 +49,8 @@ export async function startEngine(
   process.once("exit", kill);
   void ended.then(() => process.off("exit", kill));
   const stop = async (): Promise<void> => stopped(child, ended);
-  onStarted(child.pid === undefined ? undefined : processIdentity(child.pid));
+  const identity = child.pid === undefined ? undefined : identifyProcess(child.pid);
+  if (identity !== undefined) onStarted(identity);
   const waiting = new AbortController();
   try {
     const wait = { program, printed, signal: AbortSignal.any([signal, waiting.signal]) };

@@ -7,8 +7,6 @@ import {
   UpdateTimeToLiveCommand,
   type CreateTableCommandInput,
 } from "@aws-sdk/client-dynamodb";
-import type { ScriptedCloudWatch, ScriptedSqs } from "../monitoring.ts";
-import type { ScriptedLambda } from "../scripted-lambda.ts";
 import type { ScriptedS3 } from "../scripted-s3.ts";
 
 /** The services in which resources have an effect. */
@@ -16,9 +14,6 @@ export interface Services {
   readonly account: string;
   readonly engineUrl: string;
   readonly s3: ScriptedS3;
-  readonly lambda: ScriptedLambda;
-  readonly cloudWatch: ScriptedCloudWatch;
-  readonly sqs: ScriptedSqs;
 }
 
 /** A resource that is to be made. */
@@ -62,60 +57,29 @@ export class ResourceEffects {
 
   /** Makes a resource. Throws with the reason, as an event words it, if it cannot. */
   async make(wanted: WantedResource): Promise<MadeResource> {
-    if (wanted.type === "AWS::DynamoDB::Table") await this.#createTable(wanted);
+    if (wanted.type === TABLE) await this.#createTable(wanted);
     return this.adopt(wanted);
   }
 
   /** Changes a resource in place, or takes over one that exists. */
   async adopt(wanted: WantedResource): Promise<MadeResource> {
-    const { account, s3, cloudWatch } = this.#services;
-    const { stack, region, logicalId, type, properties: given } = wanted;
-    const text = (name: string): string | undefined => given[name] as string | undefined;
-    const arn = (service: string, rest: string, place = region): string =>
-      `arn:aws:${service}:${place}:${account}:${rest}`;
-    const generated = `${stack}-${logicalId}-${hash(`${stack}/${logicalId}`).slice(0, 12)}`;
-    switch (type) {
-      case "AWS::DynamoDB::Table": {
-        const name = text("TableName") ?? generated;
-        const streamArn = (await this.#streamArn(name)) ?? "";
-        return made(name, { Arn: arn("dynamodb", `table/${name}`), StreamArn: streamArn });
-      }
-      case "AWS::S3::Bucket": {
-        const name = text("BucketName") ?? generated.toLowerCase();
-        if (!s3.buckets.has(name)) s3.create(name, { region });
-        return made(name, { Arn: `arn:aws:s3:::${name}` });
-      }
-      case "AWS::SQS::Queue":
-        return this.#queue(
-          text("QueueName") ?? generated,
-          arn("sqs", text("QueueName") ?? generated),
-        );
-      case "AWS::Lambda::Function":
-        return this.#function(text("FunctionName") ?? generated, wanted);
-      case "AWS::Lambda::EventSourceMapping":
-        return this.#mapping(wanted);
-      case "AWS::CloudWatch::Alarm": {
-        const name = text("AlarmName") ?? generated;
-        const state = cloudWatch.alarms.get(name)?.StateValue ?? "OK";
-        cloudWatch.alarms.set(name, { ...given, AlarmName: name, StateValue: state });
-        return made(name, { Arn: arn("cloudwatch", `alarm:${name}`) });
-      }
-      case "AWS::IAM::Role": {
-        const name = text("RoleName") ?? generated;
-        return made(name, { Arn: arn("iam", `role/${name}`, ""), RoleId: "AROA" });
-      }
-      case "AWS::IAM::ManagedPolicy": {
-        const name = text("ManagedPolicyName") ?? generated;
-        const policyArn = arn("iam", `policy/${name}`, "");
-        return made(policyArn, { PolicyArn: policyArn });
-      }
-      case "AWS::Logs::LogGroup": {
-        const name = text("LogGroupName") ?? generated;
-        return made(name, { Arn: arn("logs", `log-group:${name}:*`) });
-      }
-      default:
-        return made(generated, { Arn: generated });
-    }
+    const { account, s3 } = this.#services;
+    const { stack, region, logicalId, type, properties } = wanted;
+    const suffixed = `${stack}-${logicalId}-${hash(`${stack}/${logicalId}`).slice(0, 12)}`;
+    const generated = type === "AWS::S3::Bucket" ? suffixed.toLowerCase() : suffixed;
+    const [nameProperty, arnPattern] = NAMES[type] ?? [];
+    const name = (properties[nameProperty ?? ""] ?? generated) as string;
+    const arn = (arnPattern ?? "NAME")
+      .replace("PLACE", `${region}:${account}`)
+      .replace("ACCOUNT", account)
+      .replace("NAME", name);
+    if (type === "AWS::S3::Bucket" && !s3.buckets.has(name)) s3.create(name, { region });
+    if (type === "AWS::Lambda::Function") this.#checkCode(properties);
+    const streamArn = type === TABLE ? ((await this.#streamArn(name)) ?? "") : "";
+    return {
+      physicalId: type === "AWS::IAM::ManagedPolicy" ? arn : name,
+      attributes: { Arn: arn, PolicyArn: arn, StreamArn: streamArn },
+    };
   }
 
   /** Deletes a resource. Throws with the reason if it cannot. */
@@ -124,38 +88,29 @@ export class ResourceEffects {
     physicalId: string,
     properties: WantedResource["properties"],
   ): Promise<void> {
-    const { s3, lambda, cloudWatch, sqs } = this.#services;
-    switch (type) {
-      case "AWS::DynamoDB::Table":
-        if (String(properties["DeletionProtectionEnabled"]) === "true")
-          throw new Error(
-            `Resource cannot be deleted as it is currently protected against deletion. Disable deletion protection first. (Table: ${physicalId})`,
-          );
-        await this.#client
-          .send(new DeleteTableCommand({ TableName: physicalId }))
-          .catch((error: unknown) => {
-            if ((error as Error).name !== "ResourceNotFoundException") throw error;
-          });
-        return;
-      case "AWS::S3::Bucket":
-        if ((s3.buckets.get(physicalId)?.objects.size ?? 0) > 0)
-          throw new Error("The bucket you tried to delete is not empty");
-        s3.buckets.delete(physicalId);
-        return;
-      case "AWS::Lambda::Function":
-        lambda.functions.delete(physicalId);
-        return;
-      case "AWS::Lambda::EventSourceMapping":
-        lambda.mappings.delete(physicalId);
-        return;
-      case "AWS::CloudWatch::Alarm":
-        cloudWatch.alarms.delete(physicalId);
-        return;
-      case "AWS::SQS::Queue":
-        sqs.queues.delete(physicalId.split("/").at(-1)!);
-        return;
-      default:
+    const { buckets } = this.#services.s3;
+    if (type === "AWS::S3::Bucket") {
+      if ((buckets.get(physicalId)?.objects.size ?? 0) > 0)
+        throw new Error("The bucket you tried to delete is not empty");
+      buckets.delete(physicalId);
     }
+    if (type !== TABLE) return;
+    if (String(properties["DeletionProtectionEnabled"]) === "true")
+      throw new Error(
+        `Resource cannot be deleted as it is currently protected against deletion. Disable deletion protection first. (Table: ${physicalId})`,
+      );
+    const command = new DeleteTableCommand({ TableName: physicalId });
+    await this.#client.send(command).catch((error: unknown) => {
+      if ((error as Error).name !== "ResourceNotFoundException") throw error;
+    });
+  }
+
+  #checkCode({ Code }: WantedResource["properties"]): void {
+    const { S3Bucket = "", S3Key = "" } = Code as { S3Bucket?: string; S3Key?: string };
+    if (this.#services.s3.buckets.get(S3Bucket)?.objects.has(S3Key) !== true)
+      throw new Error(
+        "Error occurred while GetObject. S3 Error Code: NoSuchKey. S3 Error Message: The specified key does not exist. (Service: Lambda)",
+      );
   }
 
   async #streamArn(TableName: string): Promise<string | undefined> {
@@ -204,71 +159,21 @@ export class ResourceEffects {
         }),
       );
   }
-
-  #queue(name: string, queueArn: string): MadeResource {
-    const url = `https://sqs.amazonaws.com/${this.#services.account}/${name}`;
-    const { queues } = this.#services.sqs;
-    if (!queues.has(name))
-      queues.set(name, { QueueUrl: url, QueueArn: queueArn, ApproximateNumberOfMessages: "0" });
-    return made(url, { Arn: queueArn, QueueName: name, QueueUrl: url });
-  }
-
-  #function(name: string, { region, properties, tags }: WantedResource): MadeResource {
-    const { lambda } = this.#services;
-    const {
-      Code = {},
-      ReservedConcurrentExecutions,
-      ...rest
-    } = properties as {
-      Code?: { S3Bucket?: string; S3Key?: string };
-      ReservedConcurrentExecutions?: number;
-    };
-    if (
-      Code.S3Key !== undefined &&
-      this.#services.s3.buckets.get(Code.S3Bucket!)?.objects.has(Code.S3Key) !== true
-    )
-      throw new Error(
-        `Error occurred while GetObject. S3 Error Code: NoSuchKey. S3 Error Message: The specified key does not exist. (Service: Lambda)`,
-      );
-    const functionArn = lambda.arnOf(name, region);
-    lambda.functions.set(name, {
-      configuration: {
-        ...rest,
-        FunctionName: name,
-        FunctionArn: functionArn,
-        State: "Active",
-        LastUpdateStatus: "Successful",
-        LastModified: "2026-01-01T00:00:00.000+0000",
-        CodeSha256: hash(`${Code.S3Bucket}/${Code.S3Key}`),
-      },
-      code: { bucket: Code.S3Bucket!, key: Code.S3Key! },
-      tags: { ...tags },
-      ...(ReservedConcurrentExecutions !== undefined && {
-        reservedConcurrency: ReservedConcurrentExecutions,
-      }),
-    });
-    return made(name, { Arn: functionArn });
-  }
-
-  #mapping({ stack, region, logicalId, properties }: WantedResource): MadeResource {
-    const { lambda } = this.#services;
-    const UUID = `${hash(`${region}/${stack}/${logicalId}`).slice(0, 8)}-0000-4000-8000-000000000000`;
-    const name = String(properties["FunctionName"]).split(":").at(-1)!;
-    lambda.mappings.set(UUID, {
-      ...properties,
-      UUID,
-      FunctionArn: lambda.arnOf(name, region),
-      EventSourceArn: String(properties["EventSourceArn"]),
-      State: "Enabled",
-      LastProcessingResult: "No records processed",
-    });
-    return made(UUID, { Id: UUID });
-  }
 }
 
-function made(physicalId: string, attributes: Readonly<Record<string, string>>): MadeResource {
-  return { physicalId, attributes };
-}
+const TABLE = "AWS::DynamoDB::Table";
+
+/** The property that names a resource of a type, and its ARN. */
+const NAMES: Readonly<Record<string, readonly [name: string, arn: string]>> = {
+  [TABLE]: ["TableName", "arn:aws:dynamodb:PLACE:table/NAME"],
+  "AWS::S3::Bucket": ["BucketName", "arn:aws:s3:::NAME"],
+  "AWS::SQS::Queue": ["QueueName", "arn:aws:sqs:PLACE:NAME"],
+  "AWS::Lambda::Function": ["FunctionName", "arn:aws:lambda:PLACE:function:NAME"],
+  "AWS::CloudWatch::Alarm": ["AlarmName", "arn:aws:cloudwatch:PLACE:alarm:NAME"],
+  "AWS::IAM::Role": ["RoleName", "arn:aws:iam::ACCOUNT:role/NAME"],
+  "AWS::IAM::ManagedPolicy": ["ManagedPolicyName", "arn:aws:iam::ACCOUNT:policy/NAME"],
+  "AWS::Logs::LogGroup": ["LogGroupName", "arn:aws:logs:PLACE:log-group:NAME:*"],
+};
 
 /** Parameters are texts, also where the API wants a number of units. */
 function withNumbers(value: unknown): unknown {

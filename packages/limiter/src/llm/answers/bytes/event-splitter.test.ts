@@ -15,7 +15,7 @@ function eventsIn(chunks: Iterable<Uint8Array>): (string | undefined)[] {
       const { event } = splitter;
       events.push(event === undefined ? "too large" : eventData(event));
     }
-    chunk.fill(0); // whoever gets the chunk next may do that
+    chunk.fill(0); // the next consumer of the chunk may do that
   }
   return events;
 }

@@ -2,9 +2,9 @@
 const KEPT_BYTES = 65_536;
 
 /**
- * Bytes that are put together from pieces, up to a bound. The pieces are copied, for whoever gets
- * them next may change or transfer them. The buffer doubles, so many small pieces cost no more than
- * one large one.
+ * Bytes that are put together from pieces, up to a bound. The pieces are copied, because their
+ * next consumer may change or transfer them. The buffer doubles, so many small pieces cost no more
+ * than one large one.
  */
 export class GrowingBytes {
   readonly #maxBytes: number;

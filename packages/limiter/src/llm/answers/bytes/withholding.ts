@@ -5,7 +5,7 @@
  */
 import { GrowingBytes } from "./growing-bytes.ts";
 
-/** A longer event is no report of usage: it is neither left out, nor held any longer. */
+/** A longer event cannot report usage: it is neither left out nor held any longer. */
 export const MAX_HELD_BYTES = 65_536;
 
 export class Withholding {

@@ -16,8 +16,9 @@ import { Limit } from "../../../core/limit.ts";
 import { policyOf } from "../../../core/bucket/policy.ts";
 import type { PolicySource } from "../../store.ts";
 import { TableUnavailable } from "../table/table-errors.ts";
-import { CurrentPolicies } from "./current-policy.ts";
-import { GatherQueue, type TakeAttempt } from "./gather-queue.ts";
+import { PolicyResolver } from "../cache/policy-resolver.ts";
+import { GatherQueue } from "./gather-queue.ts";
+import type { TakeAttempt } from "./take.ts";
 import type { WantedCharge } from "./wanted-charge.ts";
 
 const POLICY = policyOf([TPM], "resource");
@@ -176,9 +177,12 @@ function gathering(
     refresh: async () => Promise.reject(new Error("limits away")),
     cached: () => undefined,
   } as unknown as PolicySource;
-  const policies = new CurrentPolicies(source, process.known);
-  const calm = { noteWrite: () => {} };
-  return { ...process, queue: new GatherQueue({ ...process, policies, calm, largestTickMs }) };
+  const resolver = new PolicyResolver(source, process.known);
+  const mergeMonitor = { noteWrite: () => {} };
+  return {
+    ...process,
+    queue: new GatherQueue({ ...process, resolver, mergeMonitor, largestTickMs }),
+  };
 }
 
 function store(table: ScriptedProcess["table"], tokens: readonly number[]): void {
@@ -206,7 +210,6 @@ function wanting(tpm: number): WantedCharge {
     amounts,
     costs: inMilli(amounts),
     policy: POLICY,
-    isOverride: false,
     parentId: undefined,
     isCascaded: false,
   };

@@ -21,51 +21,15 @@ import { wholeMs } from "../../system-clock.ts";
 import type { BucketEntry, KnownBucket, KnownBuckets } from "../cache/known-buckets.ts";
 import type { BucketKey } from "../items/bucket-key.ts";
 import type { Connection } from "../table/connection.ts";
-import type { CalmWatch } from "../shards/calm.ts";
-import type { TableUnavailable } from "../table/table-errors.ts";
+import type { MergeMonitor } from "../shards/merge-monitor.ts";
 import { boundedTickMs, nextTickMs } from "../write/tick.ts";
 import { countCarried } from "../write/write-plan.ts";
-import type { CurrentPolicies } from "./current-policy.ts";
-import { fitsTogether } from "./charges.ts";
+import type { PolicyResolver } from "../cache/policy-resolver.ts";
+import { fitsTogether } from "./fit.ts";
 import { Gathering, type GatherVerdict } from "./gather.ts";
 import type { Refused, Taken, Undecided } from "./receipt.ts";
+import { asOfMs, type TakeAttempt } from "./take.ts";
 import type { WantedCharge } from "./wanted-charge.ts";
-
-/** What one call learns while it takes from one bucket, over all its rounds. */
-export interface TakeAttempt {
-  /** Granted acquires to count. */
-  readonly requests: number;
-  /** 0 when the call takes from several buckets, so that this take may be undone. */
-  readonly undone?: 0 | undefined;
-  /** The order of the last request before the call began: older images are older than the call. */
-  readonly begun: number;
-  /** When the call began. */
-  readonly begunMs: number;
-  /** The shards that were throttled, if any: this call does not try them again. */
-  throttled: Map<string, TableUnavailable> | undefined;
-  /** Whether the home shard has yet to be ensured, which only the first round does. */
-  wantsHome: boolean;
-  /**
-   * Whether the call has lost a race. From then on it is decided as of its begin: what was credited
-   * or given back since counts, what was merely earned since does not. Otherwise every call that
-   * loses the race for the last token earns the next one on the way, and loses that race too.
-   */
-  isLate: boolean;
-}
-
-/** Notes that a shard was throttled. */
-export function noteThrottled(
-  attempt: TakeAttempt,
-  { text }: BucketKey,
-  error: TableUnavailable,
-): void {
-  (attempt.throttled ??= new Map()).set(text, error);
-}
-
-/** The time as of which an attempt is decided. */
-export function asOfMs({ isLate, begunMs }: TakeAttempt, nowMs: number): number {
-  return isLate ? Math.min(begunMs, nowMs) : nowMs;
-}
 
 interface Work {
   readonly charge: WantedCharge;
@@ -96,8 +60,8 @@ interface GatherLane {
 export class GatherQueue {
   readonly #connection: Connection;
   readonly #known: KnownBuckets;
-  readonly #policies: CurrentPolicies;
-  readonly #calm: Pick<CalmWatch, "noteWrite">;
+  readonly #resolver: PolicyResolver;
+  readonly #mergeMonitor: Pick<MergeMonitor, "noteWrite">;
   readonly #largestTickMs: number;
   /** Keyed by the entry of shard 0. */
   readonly #lanes = new WeakMap<BucketEntry, GatherLane>();
@@ -105,14 +69,14 @@ export class GatherQueue {
   constructor(options: {
     readonly connection: Connection;
     readonly known: KnownBuckets;
-    readonly policies: CurrentPolicies;
-    readonly calm: Pick<CalmWatch, "noteWrite">;
+    readonly resolver: PolicyResolver;
+    readonly mergeMonitor: Pick<MergeMonitor, "noteWrite">;
     readonly largestTickMs: number;
   }) {
     this.#connection = options.connection;
     this.#known = options.known;
-    this.#policies = options.policies;
-    this.#calm = options.calm;
+    this.#resolver = options.resolver;
+    this.#mergeMonitor = options.mergeMonitor;
     this.#largestTickMs = options.largestTickMs;
   }
 
@@ -155,7 +119,7 @@ export class GatherQueue {
     if (applied) {
       // Where shards are small, nothing else may ever be written to them.
       const { image, seenAt } = known.shards[0]!;
-      this.#calm.noteWrite(key, image, seenAt.ms);
+      this.#mergeMonitor.noteWrite(key, image, seenAt.ms);
       for (const [{ member }, taken] of gathered) {
         for (const { key: written, amounts } of taken.parts) this.#known.outdate(written, amounts);
         member.resolve(taken);
@@ -207,7 +171,7 @@ export class GatherQueue {
     for (const member of members) {
       const { charge } = member.work;
       try {
-        const policy = await this.#policies.onAll(charge, shards);
+        const policy = await this.#resolver.resolveForAll(charge.policy, shards);
         current.push({ member, charge: { ...charge, policy } });
       } catch (error) {
         member.reject(error);

@@ -167,7 +167,6 @@ const CHARGE: WantedCharge = {
   key: keyOf(0),
   amounts: { tpm: 7 },
   costs: { tpm: 7000 },
-  isOverride: false,
   parentId: undefined,
   isCascaded: false,
   policy: policyOf([Limit.perMinute("tpm", 40)], "system"),

@@ -11,7 +11,7 @@ import { shardSumMilli } from "../../../core/bucket/shard-sums.ts";
 import { countIn, LimitFold } from "../write/batch-decision.ts";
 import { updateOf } from "../write/bucket-update.ts";
 import { incarnationOf } from "../write/write-plan.ts";
-import { bucketUnder, fitsShard, fitsTogether } from "./charges.ts";
+import { applyPolicy, fitsShard, fitsTogether } from "./fit.ts";
 import { TRANSACTION_WRITE_UNITS, type TransactItem } from "../table/connection.ts";
 import type { KnownShard } from "../cache/known-buckets.ts";
 import type { ReceiptPart } from "./receipt.ts";
@@ -71,7 +71,7 @@ export class Gathering {
     this.#nowMs = nowMs;
     this.#overridden = policy.source === "override";
     this.#givers = shards.map((shard) => {
-      const bucket = bucketUnder({ policy }, shard.image, nowMs);
+      const bucket = applyPolicy(policy, shard.image, nowMs);
       const heldMilli = new Map(
         bucket.limits.map(({ limit: { name } }) => [name, shardSumMilli([bucket], name, nowMs)]),
       );
@@ -173,7 +173,11 @@ function holdTogether(givers: readonly Giver[], { charge, asOfMs }: GatherWish):
   return charge.policy.limits.every(({ name }) => {
     let held = 0;
     for (const { shard, leftMilli } of givers) {
-      const thenMilli = shardSumMilli([bucketUnder(charge, shard.image, asOfMs)], name, asOfMs);
+      const thenMilli = shardSumMilli(
+        [applyPolicy(charge.policy, shard.image, asOfMs)],
+        name,
+        asOfMs,
+      );
       held += Math.min(thenMilli, leftMilli.get(name) ?? 0);
     }
     return held >= amountOf(charge.amounts, name) * MILLI;

@@ -28,10 +28,10 @@ import { wholeMs, type Clock } from "../../system-clock.ts";
 import { onlyCharged, type Costs } from "../write/batch-decision.ts";
 import { siblingKey, type BucketKey } from "../items/bucket-key.ts";
 import type { BucketWriter } from "../write/bucket-writer.ts";
-import { bucketUnder, fitsShard, policyChoice } from "./charges.ts";
-import type { CurrentPolicies } from "./current-policy.ts";
+import { applyPolicy, fitsShard } from "./fit.ts";
 import { dividedEnd, type EndTarget } from "./divided-end.ts";
 import type { KnownBuckets, KnownShard } from "../cache/known-buckets.ts";
+import type { PolicyResolver } from "../cache/policy-resolver.ts";
 import type { ReceiptPart } from "./receipt.ts";
 import type { RepeatableOperation } from "../write/write-intent.ts";
 import { fromHome } from "./take-from-shards.ts";
@@ -78,7 +78,7 @@ const CHARGE_ATTEMPTS = 3;
 export class LeaseEnds {
   readonly #known: KnownBuckets;
   readonly #writer: BucketWriter;
-  readonly #chooser: CurrentPolicies;
+  readonly #resolver: PolicyResolver;
   readonly #homeNumber: number;
   readonly #policies: Pick<PolicySource, "levels">;
   readonly #clock: Clock;
@@ -86,14 +86,14 @@ export class LeaseEnds {
   constructor(options: {
     readonly known: KnownBuckets;
     readonly writer: BucketWriter;
-    readonly chooser: CurrentPolicies;
+    readonly resolver: PolicyResolver;
     /** Which shard a charge is written to: this modulo the count. */
     readonly homeNumber: number;
     readonly policies: Pick<PolicySource, "levels">;
     readonly clock: Clock;
   }) {
     this.#known = options.known;
-    this.#chooser = options.chooser;
+    this.#resolver = options.resolver;
     this.#homeNumber = options.homeNumber;
     this.#policies = options.policies;
     this.#writer = options.writer;
@@ -207,9 +207,9 @@ export class LeaseEnds {
     shards: readonly KnownShard[],
     nowMs: number,
   ): Promise<readonly KnownShard[]> {
-    const policy = await this.#chooser.onAll(charge, shards);
+    const policy = await this.#resolver.resolveForAll(charge.policy, shards);
     return shards.map((shard) => {
-      const bucket = bucketUnder({ policy }, shard.image, nowMs);
+      const bucket = applyPolicy(policy, shard.image, nowMs);
       return { ...shard, image: { ...shard.image, bucket } };
     });
   }
@@ -233,7 +233,7 @@ export class LeaseEnds {
       isCascaded,
       requests,
       undone,
-      policy: charge === undefined ? policy : policyChoice(charge, key, this.#chooser),
+      policy,
       incarnation,
       mayOwe,
       isNamespaceRead: charge?.isNamespaceRead,

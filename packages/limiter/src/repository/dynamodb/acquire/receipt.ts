@@ -33,18 +33,6 @@ export interface Refused {
 export interface Undecided {
   readonly kind: "undecided";
   readonly charge: WantedCharge;
-}
-
-/** A shard has more writes than it can take; nothing was taken from it. */
-export interface Throttled {
-  readonly kind: "throttled";
-  readonly error: TableUnavailable;
-}
-
-/**
- * A shard did not give what is wanted: it refused as of a time, or does not exist when there is no
- * time.
- */
-export interface NotTaken extends Undecided {
-  readonly refusedAtMs: number | undefined;
+  /** The error of a shard that has more writes than it can take; nothing was taken from it. */
+  readonly throttled?: TableUnavailable | undefined;
 }

@@ -135,7 +135,6 @@ function wanting(tpm: number, policy: Policy = POLICY): WantedCharge {
     amounts: { tpm },
     costs,
     policy,
-    isOverride: false,
     parentId: undefined,
     isCascaded: false,
   };
@@ -157,7 +156,6 @@ function remembering(shards: readonly StoredShard[]): Omit<ScriptedProcess, "cou
   const refusals = new Refusals({
     known,
     writer,
-    chooser: { on: ({ policy }) => policy },
     clock,
     refusalMemoryMs: MEMORY_MS,
     counts,

@@ -17,11 +17,11 @@ import type { BucketImage } from "../items/bucket-item.ts";
 import { siblingKey, type BucketKey } from "../items/bucket-key.ts";
 import { costsOf } from "../write/batch-decision.ts";
 import type { BucketWriter } from "../write/bucket-writer.ts";
-import { bucketUnder, decidedCharge, fitsTogether, policyChoice } from "./charges.ts";
+import { applyPolicy, buildCharge, fitsTogether } from "./fit.ts";
 import { isYoung, type KnownBuckets, type SeenShard } from "../cache/known-buckets.ts";
 import type { UndecidedCalls } from "../cache/undecided-calls.ts";
 import type { ReceiptPart } from "./receipt.ts";
-import type { PolicyChooser, WantedCharge } from "./wanted-charge.ts";
+import type { WantedCharge } from "./wanted-charge.ts";
 
 /** A call that may be refused. */
 interface RefusedCall {
@@ -34,7 +34,6 @@ interface RefusedCall {
 export class Refusals {
   readonly #known: KnownBuckets;
   readonly #writer: BucketWriter;
-  readonly #chooser: PolicyChooser;
   readonly #clock: Clock;
   readonly #refusalMemoryMs: number;
   readonly #counts: { refusalsFromMemory: number };
@@ -42,7 +41,6 @@ export class Refusals {
   constructor(options: {
     readonly known: KnownBuckets;
     readonly writer: BucketWriter;
-    readonly chooser: PolicyChooser;
     readonly clock: Clock;
     /** How old an image may be and still refuse a call without a read. */
     readonly refusalMemoryMs: number;
@@ -50,7 +48,6 @@ export class Refusals {
   }) {
     this.#known = options.known;
     this.#writer = options.writer;
-    this.#chooser = options.chooser;
     this.#clock = options.clock;
     this.#refusalMemoryMs = options.refusalMemoryMs;
     this.#counts = options.counts;
@@ -80,19 +77,24 @@ export class Refusals {
     undecided?: UndecidedCalls,
   ): boolean {
     const nowMs = this.#clock.now();
-    return charges.some((charge) => {
-      if (!fitsTogether(charge, [], atMs)) return true;
+    const isShort = (charge: WantedCharge): boolean => {
       if (undecided?.has(charge) === true) return false;
       const { shards } = this.#known.known(charge.key);
-      const sure = shards.flatMap((shard) => shard.sure ?? []);
-      const mayRefuse = sure.every(
-        ({ seenAt }) => seenAt.order >= begun || isYoung(seenAt, nowMs, this.#refusalMemoryMs),
-      );
-      if (sure.length < shards.length || !mayRefuse) return false;
-      const isLast = sure.every(({ image }, index) => image === shards[index]!.image);
-      const seenMs = Math.floor(Math.max(begunMs, ...sure.map(({ seenAt }) => seenAt.ms)));
+      let [isLast, seenMs] = [true, begunMs];
+      const sure: SeenShard[] = [];
+      for (const shard of shards) {
+        if (shard.sure === undefined) return false;
+        const { image, seenAt } = shard.sure;
+        const isOld = seenAt.order < begun && !isYoung(seenAt, nowMs, this.#refusalMemoryMs);
+        if (isOld) return false;
+        isLast &&= image === shard.image;
+        seenMs = Math.max(seenMs, Math.floor(seenAt.ms));
+        sure.push(shard.sure);
+      }
       return !fitsTogether(charge, sure, isLast ? atMs : Math.min(seenMs, atMs));
-    });
+    };
+    // More than a full bucket holds is never given.
+    return charges.some((charge) => isShort(charge) || !fitsTogether(charge, [], atMs));
   }
 
   /**
@@ -138,14 +140,14 @@ export class Refusals {
       const shards = this.#seenShards(part, parts).map((shard) => ({
         image: afterUnseen(shard, policy, nowMs),
       }));
-      return decidedCharge({ key, policy, amounts: NO_AMOUNTS }, shards, nowMs);
+      return buildCharge({ key, policy, amounts: NO_AMOUNTS }, shards, nowMs);
     });
     return statusesOf(charges, nowMs);
   }
 
   #decided(charges: readonly WantedCharge[], nowMs: number): readonly Charge[] {
     return charges.map((charge) =>
-      decidedCharge(charge, this.#known.known(charge.key).shards, nowMs),
+      buildCharge(charge, this.#known.known(charge.key).shards, nowMs),
     );
   }
 
@@ -166,8 +168,7 @@ export class Refusals {
   /**
    * The refusal is already decided: failing to write its limits does not make it an unavailability.
    */
-  async #applyLimits(charge: WantedCharge, key: BucketKey): Promise<void> {
-    const policy = policyChoice(charge, key, this.#chooser);
+  async #applyLimits({ policy }: WantedCharge, key: BucketKey): Promise<void> {
     await unlessUnavailable(
       this.#writer.write(key, {
         kind: "applyLimits",
@@ -202,7 +203,7 @@ function afterUnseen(
   nowMs: number,
 ): BucketImage {
   if (unseenMilli === undefined) return image;
-  const bucket = bucketUnder({ policy }, image, nowMs);
+  const bucket = applyPolicy(policy, image, nowMs);
   return { ...image, bucket: apply(bucket, costsOf(bucket, unseenMilli), nowMs) };
 }
 

@@ -8,8 +8,9 @@ import { policyOf } from "../../../core/bucket/policy.ts";
 import { PolicyCache } from "../../policy-cache.ts";
 import type { ConsumeOutcome, ConsumeRequest, MaybePromise } from "../../port.ts";
 import { Expiring } from "../cache/expiring.ts";
-import { ChargePreparation, mayFit, type KnownEntity } from "./charges.ts";
-import { CurrentPolicies } from "./current-policy.ts";
+import { PolicyResolver } from "../cache/policy-resolver.ts";
+import { mayFit } from "./fit.ts";
+import { ChargePreparation, type KnownEntity } from "./prepare.ts";
 import { Refusals } from "./refusal.ts";
 
 const MEMORY_MS = 1000;
@@ -77,9 +78,9 @@ async function theLongWay(
 ): Promise<{ readonly outcome: ConsumeOutcome; readonly refusalsFromMemory: number } | undefined> {
   const { preparation, refusals, known, counts, request, nowMs } = await processOf(drawn);
   const begun = known.stampRequest().order;
-  let charges: ReturnType<typeof preparation.of>;
+  let charges: ReturnType<typeof preparation.prepare>;
   try {
-    charges = preparation.of(request);
+    charges = preparation.prepare(request);
   } catch {
     return undefined;
   }
@@ -109,8 +110,8 @@ async function processOf({ tokens, amounts, ageMs, unusual }: Case) {
     clock,
     ttlMs: TTL_MS,
   });
-  const chooser = new CurrentPolicies(policies, known);
-  const options = { namespaceId: "ns", policies, chooser, known, entities, active, clock, writer };
+  const resolver = new PolicyResolver(policies, known);
+  const options = { namespaceId: "ns", policies, resolver, known, entities, active, clock, writer };
   const counts = { refusalsFromMemory: 0 };
   const shared = {
     ...options,
@@ -126,7 +127,7 @@ async function processOf({ tokens, amounts, ageMs, unusual }: Case) {
   await Promise.all([active.get("ns"), entities.get("e"), entities.get("p")]);
   for (const entityId of ["e", "p"])
     for (const resource of ["r", "s"]) {
-      preparation.keyOf(entityId, resource);
+      preparation.findKey(entityId, resource);
       await policies.resolve(entityId, resource);
     }
   if (unusual !== "no bucket") {

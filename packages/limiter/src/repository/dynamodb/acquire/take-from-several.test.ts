@@ -79,7 +79,6 @@ function chargeOf(entityId: string): WantedCharge {
     amounts: { tpm: 1 },
     costs: { tpm: 1000 },
     policy: POLICY,
-    isOverride: false,
     parentId: undefined,
     isCascaded: false,
   };

@@ -15,14 +15,15 @@
 import { wholeMs, type Clock } from "../../system-clock.ts";
 import type { BucketKey } from "../items/bucket-key.ts";
 import type { BucketWriter } from "../write/bucket-writer.ts";
-import { fitsShard, mayFit, takeFromShard } from "./charges.ts";
+import { fitsShard, mayFit } from "./fit.ts";
+import { asOfMs, noteThrottled, takeFromShard, type TakeAttempt } from "./take.ts";
 import { TableUnavailable } from "../table/table-errors.ts";
 import type { Connection } from "../table/connection.ts";
-import type { CurrentPolicies } from "./current-policy.ts";
-import { asOfMs, GatherQueue, noteThrottled, type TakeAttempt } from "./gather-queue.ts";
+import type { PolicyResolver } from "../cache/policy-resolver.ts";
+import { GatherQueue } from "./gather-queue.ts";
 import type { KnownBucket, KnownBuckets, KnownShard } from "../cache/known-buckets.ts";
 import type { Refused, Taken, Undecided } from "./receipt.ts";
-import type { CalmWatch } from "../shards/calm.ts";
+import type { MergeMonitor } from "../shards/merge-monitor.ts";
 import type { Splitter } from "../shards/splitter.ts";
 import type { WantedCharge } from "./wanted-charge.ts";
 
@@ -38,7 +39,6 @@ export class ShardTaker {
   readonly #known: KnownBuckets;
   readonly #writer: BucketWriter;
   readonly #splitter: Splitter;
-  readonly #policies: CurrentPolicies;
   /** Which shard is home: this modulo the count. */
   readonly #homeNumber: number;
   readonly #gathers: GatherQueue;
@@ -49,8 +49,8 @@ export class ShardTaker {
     readonly known: KnownBuckets;
     readonly writer: BucketWriter;
     readonly splitter: Splitter;
-    readonly policies: CurrentPolicies;
-    readonly calm: Pick<CalmWatch, "noteWrite">;
+    readonly resolver: PolicyResolver;
+    readonly mergeMonitor: Pick<MergeMonitor, "noteWrite">;
     readonly homeNumber: number;
     readonly largestTickMs: number;
   }) {
@@ -58,7 +58,6 @@ export class ShardTaker {
     this.#known = options.known;
     this.#writer = options.writer;
     this.#splitter = options.splitter;
-    this.#policies = options.policies;
     this.#homeNumber = options.homeNumber;
     this.#gathers = new GatherQueue(options);
   }
@@ -70,16 +69,11 @@ export class ShardTaker {
     let charge = wanted;
     let tries = 0;
     for (const { key } of this.#holders(charge, attempt)) {
-      const outcome = await takeFromShard(charge, key, attempt, {
-        writer: this.#writer,
-        chooser: this.#policies,
-      });
+      const outcome = await takeFromShard(charge, key, attempt, this.#writer);
       if (outcome.kind === "taken") return outcome;
-      if (outcome.kind === "throttled") noteThrottled(attempt, key, outcome.error);
-      else {
-        ({ charge } = outcome);
-        attempt.isLate ||= outcome.refusedAtMs !== undefined;
-      }
+      ({ charge } = outcome);
+      if (outcome.kind === "refused") attempt.isLate = true;
+      else if (outcome.throttled) noteThrottled(attempt, key, outcome.throttled);
       if (++tries === MAX_TRIES) break;
     }
     return this.#gathers.take(charge, attempt);

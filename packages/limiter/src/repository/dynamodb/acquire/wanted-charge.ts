@@ -1,19 +1,19 @@
 import type { Amounts } from "../../../core/amounts.ts";
 import type { Levels } from "../../../core/bucket/decision.ts";
 import type { Policy } from "../../../core/bucket/policy.ts";
-import type { MaybePromise } from "../../port.ts";
 import type { Costs } from "../write/batch-decision.ts";
-import type { BucketImage } from "../items/bucket-item.ts";
 import type { BucketKey } from "../items/bucket-key.ts";
 
 /** One bucket of a call, and what the call wants from it. */
-export interface WantedCharge extends PolicyHolder {
+export interface WantedCharge {
   /** The key of shard 0, whose divisor is the number of shards. */
   readonly key: BucketKey;
   /** Also of limits that only other levels have: the policy that decides may have them again. */
   readonly amounts: Amounts;
   /** The same in millitokens. */
   readonly costs: Costs;
+  /** The policy of the whole bucket, whichever shard is decided. */
+  readonly policy: Policy;
   /** What the other levels store; only when the policy lacks a name of the call. */
   readonly levels?: Levels;
   /** The parent that the call also takes from; undefined in the parent's own charge. */
@@ -22,17 +22,4 @@ export interface WantedCharge extends PolicyHolder {
   readonly isCascaded: boolean;
   /** Whether the call has read that its namespace is active, together with the bucket. */
   readonly isNamespaceRead?: boolean;
-}
-
-/** Something that is decided with a policy. */
-export interface PolicyHolder {
-  /** The policy of the whole bucket, whichever shard is decided. */
-  readonly policy: Policy;
-  /** Whether the policy came with the call: it cannot be read again, and counts as current. */
-  readonly isOverride: boolean;
-}
-
-/** Chooses the policy for shards that show other limits; see current-policy.ts. */
-export interface PolicyChooser {
-  on(holder: PolicyHolder, key: BucketKey, image: BucketImage | undefined): MaybePromise<Policy>;
 }

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { seededRandom } from "zae-limiter/testing";
-import { Calm } from "./calm.ts";
+import { BucketRate } from "./merge-monitor.ts";
 import { Pressure } from "./pressure.ts";
 
 const NOW_MS = Date.UTC(2026, 0, 4);
@@ -33,7 +33,7 @@ function dayOf(
   const day: Day = { doublings: 0, merges: 0, most: 1, shards: 1 };
   const processes = Array.from({ length: PROCESSES }, () => ({
     pressure: new Pressure(),
-    calm: undefined as Calm | undefined,
+    rate: undefined as BucketRate | undefined,
   }));
   let items = [{ shard: 0, version: 1, creation: "c", writes: 0 }];
   let shapedAtMs: number | undefined;
@@ -46,7 +46,7 @@ function dayOf(
       writes: 0,
     }));
     shapedAtMs = nowMs;
-    for (const process of processes) process.calm = undefined;
+    for (const process of processes) process.rate = undefined;
     day.shards = shards;
     day.most = Math.max(day.most, shards);
   };
@@ -74,10 +74,10 @@ function dayOf(
         break;
       }
       if (items.length === 1 || accepted === 0) continue;
-      process.calm ??= new Calm({ ...item }, nowMs);
+      process.rate ??= new BucketRate({ ...item }, nowMs);
       if (
-        process.calm.mayLook({ ...item }, nowMs) &&
-        process.calm.noteLook(structuredClone(items), nowMs)
+        process.rate.mayLook({ ...item }, nowMs) &&
+        process.rate.noteLook(structuredClone(items), nowMs)
       ) {
         day.merges += 1;
         reshape(1, nowMs);

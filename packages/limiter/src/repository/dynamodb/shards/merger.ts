@@ -1,7 +1,7 @@
 /*
  * How buckets get fewer shards again. A merge is a transaction of its own (merge.ts) and may fail,
- * because something was written to one of the halves: then nothing has happened. calm.ts decides
- * when a bucket is merged.
+ * because something was written to one of the halves: then nothing has happened. When a bucket is
+ * merged is decided in merge-monitor.ts.
  *
  *   deepest level first ──▶ shard 0's pair ──▶ all other pairs of that level ──▶ next level
  *

@@ -12,7 +12,7 @@ import {
   shardKey,
 } from "../../../../test/support/shard-images.ts";
 import { Limit } from "../../../core/limit.ts";
-import type { CalmWatch } from "./calm.ts";
+import type { MergeMonitor } from "./merge-monitor.ts";
 import { Pressure, PressureWatch, type MeasuredImage } from "./pressure.ts";
 import { Splitter } from "./splitter.ts";
 
@@ -261,8 +261,8 @@ function watching({ maxShards = 32 }: { readonly maxShards?: number } = {}): Scr
   known.remember(shardKey(), shardImage(), known.stampRequest());
   // The watch must not even ask a splitter that would split.
   const splitter = new Splitter({ connection, known, maxShards: 32, counts: { splits: 0 } });
-  const calm = { noteWrite: () => {} } as unknown as CalmWatch;
-  const watch = new PressureWatch({ known, splitter, calm, clock, maxShards });
+  const mergeMonitor = { noteWrite: () => {} } as unknown as MergeMonitor;
+  const watch = new PressureWatch({ known, splitter, mergeMonitor, clock, maxShards });
   const splits = (): number =>
     table.operations.filter((operation) => operation === "TransactWriteItems").length;
   return { ...process, watch, splits };

@@ -1,7 +1,7 @@
 import type { KnownBuckets } from "../cache/known-buckets.ts";
 import type { Connection } from "../table/connection.ts";
 import type { ItemReader } from "../table/item-reader.ts";
-import { CalmWatch } from "./calm.ts";
+import { MergeMonitor } from "./merge-monitor.ts";
 import { Merger, type PolicyReader } from "./merger.ts";
 import { PressureWatch } from "./pressure.ts";
 import { Splitter } from "./splitter.ts";
@@ -10,7 +10,7 @@ import { Splitter } from "./splitter.ts";
 export interface Resharding {
   readonly splitter: Splitter;
   readonly merger: Merger;
-  readonly calm: CalmWatch;
+  readonly mergeMonitor: MergeMonitor;
   readonly pressure: PressureWatch;
 }
 
@@ -22,17 +22,15 @@ export interface ReshardingOptions {
   readonly policyOf: PolicyReader;
   readonly ttlMultiplier: number;
   readonly maxShards: number;
-  /** The shortest time that a rate is measured over. @default a second */
-  readonly shortestMeasureMs?: number;
   readonly counts: { splits: number; merges: number };
 }
 
-/** Clients and the aggregator split and merge by the same rules. */
+/** Makes what splits and merges the buckets of one process. */
 export function resharding(options: ReshardingOptions): Resharding {
   const { clock } = options.connection;
   const splitter = new Splitter(options);
   const merger = new Merger(options);
-  const calm = new CalmWatch({ ...options, clock, merger });
-  const pressure = new PressureWatch({ ...options, clock, calm, splitter });
-  return { splitter, merger, calm, pressure };
+  const mergeMonitor = new MergeMonitor({ ...options, clock, merger });
+  const pressure = new PressureWatch({ ...options, clock, mergeMonitor, splitter });
+  return { splitter, merger, mergeMonitor, pressure };
 }

@@ -61,13 +61,11 @@ const MADE_ALIASES = 64;
 const NAMES = Array.from({ length: MADE_ALIASES }, (_, index) => newAlias("#n", index));
 const VALUES = Array.from({ length: MADE_ALIASES }, (_, index) => newAlias(":v", index));
 
-/** The alias of the name with this place among all. */
-export function nameAlias(index: number): string {
+function nameAlias(index: number): string {
   return NAMES[index] ?? newAlias("#n", index);
 }
 
-/** The alias of the value with this place among all. */
-export function valueAlias(index: number): string {
+function valueAlias(index: number): string {
   return VALUES[index] ?? newAlias(":v", index);
 }
 

@@ -3,7 +3,7 @@ import { eachOf, seedsFromEnvironment } from "../../../../test/support/seeded/se
 import { withoutStackTraces } from "../../../../test/support/seeded/without-stack-traces.ts";
 import { newSharingCoverage, simulateSharing } from "../../../../test/support/simulated-sharing.ts";
 
-const SEEDS = seedsFromEnvironment({ usual: 40, thorough: 2000 });
+const SEEDS = seedsFromEnvironment({ usual: 40 });
 
 /** From so many on, a run must have met every situation. */
 const ENOUGH_SEEDS = 40;

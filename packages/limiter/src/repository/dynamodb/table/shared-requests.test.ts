@@ -284,53 +284,22 @@ describe("a bucket leaves the shared requests", () => {
     expect(table.texts(2)).toEqual(["UpdateItem hot", `${SHARED} cold a`]);
   });
 
-  it("when its request was slow, with all that were in it; each comes back when it is quick alone", async () => {
-    await table.sendAll("a", "slow", "b");
-    await isOvertaken(51);
-    await table.apply(0);
-    await table.sendAll("a", "slow", "b", "c", "d");
-    expect(table.texts(2)).toEqual([
-      "UpdateItem a",
-      "UpdateItem slow",
-      "UpdateItem b",
-      `${SHARED} c d`,
-    ]);
-    await table.apply(2);
-    await table.apply(4);
-    await table.apply(5);
-    await isOvertaken(300);
-    await table.apply(3);
-    const since = table.sent.length;
-    await table.sendAll("a", "slow", "b");
-    expect(table.texts(since)).toEqual(["UpdateItem slow", `${SHARED} a b`]);
-  });
-
-  it("for longer while it stays slow, or fails, alone", async () => {
-    await table.sendAll("a", "slow");
-    await isOvertaken(51);
-    await table.apply(0);
-    for (const outcome of ["applied", "lost", "applied"]) {
-      await table.clock.advance(1900);
-      await table.sendAll("slow");
-      expect(table.texts().at(-1)).toBe("UpdateItem slow");
-      await isOvertaken(300);
-      if (outcome === "applied") await table.apply(-2);
-      else table.sent.at(-2)!.reject(named("Error", { code: "ECONNRESET" }));
-      await turn();
-      await table.clock.advance(100);
-    }
-    const since = table.sent.length;
-    await table.sendAll("a", "slow", "b");
-    expect(table.texts(since)).toEqual(["UpdateItem slow", `${SHARED} a b`]);
+  it("for longer when it fails alone, and not when the clock is set back", async () => {
+    await table.sendAll("hot");
+    table.sent[0]!.reject(named("ThrottlingException"));
+    await turn();
+    await table.clock.advance(1900);
+    await table.sendAll("hot");
+    table.sent[1]!.reject(named("Error", { code: "ECONNRESET" }));
+    await turn();
+    await table.clock.advance(1900);
+    await table.sendAll("hot", "a", "b");
+    expect(table.texts(2)).toEqual(["UpdateItem hot", `${SHARED} a b`]);
+    table.clock.set(table.clock.now() - 3000);
+    await table.sendAll("hot", "c", "d");
+    expect(table.texts(4)).toEqual([`${SHARED} hot c d`]);
   });
 });
-
-/** What is under way is late, and a request that is sent after it returns before it. */
-async function isOvertaken(lateMs: number): Promise<void> {
-  await table.clock.advance(lateMs);
-  await table.sendAll("quick");
-  await table.apply(-1);
-}
 
 function names(count: number, name = "e"): readonly string[] {
   return Array.from({ length: count }, (_, index) => `${name}-${index}`);

@@ -10,14 +10,14 @@
  *                          the replies are in another order: each is unknown, and sharing ends
  *
  * Nothing waits for a timer. A write waits while a few requests are under way, so that the requests
- * of a busy process become larger instead of more; but not for requests that are slow. Retries,
- * creations, and writes of items that are away (away-items.ts) go alone, and at once.
+ * of a busy process become larger instead of more; but not for requests that are slow. Retries and
+ * creations go alone, and at once. So do the writes of an item for two seconds after one failed.
  */
+import { BoundedMap } from "../../../core/bounded-map.ts";
 import { InfrastructureError } from "../../../core/errors.ts";
 import { emitWarning } from "../../warning.ts";
 import { partsOf } from "../transport/failure.ts";
 import type { AttributeMap } from "../transport/attribute-values.ts";
-import { AwayItems } from "./away-items.ts";
 import type { Conditional, Connection } from "./connection.ts";
 import type { ItemReader } from "./item-reader.ts";
 import {
@@ -49,6 +49,12 @@ const MAX_REQUESTS = 4;
  */
 const MAX_WAIT_MS = 50;
 
+/** How long the writes of an item go alone after one of them has failed. */
+const ALONE_MS = 2000;
+
+/** The most items whose writes go alone; the one that failed first is forgotten. */
+const MAX_ALONE = 1000;
+
 /** Invalid statements before the first valid one after which the table is not asked again. */
 const MAX_INVALID = 50;
 
@@ -70,7 +76,8 @@ export class SharedRequests {
   readonly #connection: Connection;
   readonly #reader: ItemReader;
   readonly #maxRequests: number;
-  readonly #away: AwayItems;
+  /** When the last write of an item failed. */
+  readonly #failedAtMs = new BoundedMap<string, number>(MAX_ALONE);
   #isOn: boolean;
   /** Whether the table has carried out a statement, or refused one by its condition. */
   #isUnderstood = false;
@@ -95,13 +102,12 @@ export class SharedRequests {
     this.#reader = options.reader;
     this.#isOn = options.isOn;
     this.#maxRequests = options.maxRequests ?? MAX_REQUESTS;
-    this.#away = new AwayItems(options.connection.clock);
   }
 
   /** One attempt at a write; a condition that does not hold is returned as a value. */
   send(write: ItemWrite, { isRetry }: { readonly isRetry: boolean }): Promise<Reply> {
     if (!this.#isOn || isRetry || write.operation !== "UpdateItem") return this.#alone(write);
-    if (this.#away.has(write.key.text)) return this.#aloneAway(write);
+    if (this.#hasJustFailed(write.key.text)) return this.#aloneAfterFailure(write);
     return new Promise((resolve, reject) => {
       this.#waiting.push({ write, resolve, reject });
       this.#schedule();
@@ -156,14 +162,9 @@ export class SharedRequests {
 
   /** No async functions here: two took 1500 of the 20,000 bytes that a lone write allocates. */
   #request(writes: readonly Waiting[]): void {
-    const request = this.#away.begin();
     this.#underWay += 1;
     const onEnd = (): void => {
       this.#underWay -= 1;
-      this.#away.end(
-        request,
-        writes.map(({ write }) => write.key.text),
-      );
       this.#schedule();
     };
     const onError = (error: unknown): void => {
@@ -181,7 +182,7 @@ export class SharedRequests {
   #settleAlone({ write, resolve, reject }: Waiting): Promise<void> {
     return this.#alone(write).then(resolve, (error: unknown) => {
       if (error instanceof TableUnavailable && error.throttled && !error.tableWide)
-        this.#away.leave(write.key.text);
+        this.#noteFailure(write.key.text);
       reject(error);
     });
   }
@@ -249,7 +250,7 @@ export class SharedRequests {
       this.#isUnderstood = true;
       return resolve(this.#replyOf(write, outcome));
     }
-    this.#away.leave(write.key.text);
+    this.#noteFailure(write.key.text);
     if (outcome.kind === "failed") return reject(outcome.error);
     const { kind, why } = outcome;
     // Alone, the write makes the attribute that a statement found missing.
@@ -283,17 +284,25 @@ export class SharedRequests {
     return this.#connection.conditional<WriteOutput>(write.operation, input);
   }
 
-  async #aloneAway(write: ItemWrite): Promise<Reply> {
-    const { text } = write.key;
-    const request = this.#away.begin();
-    try {
-      return await this.#alone(write);
-    } catch (error) {
-      this.#away.leave(text);
+  #aloneAfterFailure(write: ItemWrite): Promise<Reply> {
+    return this.#alone(write).catch((error: unknown) => {
+      this.#noteFailure(write.key.text);
       throw error;
-    } finally {
-      this.#away.endAlone(request, text);
-    }
+    });
+  }
+
+  #noteFailure(item: string): void {
+    this.#failedAtMs.set(item, this.#connection.clock.now());
+  }
+
+  #hasJustFailed(item: string): boolean {
+    const failedAtMs = this.#failedAtMs.get(item);
+    if (failedAtMs === undefined) return false;
+    // The clock may be set back.
+    const sinceMs = this.#connection.clock.now() - failedAtMs;
+    if (sinceMs >= 0 && sinceMs < ALONE_MS) return true;
+    this.#failedAtMs.delete(item);
+    return false;
   }
 
   /**

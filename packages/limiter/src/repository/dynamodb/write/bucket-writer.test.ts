@@ -18,6 +18,7 @@ import { storedMilli } from "../../../core/bucket/bucket.ts";
 import { Limit } from "../../../core/limit.ts";
 import { policyOf, type Policy } from "../../../core/bucket/policy.ts";
 import { imageOf, type BucketImage } from "../items/bucket-item.ts";
+import type { PolicyResolver } from "../cache/policy-resolver.ts";
 import { MAX_OVERTAKEN } from "./bucket-writer.ts";
 import type { RepeatableOperation, WriteIntent } from "./write-intent.ts";
 
@@ -64,8 +65,10 @@ describe("a writer", () => {
   });
 
   it("fails only the member whose policy cannot be read", async () => {
-    const { writer, table } = newWriter(STORED);
-    const unread = { ...take(1000), policy: () => Promise.reject(new Error("away")) };
+    const resolveFor = (policy: Policy): Policy | Promise<Policy> =>
+      policy === RAISED ? Promise.reject(new Error("away")) : policy;
+    const { writer, table } = newWriter(STORED, { resolver: { resolveFor } });
+    const unread = { ...take(1000), policy: RAISED };
     const [first, failed, third] = await Promise.allSettled([
       writer.write(KEY, take(1000)),
       writer.write(KEY, unread),
@@ -80,11 +83,12 @@ describe("a writer", () => {
   });
 
   it("decides by the image that policies were read for, not by one that came meanwhile", async () => {
-    const { writer, table, known } = newWriter(STORED);
     const reading = heldAnswer<Policy>();
-    const policy = (image: BucketImage | undefined): Policy | Promise<Policy> =>
-      image?.version === 5 ? reading.promise : RAISED;
-    const writing = writer.write(KEY, { ...take(1000), policy });
+    const resolver: Pick<PolicyResolver, "resolveFor"> = {
+      resolveFor: (_policy, _key, image) => (image?.version === 5 ? reading.promise : RAISED),
+    };
+    const { writer, table, known } = newWriter(STORED, { resolver });
+    const writing = writer.write(KEY, take(1000));
     table.put(shardItem({ ...STORED, limits: RAISED.limits, version: 6 }));
     await known.read(KEY);
     reading.resolve(POLICY);
@@ -142,7 +146,7 @@ describe("a write that was overtaken", () => {
       writer.write(KEY, take(1)),
       writer.write(KEY, take(1)),
       writer.write(KEY, giveBack(1000)),
-      writer.write(KEY, { ...take(1), policy: () => RAISED }),
+      writer.write(KEY, { ...take(1), policy: RAISED }),
     ]);
     expect(acquire).toMatchObject({
       status: "rejected",
@@ -223,7 +227,7 @@ function giveBack(tpm: number): WriteIntent {
     costs: { tpm: -tpm },
     isCascaded: false,
     requests: 0,
-    policy: () => POLICY,
+    policy: POLICY,
   };
 }
 

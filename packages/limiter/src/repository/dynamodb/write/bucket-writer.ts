@@ -32,12 +32,14 @@ import type { Connection } from "../table/connection.ts";
 import type { SharedRequests } from "../table/shared-requests.ts";
 import type { Expiring } from "../cache/expiring.ts";
 import type { BucketEntry, KnownBuckets } from "../cache/known-buckets.ts";
+import type { PolicyResolver } from "../cache/policy-resolver.ts";
 import { UNDER_POLICY } from "./batch-decision.ts";
 import { fenceOf } from "./fence.ts";
 import {
   concludeIfKnown,
   givenBack,
   hasPendingTake,
+  isEnd,
   isPending,
   outcomeUnknown,
   rejectContended,
@@ -113,6 +115,7 @@ export class BucketWriter {
   readonly #known: KnownBuckets;
   readonly #active: Expiring<string>;
   readonly #ids: OperationIds;
+  readonly #resolver: Pick<PolicyResolver, "resolveFor">;
   readonly #ttlMultiplier: number;
   readonly #largestTickMs: number;
   readonly #observer: WriteObserver;
@@ -126,6 +129,7 @@ export class BucketWriter {
     /** The names of active namespaces, by id; reading another one throws. */
     readonly active: Expiring<string>;
     readonly ids: OperationIds;
+    readonly resolver: Pick<PolicyResolver, "resolveFor">;
     readonly ttlMultiplier: number;
     readonly largestTickMs: number;
     readonly observer: WriteObserver;
@@ -136,6 +140,7 @@ export class BucketWriter {
     this.#known = options.known;
     this.#active = options.active;
     this.#ids = options.ids;
+    this.#resolver = options.resolver;
     this.#ttlMultiplier = options.ttlMultiplier;
     this.#largestTickMs = options.largestTickMs;
     this.#observer = options.observer;
@@ -168,7 +173,7 @@ export class BucketWriter {
     let carried: readonly BatchMember[] = [];
     for (let decision = 1; decision <= MAX_OVERTAKEN; decision += 1) {
       const { image } = entry;
-      const reading = choosePolicies(members, image);
+      const reading = this.#resolvePolicies(key, members, image);
       if (reading !== undefined) await reading;
       if (lane.unanswered !== undefined) await this.#learn(batch, lane.unanswered, image);
       const open = openMembers(batch);
@@ -193,6 +198,36 @@ export class BucketWriter {
         return this.#conclude(batch, planned);
     }
     rejectContended(key, carried, MAX_OVERTAKEN);
+  }
+
+  /**
+   * Resolves the policy of each open member, given the image; returns what to wait for, if there is
+   * anything. A policy that cannot be read rejects its member, and no other.
+   */
+  #resolvePolicies(
+    key: BucketKey,
+    members: readonly BatchMember[],
+    image: BucketImage | undefined,
+  ): Promise<unknown> | undefined {
+    let readings: Promise<unknown>[] | undefined;
+    for (const member of members) {
+      if (!member.isOpen) continue;
+      const { work } = member;
+      const { intent } = work;
+      // The end of a lease keeps to what the lease took from.
+      const policy = isEnd(intent)
+        ? intent.policy
+        : this.#resolver.resolveFor(work.policy ?? intent.policy, key, image);
+      if (!(policy instanceof Promise)) work.policy = policy;
+      else
+        (readings ??= []).push(
+          policy.then(
+            (read) => void (work.policy = read),
+            (error: unknown) => member.reject(error),
+          ),
+        );
+    }
+    return readings && Promise.all(readings);
   }
 
   /**
@@ -370,30 +405,4 @@ function resumeUnanswered(lane: Lane, members: readonly BatchMember[]): void {
     const pending = work.operation.history?.pending;
     if (pending?.length) (lane.unanswered ??= new UnansweredWrites()).resume(pending);
   }
-}
-
-/**
- * Chooses the policy of each open member, given the image; returns what to wait for, if anything. A
- * policy that cannot be read rejects its member, and no other.
- */
-function choosePolicies(
-  members: readonly BatchMember[],
-  image: BucketImage | undefined,
-): Promise<unknown> | undefined {
-  let readings: Promise<unknown>[] | undefined;
-  for (const member of members) {
-    if (!member.isOpen) continue;
-    const { work } = member;
-    const { policy: choice } = work.intent;
-    const policy = typeof choice === "function" ? choice(image, work.policy) : choice;
-    if (!(policy instanceof Promise)) work.policy = policy;
-    else
-      (readings ??= []).push(
-        policy.then(
-          (read) => void (work.policy = read),
-          (error: unknown) => member.reject(error),
-        ),
-      );
-  }
-  return readings && Promise.all(readings);
 }

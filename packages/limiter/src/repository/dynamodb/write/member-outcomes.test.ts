@@ -8,7 +8,6 @@ import {
   KEY,
   LOST,
   newWriter,
-  POLICY,
   slotAttributes,
   take,
 } from "../../../../test/support/scripted-writes.ts";
@@ -21,7 +20,7 @@ import {
 import { NOW_MS, shardImage, shardItem, TPM } from "../../../../test/support/shard-images.ts";
 import { storedMilli } from "../../../core/bucket/bucket.ts";
 import { Limit } from "../../../core/limit.ts";
-import { policyOf } from "../../../core/bucket/policy.ts";
+import { policyOf, type Policy } from "../../../core/bucket/policy.ts";
 import type { Random } from "../../system-clock.ts";
 import { imageOf, SLOT_COUNT, slotAttribute } from "../items/bucket-item.ts";
 import { numberOf } from "../transport/attribute-values.ts";
@@ -127,13 +126,16 @@ describe("a take that was rejected, and turns out to have been applied", () => {
   });
 
   it("is given back although an older answer came in between", async () => {
-    const { writer, table, known } = await rejected();
-    await known.read(KEY);
-    const policy = async (): Promise<typeof POLICY> => {
-      known.remember(KEY, shardImage({ version: 4 }), known.stampRequest());
-      return POLICY;
+    let isOvertaken = false;
+    const resolveFor = async (policy: Policy): Promise<Policy> => {
+      if (isOvertaken) known.remember(KEY, shardImage({ version: 4 }), known.stampRequest());
+      isOvertaken = false;
+      return policy;
     };
-    await writer.write(KEY, { ...take(1), policy });
+    const { writer, table, known } = await rejected({ resolver: { resolveFor } });
+    await known.read(KEY);
+    isOvertaken = true;
+    await writer.write(KEY, take(1));
     await writer.write(KEY, take(1));
     expect(tokens(table)).toBe(1498);
   });
@@ -254,8 +256,8 @@ function drawn(random: Random, table: ScriptedTable, late: (() => boolean)[]): F
 }
 
 /** A call whose only attempt was applied, and got no answer. */
-async function rejected(): Promise<ScriptedProcess> {
-  const made = newWriter(STORED, { maxAttempts: 1 });
+async function rejected(options: Parameters<typeof newWriter>[1] = {}): Promise<ScriptedProcess> {
+  const made = newWriter(STORED, { maxAttempts: 1, ...options });
   made.table.faults.push({ afterwards: LOST });
   await expect(made.writer.write(KEY, take(1000))).rejects.toMatchObject({ ambiguous: true });
   return made;

@@ -77,7 +77,8 @@ export function rejectContended(
       );
 }
 
-function isEnd({ kind }: WriteIntent): boolean {
+/** Whether an intent ends a lease. */
+export function isEnd({ kind }: WriteIntent): boolean {
   return kind === "overrun" || kind === "giveBack";
 }
 

@@ -1,5 +1,4 @@
 import type { Policy } from "../../../core/bucket/policy.ts";
-import type { MaybePromise } from "../../port.ts";
 import type { BatchStep } from "./batch-decision.ts";
 import type { BucketImage } from "../items/bucket-item.ts";
 import type { OperationHistory, ShardIncarnation } from "./unanswered-writes.ts";
@@ -8,8 +7,11 @@ import type { OperationHistory, ShardIncarnation } from "./unanswered-writes.ts"
 export interface WriteIntent extends BatchStep {
   /** Granted acquires that this adds to the shard's counter. */
   readonly requests: number;
-  /** The limits to decide with, or how they are chosen. */
-  readonly policy: Policy | PolicyChoice;
+  /**
+   * The limits to decide with. If the shard shows others, all but the ends of leases are decided
+   * with those that apply now.
+   */
+  readonly policy: Policy;
   /** Whether its call has read that the namespace is active. */
   readonly isNamespaceRead?: boolean | undefined;
   /** The bucket that a lease took from: nothing goes back to one that was created after it. */
@@ -27,15 +29,6 @@ export interface WriteIntent extends BatchStep {
   /** Given by a caller that may try again, so that it does not happen twice. */
   readonly operation?: RepeatableOperation | undefined;
 }
-
-/**
- * Chooses the limits to decide with, given what is stored on the shard; `decidedWith` is the policy
- * of the decision before, when there was one.
- */
-export type PolicyChoice = (
-  image: BucketImage | undefined,
-  decidedWith: Policy | undefined,
-) => MaybePromise<Policy>;
 
 /** What a caller keeps of an operation that it may try again. Only the writer changes it. */
 export interface RepeatableOperation {

@@ -158,7 +158,7 @@ describe("a plan for limits that a refusal was decided with", () => {
     costs: {},
     isCascaded: false,
     requests: 0,
-    policy: () => RAISED,
+    policy: RAISED,
   };
 
   it("writes them and takes nothing", () => {
@@ -296,7 +296,7 @@ function carried(...open: readonly (readonly [WriteIntent, Policy])[]): number {
 }
 
 function take(tpm: number): WriteIntent {
-  return { kind: "take", costs: { tpm }, isCascaded: false, requests: 1, policy: () => POLICY };
+  return { kind: "take", costs: { tpm }, isCascaded: false, requests: 1, policy: POLICY };
 }
 
 function charge(tpm: number): WriteIntent {
@@ -309,7 +309,7 @@ function overrun(tpm: number, incarnation?: BucketIncarnation): WriteIntent {
     costs: { tpm },
     isCascaded: false,
     requests: 0,
-    policy: () => POLICY,
+    policy: POLICY,
     incarnation,
   };
 }

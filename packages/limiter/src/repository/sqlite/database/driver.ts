@@ -61,12 +61,23 @@ const PACKAGES = ["better-sqlite3", "libsql"];
 /** Opens a file with the driver built into Node, or else with an installed package. */
 export function openDatabase(path: string): OpenedDatabase {
   const driver = builtIn() ?? installed();
-  if (driver !== undefined) return { database: driver.open(path), driver: driver.name };
-  throw new InfrastructureError(
+  if (driver === undefined) throw missingDriver();
+  try {
+    return { database: driver.open(path), driver: driver.name };
+  } catch (error) {
+    // Cloudflare Workers have the module, but its classes cannot be constructed.
+    const isStub = error instanceof TypeError && error.message === "Illegal constructor";
+    throw isStub ? missingDriver(error) : error;
+  }
+}
+
+function missingDriver(cause?: unknown): InfrastructureError {
+  return new InfrastructureError(
     "ERR_LIMITER_DRIVER_MISSING",
     `No SQLite driver was found. Use Node 22.13 or newer, which has one built in, or install one: npm install ${PACKAGES.join(
       " (or ",
     )}).`,
+    { cause },
   );
 }
 

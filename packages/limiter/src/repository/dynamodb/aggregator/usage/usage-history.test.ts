@@ -19,7 +19,7 @@ import { numberOf } from "../../transport/attribute-values.ts";
 import { keyOfRecord, type StreamRecord } from "../stream-record.ts";
 import type { UsageCounter } from "./usage-counter.ts";
 
-const SEEDS = seedsFromEnvironment({ usual: 10, thorough: 40 });
+const SEEDS = seedsFromEnvironment({ usual: 10 });
 
 const CALM: Unreliability = { throttled: 0, unanswered: 0, late: 0, untold: 0 };
 const ROUGH: Unreliability = { throttled: 0.2, unanswered: 0.15, late: 0.1, untold: 0.3 };

@@ -1,0 +1,117 @@
+// A folder belongs to one process at a time. Two files in it show which one:
+//
+//   pid.json   the owner, and what it wants others to know; stays when the owner has ended
+//   lock       exists while a process decides whether it may become the owner
+//
+// An owner that died without a word is recognized by its pid and start time, and so is the holder
+// of a lock.
+import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, statSync } from "node:fs";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { LocalError } from "../../../exit.ts";
+import { identifyProcess, isRunning, type ProcessIdentity } from "./process.ts";
+
+/** What a pid file says. */
+export interface Ownership {
+  readonly owner: ProcessIdentity;
+  /** Whether the owner has given the folder back. */
+  readonly ended?: boolean;
+}
+
+/** Whether a folder has an owner now. */
+export function isOwned({ owner, ended = false }: Ownership): boolean {
+  return !ended && isRunning(owner);
+}
+
+/** What an attempt to own a folder led to. */
+export type TakeOutcome<T extends Ownership> =
+  | { readonly taken: true; readonly before: T | undefined }
+  | { readonly taken: false; readonly ownedBy: T };
+
+const POLL_MS = 20;
+/** A lock is held for milliseconds; longer where it takes long to get the start of a process. */
+const LOCKED_WITHIN_MS = 10_000;
+/** How long a process may take between creating a lock and writing to it. */
+const WRITTEN_WITHIN_MS = 2000;
+
+/** The files of one folder. */
+export class PidFile<T extends Ownership> {
+  readonly #folder: string;
+  readonly #path: string;
+  readonly #lock: string;
+
+  constructor(folder: string) {
+    this.#folder = folder;
+    this.#path = join(folder, "pid.json");
+    this.#lock = join(folder, "lock");
+  }
+
+  /** Whether the file is there: somebody may have removed the folder. */
+  get exists(): boolean {
+    return existsSync(this.#path);
+  }
+
+  /** What the current or last owner has written; undefined if there never was one. */
+  read(): T | undefined {
+    return readJson(this.#path) as T | undefined;
+  }
+
+  /** Makes the owner in `content` own the folder, which is created, unless another process does. */
+  async take(content: T): Promise<TakeOutcome<T>> {
+    mkdirSync(this.#folder, { recursive: true, mode: 0o700 });
+    await this.#acquireLock();
+    try {
+      const before = this.read();
+      if (before !== undefined && isOwned(before)) return { taken: false, ownedBy: before };
+      this.write(content);
+      return { taken: true, before };
+    } finally {
+      rmSync(this.#lock, { force: true });
+    }
+  }
+
+  /** Replaces what the file says; only the owner may. Readers see the old or the new text. */
+  write(content: T): void {
+    const draft = `${this.#path}.draft`;
+    writeFileSync(draft, JSON.stringify(content), { mode: 0o600 });
+    renameSync(draft, this.#path);
+  }
+
+  async #acquireLock(): Promise<void> {
+    const own = JSON.stringify(identifyProcess(process.pid));
+    for (let waitedMs = 0; waitedMs < LOCKED_WITHIN_MS; waitedMs += POLL_MS) {
+      try {
+        return writeFileSync(this.#lock, own, { flag: "wx", mode: 0o600 });
+      } catch (error) {
+        if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
+      }
+      if (this.#isLockStale()) rmSync(this.#lock, { force: true });
+      else await sleep(POLL_MS);
+    }
+    throw new LocalError(
+      `${this.#folder} is locked by another process. If there is none, remove ${this.#lock}.`,
+    );
+  }
+
+  #isLockStale(): boolean {
+    const holder = readJson(this.#lock) as ProcessIdentity | undefined;
+    if (holder === undefined) {
+      const createdMs = statSync(this.#lock, { throwIfNoEntry: false })?.mtimeMs;
+      return createdMs !== undefined && Date.now() - createdMs > WRITTEN_WITHIN_MS;
+    }
+    // Looking may take a while, in which another process may have replaced it.
+    return !isRunning(holder) && (readJson(this.#lock) as typeof holder)?.pid === holder.pid;
+  }
+}
+
+/** What a file says; undefined if it is not there, or not complete. */
+function readJson(path: string): unknown {
+  try {
+    return JSON.parse(readFileSync(path, "utf8"));
+  } catch (error) {
+    const { code = "" } = error as NodeJS.ErrnoException;
+    if (error instanceof SyntaxError || ["ENOENT", "ENOTDIR"].includes(code)) return undefined;
+    throw error;
+  }
+}

@@ -1,0 +1,24 @@
+import type { Amounts } from "../core/amounts.ts";
+import { LeaseExpiredError } from "../core/errors.ts";
+import type { Lease } from "./lease.ts";
+
+/** The cost of a call whose end has no caller: totals by limit, the estimate, or nothing at all. */
+export type EndCost = Amounts | "as taken" | "give-back";
+
+/**
+ * Ends a lease for an adapter, beside a response or a stream that must not break. Never rejects:
+ * `warn` gets the errors of callbacks and of invalid totals, and what was charged stays charged.
+ */
+export async function endSafely(
+  lease: Lease,
+  cost: EndCost,
+  warn: (error: unknown) => void,
+): Promise<void> {
+  try {
+    if (typeof cost === "object") lease.settle(cost);
+  } catch (error) {
+    // The application may have ended the lease itself. Then there is nothing left to settle.
+    if (!(error instanceof LeaseExpiredError)) warn(error);
+  }
+  await lease.finish(cost === "give-back" ? "rollback" : "commit", true).catch(warn);
+}

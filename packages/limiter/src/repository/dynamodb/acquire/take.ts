@@ -1,0 +1,97 @@
+/* Takes from one shard of a bucket, and keeps what a call learns while it takes. */
+import { dividedAmounts } from "../../../core/bucket/decision.ts";
+import type { BucketKey } from "../items/bucket-key.ts";
+import { TableUnavailable } from "../table/table-errors.ts";
+import type { BucketWriter } from "../write/bucket-writer.ts";
+import type { AppliedOutcome } from "../write/write-intent.ts";
+import type { ReceiptPart, Refused, Taken, Undecided } from "./receipt.ts";
+import type { WantedCharge } from "./wanted-charge.ts";
+
+/** What one call learns while it takes from one bucket, over all its rounds. */
+export interface TakeAttempt {
+  /** Granted acquires to count. */
+  readonly requests: number;
+  /** 0 when the call takes from several buckets, so that this take may be undone. */
+  readonly undone?: 0 | undefined;
+  /** The order of the last request before the call began: older images are older than the call. */
+  readonly begun: number;
+  /** When the call began. */
+  readonly begunMs: number;
+  /** The shards that were throttled, if any: this call does not try them again. */
+  throttled: Map<string, TableUnavailable> | undefined;
+  /** Whether the home shard has yet to be ensured, which only the first round does. */
+  wantsHome: boolean;
+  /**
+   * Whether the call has lost a race. From then on it is decided as of its begin: what was credited
+   * or given back since counts, what was merely earned since does not. Otherwise every call that
+   * loses the race for the last token earns the next one on the way, and loses that race too.
+   */
+  isLate: boolean;
+}
+
+/** Notes that a shard was throttled. */
+export function noteThrottled(
+  attempt: TakeAttempt,
+  { text }: BucketKey,
+  error: TableUnavailable,
+): void {
+  (attempt.throttled ??= new Map()).set(text, error);
+}
+
+/** The time as of which an attempt is decided. */
+export function asOfMs({ isLate, begunMs }: TakeAttempt, nowMs: number): number {
+  return isLate ? Math.min(begunMs, nowMs) : nowMs;
+}
+
+/**
+ * Takes all that a charge wants from one shard, or nothing; undecided when the shard is gone or
+ * throttled. It is not `async`, like most on the way of every call: each such function takes half a
+ * kilobyte and a microtask of its own.
+ */
+export function takeFromShard(
+  charge: WantedCharge,
+  key: BucketKey,
+  { requests, undone }: Pick<TakeAttempt, "requests" | "undone">,
+  writer: BucketWriter,
+): Promise<Taken | Refused | Undecided> {
+  const { costs, policy, isCascaded, isNamespaceRead } = charge;
+  return writer
+    .write(key, { kind: "take", costs, requests, undone, policy, isCascaded, isNamespaceRead })
+    .then(
+      (outcome) => {
+        if (outcome.kind === "applied")
+          return { kind: "taken", parts: [takenPart(charge, key, requests, outcome)] };
+        if (outcome.kind !== "refused") return { kind: "undecided", charge };
+        const refused = { ...charge, policy: outcome.policy };
+        return { kind: "refused", atMs: outcome.atMs, charge: refused };
+      },
+      (error: unknown) => {
+        if (!(error instanceof TableUnavailable && error.throttled && !error.ambiguous))
+          throw error;
+        return { kind: "undecided", charge, throttled: error };
+      },
+    );
+}
+
+function takenPart(
+  charge: WantedCharge,
+  key: BucketKey,
+  requests: number,
+  { policy, incarnation, image }: AppliedOutcome,
+): ReceiptPart {
+  const { costs, isCascaded } = charge;
+  const isSame = policy === charge.policy && charge.levels === undefined;
+  const { amounts, unlimited } = isSame ? { amounts: costs } : dividedAmounts(policy, costs);
+  return {
+    key,
+    entityId: key.entityId,
+    resource: key.resource,
+    policy,
+    amounts,
+    unlimited,
+    requests,
+    isCascaded,
+    incarnation,
+    seen: image && { image },
+  };
+}

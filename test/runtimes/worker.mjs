@@ -1,0 +1,3 @@
+import { answer } from "./essentials.mjs";
+
+export default { fetch: answer };
