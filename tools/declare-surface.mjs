@@ -1,5 +1,5 @@
-// Writes test/api/declared*.d.ts, the public surface of all packages, from the declarations that the
-// compiler has built: `npm run declare`. So a review shows every change of the surface.
+// Writes test/api/declared*.d.ts, the public surface of all packages, from the declarations that
+// the compiler has built: `npm run declare`. So a review shows every change of the surface.
 //
 // Each declaration stands once, in the module of the first entry that exports it, or of the first
 // that needs it. What has no `export` is not public. Comments and private members are left out; the
@@ -44,8 +44,8 @@ export async function declareSurface() {
 }
 
 /**
- * The entries of all packages with their declarations: first what they export, then what that needs.
- * `passed` is what they import from others and pass on.
+ * The entries of all packages with their declarations: first what they export, then what that
+ * needs. `passed` is what they import from others and pass on.
  */
 export function collectModules() {
   const [entries, files] = [readEntries(), new Map()];

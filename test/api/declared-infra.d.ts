@@ -27,58 +27,20 @@ declare module "declared/@zae-limiter/infra" {
     readonly nowMs?: () => number;
     readonly timeoutMs?: number;
   }
-  export type AggregatorCondition =
-    | "enabled"
-    | "starting"
-    | "disabled"
-    | "none"
-    | "broken"
-    | "unknown";
+  export type AggregatorCondition = "enabled" | "starting" | "none" | "broken" | "unknown";
   export interface AggregatorStatus {
     readonly state: AggregatorCondition;
     readonly reason: string;
-    readonly function: Seen<FunctionState>;
-    readonly mapping: Seen<MappingState>;
     readonly heartbeat: Seen<HeartbeatState>;
-    readonly deadLetters: Seen<DeadLetters>;
-  }
-  export interface AlarmState {
-    readonly name: string;
-    readonly state: string;
-    readonly reason?: string;
-    readonly since?: Date;
-    readonly description?: string;
-    readonly hasAction: boolean;
   }
   export interface Connectivity {
     readonly reachable: boolean;
     readonly latencyMs?: number;
     readonly reason?: string;
   }
-  export interface DeadLetters {
-    readonly queue: string;
-    readonly messages: number;
-  }
-  export interface FunctionState {
-    readonly name: string;
-    readonly state: string;
-    readonly stateReason?: string;
-    readonly lastUpdate?: string;
-    readonly lastUpdateReason?: string;
-    readonly runtime?: string;
-    readonly codeSha256?: string;
-    readonly modifiedAt?: string;
-  }
   export interface HeartbeatState {
     readonly countedUntil: Date;
     readonly lagMs: number;
-  }
-  export interface MappingState {
-    readonly id?: string;
-    readonly state: string;
-    readonly stateReason?: string;
-    readonly lastResult?: string;
-    readonly streamArn?: string;
   }
   export interface NamedResource {
     readonly logicalId: string;
@@ -106,11 +68,10 @@ declare module "declared/@zae-limiter/infra" {
     readonly infrastructure: Seen<StackState>;
     readonly table: Seen<TableState>;
     readonly aggregator: AggregatorStatus;
-    readonly provisioner: Seen<FunctionState>;
     readonly versions: Seen<VersionsState>;
+    readonly functions: Seen<readonly NamedResource[]>;
     readonly roles: Seen<readonly NamedResource[]>;
     readonly policies: Seen<readonly NamedResource[]>;
-    readonly alarms: Seen<readonly AlarmState[]>;
   }
   export interface TableState {
     readonly status: string;

@@ -20,7 +20,6 @@ declare module "declared/zae-limiter/aggregator" {
     | "random"
     | "requestTimeoutMs"
     | "maxAttempts"
-    | "maxShards"
     | "bucketTtlMultiplier"
   > {
     readonly windows?: readonly UsageWindow[];

@@ -995,10 +995,10 @@ declare module "declared/zae-limiter/backend" {
   export class StoreRepository implements Repository {
     readonly namespaceName: string;
     readonly clock: Clock;
-    readonly closed: AbortSignal;
     readonly splitBucket?: NonNullable<Repository["splitBucket"]>;
     readonly mergeBucket?: NonNullable<Repository["mergeBucket"]>;
     constructor(scope: Scope, shared?: Shared);
+    get closed(): AbortSignal;
     get namespaceId(): string;
     get lastOnUnavailable(): OnUnavailable | undefined;
     consume(request: ConsumeRequest, extending?: Receipt): MaybePromise<ConsumeOutcome>;
@@ -1266,6 +1266,9 @@ declare module "declared/zae-limiter/backend" {
   }
   class Shared {
     readonly contexts: Map<string, Context>;
+    closedReason: Error | undefined;
+    get closed(): AbortSignal;
+    close(reason: Error): void;
   }
   interface Reopening {
     readonly losses: {
