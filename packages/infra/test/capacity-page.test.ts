@@ -6,7 +6,7 @@ const page = readFileSync(
   new URL("../../../docs/guide/capacity-planning.md", import.meta.url),
   "utf8",
 );
-const { Parameters, Resources } = stackTemplate();
+const { Parameters } = stackTemplate();
 
 it("the guide's page on capacity names parameters that the template has", () => {
   const named = [...page.matchAll(/`((?:[A-Z][a-z]+){2,})`/g)].map(([, name]) => name!);
@@ -16,14 +16,4 @@ it("the guide's page on capacity names parameters that the template has", () => 
   );
   expect(new Set(parameters).size).toBeGreaterThan(5);
   expect(parameters.filter((name) => !(name in Parameters))).toEqual([]);
-});
-
-it("the guide's page on capacity names every alarm of the template", () => {
-  const alarms = Object.values(Resources)
-    .filter(({ Type }) => Type === "AWS::CloudWatch::Alarm")
-    .map(({ Properties }) => JSON.stringify(Properties["AlarmName"]))
-    .map((name) => /\}-([a-z0-9-]+)/.exec(name)![1]!);
-  const [, table = ""] = /^\| alarm of the stack .*?\n((?:\|.*\n)+)/m.exec(page) ?? [];
-  const named = [...table.matchAll(/`([a-z0-9-]+)`/g)].map(([, name]) => name!);
-  expect(named.toSorted()).toEqual(alarms.toSorted());
 });
