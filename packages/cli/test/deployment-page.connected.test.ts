@@ -3,7 +3,6 @@
 import { DynamoDBClient, UpdateItemCommand } from "@aws-sdk/client-dynamodb";
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
-import { stackTemplate } from "@zae-limiter/infra";
 import { DynamoRepository } from "zae-limiter/dynamodb";
 import { openRepository } from "zae-limiter/open";
 import { expect, it } from "vitest";
@@ -11,7 +10,7 @@ import { freshTableName } from "../../limiter/test/support/engine.ts";
 import { heartbeatUpdate } from "../../limiter/src/repository/dynamodb/items/heartbeat-item.ts";
 import { describeWithAws } from "../../infra/test/support/describe-with-aws.ts";
 import type { ScriptedAws } from "../../infra/test/support/scripted-aws/scripted-aws.ts";
-import { program, zaeLimiter } from "./command-line.ts";
+import { zaeLimiter } from "./command-line.ts";
 import { pageAsRun } from "./guide-page.ts";
 
 const PAGE = fileURLToPath(new URL("../../../docs/guide/deployment.md", import.meta.url));
@@ -67,43 +66,6 @@ describeWithAws("the page on deployment", (aws) => {
     await opened.close();
   });
 });
-
-it("the page explains every option of deploy", () => {
-  const deploy = program().commands.find((command) => command.name() === "deploy")!;
-  const flags = deploy.options.flatMap(({ short, long }) => [short, long]).filter(Boolean);
-  expect(flags.length).toBeGreaterThan(40);
-  const table = sectionOf("Options");
-  expect(flags.filter((flag) => !table.includes(`\`${flag}\``))).toEqual([]);
-});
-
-it("the page says what to do about every alarm", () => {
-  const alarms = Object.values(stackTemplate().Resources)
-    .filter(({ Type }) => Type === "AWS::CloudWatch::Alarm")
-    .map(({ Properties }) => (Properties["AlarmName"] as { "Fn::Sub": string })["Fn::Sub"]);
-  const names = alarms.map((name) => name.replace("${AWS::StackName}-", ""));
-  expect(names.length).toBeGreaterThan(8);
-  expect(names.filter((name) => !sectionOf("Alarms").includes(`\`${name}\``))).toEqual([]);
-});
-
-it("the commands of AWS on the page give parameters that the template has, and our tags", () => {
-  const section = sectionOf("Deploying by hand");
-  const [, given = ""] = /--parameter-overrides (.*) \\\n/.exec(section)!;
-  const { Parameters } = stackTemplate();
-  for (const pair of given.split(" ")) expect(Parameters).toHaveProperty(pair.split("=")[0]!);
-  expect(section).toContain("--tags ManagedBy=zae-limiter zae-limiter:type=limiter\n");
-});
-
-it("the page shows the construct as the README of infra does, where it is run", () => {
-  const readme = readFileSync(new URL("../../infra/README.md", import.meta.url), "utf8");
-  const [, shown = ""] = /```ts\n([^]*?)```/.exec(sectionOf("CDK"))!;
-  expect(shown).toContain("new ZaeLimiter(");
-  expect(readme).toContain(`\`\`\`ts\n${shown}\`\`\``);
-});
-
-/** What stands below a heading. */
-function sectionOf(title: string): string {
-  return page.split(/^## /m).find((section) => section.startsWith(`${title}\n`))!;
-}
 
 /** What the function does each minute: it tells until when usage is counted. */
 async function counted({ endpointUrl }: ScriptedAws): Promise<void> {

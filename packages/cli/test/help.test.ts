@@ -40,12 +40,6 @@ it("shows its help and exits 0 without arguments, as with --help", async () => {
   expect(alone).toMatchObject({ code: 0, stderr: "", stdout: expect.stringMatching(/^Usage: /) });
 });
 
-it("names all verbs about declared limits in their summary", () => {
-  const limits = program().commands.find((command) => command.name() === "limits")!;
-  const names = limits.commands.map((command) => command.name());
-  expect(limits.description()).toBe(`Limits that files declare: ${names.join(", ")}.`);
-});
-
 it("shows the version", async () => {
   expect((await run("--version")).stdout).toMatch(/^\d+\.\d+\.\d+\n$/);
 });

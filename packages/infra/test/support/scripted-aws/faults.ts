@@ -97,7 +97,7 @@ export function faultError(fault: Fault, { service, action }: AwsCall, account: 
       return new AwsError(
         isJson ? "AccessDeniedException" : "AccessDenied",
         `User: arn:aws:iam::${account}:user/developer is not authorized to perform: ` +
-          `${ACTION_PREFIX[service] ?? service}:${IAM_ACTION[action] ?? action} on resource: *`,
+          `${service}:${IAM_ACTION[action] ?? action} on resource: *`,
         403,
       );
     default:
@@ -105,7 +105,6 @@ export function faultError(fault: Fault, { service, action }: AwsCall, account: 
   }
 }
 
-const ACTION_PREFIX: Readonly<Record<string, string>> = { monitoring: "cloudwatch" };
 /** Where the permission has another name than the action. */
 const IAM_ACTION: Readonly<Record<string, string>> = {
   HeadBucket: "ListBucket",

@@ -18,7 +18,7 @@ import { LOCAL_CREDENTIALS, type LocalAddress } from "./environment-variables.ts
 import { LocalAggregator } from "./local-aggregator.ts";
 import type { LocalFolder, LocalState } from "./local-folder.ts";
 import { PidFile, type Ownership } from "./pid-file.ts";
-import { endProcess, identifyProcess, type ProcessIdentity } from "./process.ts";
+import { endProcess, identifyThisProcess, type ProcessIdentity } from "./process.ts";
 
 /** What a local system is to be. */
 export interface LocalOptions extends EngineChoice {
@@ -80,7 +80,7 @@ class LocalSystem {
     const { environment } = context;
     const { stack, region, data } = options;
     this.#state = {
-      owner: identifyProcess(process.pid)!,
+      owner: identifyThisProcess(),
       stack,
       region,
       phase: "starting",

@@ -145,28 +145,12 @@ export class ScriptedCloudFormation {
       await this.#advance(stack, this.stepsPerLook);
       return { Stacks: [describedStack(stack)] };
     },
-    ListStacks: (input, region) => {
-      const statuses = input["StackStatusFilter"] as readonly string[] | undefined;
-      const wanted = this.#store
-        .inRegion(region)
-        .filter(({ status }) => !Array.isArray(statuses) || statuses.includes(status));
-      const { items, ...rest } = pageOf(this.pageSize, wanted, input, ({ id }) => id);
-      return { StackSummaries: items.map(describedStack), ...rest };
-    },
     DescribeStackEvents: async (input, region) => {
       const stack = this.#store.existing(input, region);
       if (stack.stale.looks === 0) await this.#advance(stack, this.stepsPerLook);
       const newestFirst = stack.events.toReversed();
       const { items, ...rest } = pageOf(this.pageSize, newestFirst, input, ({ id }) => id);
       return { StackEvents: items.map((event) => describedEvent(stack, event)), ...rest };
-    },
-    DescribeStackResources: (input, region) => {
-      const stack = this.#store.existing(input, region);
-      const wanted = input["LogicalResourceId"];
-      const resources = [...stack.resources.values()].filter(
-        ({ logicalId }) => wanted === undefined || wanted === logicalId,
-      );
-      return { StackResources: resources.map((resource) => describedResource(stack, resource)) };
     },
     ListStackResources: (input, region) => {
       const stack = this.#store.existing(input, region);
@@ -177,19 +161,7 @@ export class ScriptedCloudFormation {
         ...rest,
       };
     },
-    GetTemplate: (input, region) => {
-      const stack = this.#store.existing(input, region);
-      const named =
-        input["ChangeSetName"] === undefined ? undefined : this.#store.changeSet(input, region);
-      const target = named?.changeSet?.target ?? stack.target;
-      return { TemplateBody: target?.templateBody ?? "{}", StagesAvailable: ["Original"] };
-    },
     DeleteStack: (input, region) => this.#deleteStack(input, region),
-    UpdateTerminationProtection: (input, region) => {
-      const stack = this.#store.existing(input, region);
-      stack.terminationProtection = input["EnableTerminationProtection"] === "true";
-      return { StackId: stack.id };
-    },
   };
 
   async #createChangeSet(input: AwsInput, region: string): Promise<NodeMap> {

@@ -19,7 +19,6 @@ export interface DeclaredResource {
 export interface ParsedTemplate {
   readonly Description?: string;
   readonly Parameters: Readonly<Record<string, Fields>>;
-  readonly Mappings: Readonly<Record<string, Readonly<Record<string, Fields>>>>;
   readonly Conditions: Readonly<Record<string, TemplateValue>>;
   readonly Resources: Readonly<Record<string, DeclaredResource>>;
   readonly Outputs: Readonly<Record<string, Fields>>;
@@ -30,7 +29,7 @@ const MOST_BYTES = 51_200;
 
 /** Functions as YAML may write them: `!Sub text`, for `{ "Fn::Sub": "text" }`. */
 const SHORT_FORMS: Tags = ["Ref", "Condition", "GetAtt", "Sub", "If", "Equals", "And", "Or", "Not"]
-  .concat("Join", "Select", "Split", "FindInMap")
+  .concat("Join", "Select", "Split")
   .flatMap((name) => {
     const full = name === "Ref" || name === "Condition" ? name : `Fn::${name}`;
     const node = (argument: unknown): Node => new Document().createNode({ [full]: argument });
@@ -54,7 +53,6 @@ export function parsedTemplate(body: string, toJson = jsonOfTemplate): ParsedTem
     throw validationError("Template format error: At least one Resources member must be defined.");
   return {
     Parameters: {},
-    Mappings: {},
     Conditions: {},
     Outputs: {},
     ...template,
@@ -213,10 +211,6 @@ function applied(name: string, argument: unknown, scope: Scope): unknown {
       const [separator, text] = list() as readonly [string, string];
       return text.split(separator);
     }
-    case "Fn::FindInMap": {
-      const [map, first, second] = list() as readonly string[];
-      return scope.template.Mappings[map!]?.[first!]?.[second!];
-    }
     default:
       throw validationError(`Template format error: ${name} is not known to this model`);
   }
@@ -225,12 +219,7 @@ function applied(name: string, argument: unknown, scope: Scope): unknown {
 function reference(name: string, scope: Scope): unknown {
   if (name === "AWS::NoValue") return undefined;
   const declared = scope.template.Parameters[name];
-  if (declared !== undefined) {
-    const value = scope.parameters[name]!;
-    return /^(CommaDelimitedList|List<)/.test(String(declared["Type"]))
-      ? value.split(",").map((part) => part.trim())
-      : value;
-  }
+  if (declared !== undefined) return scope.parameters[name];
   return scope.pseudo[name] ?? attributeOf(name, undefined, scope);
 }
 
