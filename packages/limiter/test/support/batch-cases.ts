@@ -9,10 +9,9 @@ import {
   numberOf,
   type AttributeMap,
 } from "../../src/repository/dynamodb/transport/attribute-values.ts";
-import { OperationIds } from "../../src/repository/dynamodb/write/operation-ids.ts";
 import type { WriteIntent } from "../../src/repository/dynamodb/write/write-intent.ts";
 import type { PlanRequest } from "../../src/repository/dynamodb/write/write-plan.ts";
-import { seededRandom } from "../../src/testing/fakes/seeded-random.ts";
+import { newMarker } from "./scripted-writes.ts";
 import { shardKey } from "./shard-images.ts";
 
 /** When the buckets of situations were last refilled. */
@@ -249,8 +248,7 @@ export function requestOf(
     asOfMs: parts.nowMs,
     key: shardKey(),
     tickMs: 1,
-    ids: new OperationIds(seededRandom(1)),
-    pending: undefined,
+    outcomes: newMarker(),
     writeUnits: 1,
     ttlMultiplier: 7,
     ...parts,

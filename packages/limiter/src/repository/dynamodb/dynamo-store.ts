@@ -15,8 +15,8 @@
  * aggregator/ stands on top of them. Who may change what on the write path:
  *
  *   images and stamps of shards                 KnownBuckets (cache/known-buckets.ts)
- *   queue, tick, failed units, what is owed     BucketWriter (write/bucket-writer.ts)
- *   the fate of a write without an answer       UnansweredWrites (write/unanswered-writes.ts)
+ *   queue, tick, failed units                   BucketWriter (write/bucket-writer.ts)
+ *   writes without an answer, what is owed      WriteOutcomes (write/write-outcomes.ts)
  *   names in slots                              OperationIds (write/operation-ids.ts)
  *   how far limits were compared                PolicyResolver (cache/)
  *   measured rates, throttling, looks           PressureWatch, MergeMonitor (shards/)

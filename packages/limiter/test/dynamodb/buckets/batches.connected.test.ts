@@ -32,8 +32,6 @@ describeWithEngine("a batch", (engine) => {
   let clock: ManualClock;
   let limits: readonly Limit[];
   let isReadable: boolean;
-  /** A read of configuration that has begun and is not answered yet. */
-  let reading: { readonly begin: () => void; readonly end: Promise<void> } | undefined;
   let tests = 0;
 
   beforeAll(async () => {
@@ -44,7 +42,6 @@ describeWithEngine("a batch", (engine) => {
     clock = new ManualClock(1_800_000_000_000);
     limits = [perDay(CAPACITY)];
     isReadable = true;
-    reading = undefined;
     transport.before = async () => {};
     transport.after = async () => {};
     tests += 1;
@@ -52,17 +49,7 @@ describeWithEngine("a batch", (engine) => {
 
   const config = async (key: ConfigKey): Promise<StoredConfig> => {
     if (!isReadable) throw new RateLimiterUnavailable("The configuration cannot be read.");
-    const read = { limits: key.level === "system" ? limits : undefined };
-    reading?.begin();
-    await reading?.end;
-    return read;
-  };
-  const holdReading = (): { asked: Promise<void>; answer: () => void } => {
-    let [begin, answer] = [(): void => {}, (): void => {}];
-    const asked = new Promise<void>((resolve) => (begin = resolve));
-    const end = new Promise<void>((resolve) => (answer = resolve));
-    reading = { begin, end };
-    return { asked, answer };
+    return { limits: key.level === "system" ? limits : undefined };
   };
   const open = (
     options: { readonly refusalMemoryMs?: number; readonly maxUnderWay?: number } = {},
@@ -118,29 +105,6 @@ describeWithEngine("a batch", (engine) => {
     return work;
   };
 
-  it("a batch under changed limits fails only those that cannot read the new ones", async () => {
-    const process = open();
-    const lease = await granted(process, call(10));
-    const { started, release } = await gather(process, () =>
-      Promise.allSettled([
-        process.buckets.giveBack(lease),
-        process.buckets.consume(call(20)),
-        process.buckets.consume(call(30)),
-      ]),
-    );
-    limits = [perDay(2 * CAPACITY)];
-    await granted(openOther(), call(5));
-    isReadable = false;
-    release();
-    expect((await started).map(({ status }) => status)).toEqual([
-      "fulfilled",
-      "rejected",
-      "rejected",
-    ]);
-    isReadable = true;
-    expect(await stored()).toEqual({ consumed: 1 + 5, capacity: 2 * CAPACITY });
-  });
-
   it("a batch under changed limits never writes the old ones over them", async () => {
     const process = open();
     await granted(process, call(1));
@@ -160,24 +124,6 @@ describeWithEngine("a batch", (engine) => {
     ]);
     isReadable = true;
     expect(await stored()).toEqual({ consumed: 2 + 5, capacity: 2 * CAPACITY });
-  });
-
-  it("a batch never writes limits that were read before those that its bucket has by now", async () => {
-    const process = open();
-    await granted(process, call(1));
-    limits = [perDay(2 * CAPACITY)];
-    await granted(openOther(), call(5));
-    const { asked, answer } = holdReading();
-    const taking = granted(process, call(20));
-    await asked;
-    reading = undefined;
-    limits = [perDay(3 * CAPACITY)];
-    await granted(openOther(), call(5));
-    // Limits that a call brings along need no configuration: this only looks at the bucket.
-    await process.buckets.read(call(0, policyOf(limits, "override")));
-    answer();
-    await paused(taking);
-    expect(await stored()).toEqual({ consumed: 31, capacity: 3 * CAPACITY });
   });
 
   it("a batch knows the bucket that it created, forgotten meanwhile or not", async () => {
@@ -232,35 +178,6 @@ describeWithEngine("a batch", (engine) => {
     release();
     await Promise.all([started, large]);
     expect(await stored()).toMatchObject({ consumed: 62 });
-  });
-
-  it("a batch that is overtaken for ever fails its own acquires, and none that was not tried", async () => {
-    const process = open();
-    const lease = await granted(process, call(10));
-    const own = policyOf([perDay(CAPACITY)], "override");
-    const { started, release } = await gather(process, () =>
-      Promise.allSettled([
-        process.buckets.giveBack(lease),
-        process.buckets.consume(call(20)),
-        process.buckets.consume(call(30, own)),
-      ]),
-    );
-    const other = openOther();
-    let overtakes = 0;
-    transport.before = async (operation) => {
-      if (operation !== "UpdateItem" || overtakes === 12) return;
-      overtakes += 1;
-      await granted(other, call(0, policyOf([perDay(CAPACITY + overtakes)], "override")));
-    };
-    release();
-    const [given, tried, untried] = await paused(started);
-    expect([given.status, tried.status, untried.status]).toEqual([
-      "fulfilled",
-      "rejected",
-      "fulfilled",
-    ]);
-    expect(String((tried as PromiseRejectedResult).reason)).toContain("too much contention");
-    expect(await stored()).toMatchObject({ consumed: 1 + 30 });
   });
 
   it("a batch gathers a bounded number of acquires and charges, and every end of a lease", async () => {

@@ -32,6 +32,7 @@ import {
 } from "../../support/batch-cases.ts";
 import { connectToNewTable, type ConnectedTable } from "../../support/connect.ts";
 import { describeWithEngine } from "../../support/engine.ts";
+import { newMarker } from "../../support/scripted-writes.ts";
 import { shardKey } from "../../support/shard-images.ts";
 
 /** Requests of so many statements each. */
@@ -238,7 +239,7 @@ function caseOf({ drawn, otherLimits, slot, isFence, others, lacks }: Drawn): Ca
         image,
         nowMs,
         intents: drawn.wanted.map((wanted) => intentOf(wanted, policy)),
-        pending: slot === "unanswered" ? first : undefined,
+        outcomes: newMarker(slot === "unanswered" ? first : undefined),
       });
       return isFence && drawn.wanted.length < 2
         ? fenceOf(image, request)?.request

@@ -115,7 +115,6 @@ export class Gathering {
         undone,
         writeUnits: TRANSACTION_WRITE_UNITS,
         mark: undefined,
-        afterUnanswered: false,
         ttlMultiplier: 0,
       };
       // A transaction returns no items, and its updates have no field that asks for them.

@@ -93,7 +93,7 @@ export class ChargePreparation {
   /**
    * What a call wants from its only bucket, if this process knows that the bucket is short of it.
    * Undefined for everything else: that takes the long way, which would refuse this call too, but
-   * in 2.3 µs instead of 1.7.
+   * in 2.4 µs instead of 0.9.
    */
   shortage({ entityId, resources, override }: ConsumeRequest, nowMs: number): Charge | undefined {
     const entity = this.#entities.fresh(entityId, nowMs);

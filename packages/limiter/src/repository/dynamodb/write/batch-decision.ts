@@ -42,6 +42,9 @@ export interface BatchStep {
  */
 export const UNDER_POLICY: ReadonlySet<BatchStep["kind"]> = new Set(["take", "charge"]);
 
+/** The kinds that end a lease. */
+export const ENDS_LEASE: ReadonlySet<BatchStep["kind"]> = new Set(["overrun", "giveBack"]);
+
 /** The members of a batch, decided one after another. */
 export interface DecidedBatch {
   /**

@@ -10,7 +10,7 @@ import { absent, Aliases } from "../table/aliases.ts";
 export function putOf(
   key: BucketKey,
   full: Bucket,
-  change: Omit<BucketChange, "limits" | "afterUnanswered"> & { readonly mark: OperationMark },
+  change: Omit<BucketChange, "limits"> & { readonly mark: OperationMark },
 ): { readonly Item: AttributeMap } {
   const { folds, cascadedRequests, overridden, writeUnits, mark, ttlMultiplier } = change;
   const bucket = chargedBucket(full, folds);

@@ -229,7 +229,7 @@ describe("the slot of an operation", () => {
     ["must be as seen after an unanswered write", "me000.0003", true, "o0=me000.0003"],
     ["must still be free after one", undefined, true, "attribute_not_exists(o0)"],
   ])("%s", (_, seenId, afterUnanswered, condition) => {
-    const change = { folds: settles(-1), mark: { ...mark, seenId }, afterUnanswered };
+    const change = { folds: settles(-1), mark: { ...mark, seenId, afterUnanswered } };
     const { requires, does } = readable({}, change);
     expect(requires.slice(2).join(" AND ")).toBe(condition);
     expect(does).toContain("SET o0=me000.0005");
@@ -238,7 +238,13 @@ describe("the slot of an operation", () => {
 
 describe("the reply", () => {
   const stored = { tokens: { tpm: 500 } };
-  const mark = { id: "me000.0005", writer: "me000", slot: 0, seenId: undefined };
+  const mark = {
+    id: "me000.0005",
+    writer: "me000",
+    slot: 0,
+    seenId: undefined,
+    afterUnanswered: false,
+  };
   const whole = { folds: takes(1200), ttlMultiplier: 7, mark };
 
   it("shows only what was written when that is every balance", () =>
@@ -283,7 +289,6 @@ function update(image: BucketImage, change: Partial<BucketChange>): BucketUpdate
     undone: undefined,
     writeUnits: 1,
     mark: undefined,
-    afterUnanswered: false,
     ttlMultiplier: 0,
   };
   return updateOf(image, { ...rest, ...change }, AFTER_1_S);

@@ -54,10 +54,6 @@ export interface BucketChange extends CountedCalls {
   readonly writeUnits: number;
   /** Undefined when the writer has no slot on this item; the write must then not be repeated. */
   readonly mark: OperationMark | undefined;
-  /**
-   * Whether an earlier write of this process got no answer: this one must not follow it unnoticed.
-   */
-  readonly afterUnanswered: boolean;
   /** Fill times that an idle bucket is kept for; 0 when buckets never expire. */
   readonly ttlMultiplier: number;
 }
@@ -90,7 +86,7 @@ export function updateOf(image: BucketImage, change: BucketChange, nowMs: number
     if (fold.cascadedMilli !== 0) builder.add(limitAttribute(name, "cc"), fold.cascadedMilli);
   }
   if (hasOldMergedIds(image, nowMs)) builder.remove("mi");
-  markOperation(builder, change);
+  markOperation(builder, change.mark);
   // A reply must show what it is about: by an operation id, or by the key that the whole item has.
   const isMarked = change.mark !== undefined;
   return {
@@ -331,16 +327,13 @@ function renewExpiry(
  * same writer. The first attempt requires it too: a request that was given up may still arrive, and
  * must not act after a later one.
  */
-export function markOperation(
-  builder: ExpressionBuilder,
-  { mark, afterUnanswered }: Pick<BucketChange, "mark" | "afterUnanswered">,
-): void {
+export function markOperation(builder: ExpressionBuilder, mark: OperationMark | undefined): void {
   if (mark === undefined) return;
   const slot = slotAttribute(mark.slot);
   const prefix = `${mark.writer}.`;
   // A slot that is taken over must be as seen, because the id that it held is kept.
   const isOwn = mark.seenId?.startsWith(prefix) === true;
-  if (isOwn && !afterUnanswered) builder.requirePrefixAndLess(slot, prefix, mark.id);
+  if (isOwn && !mark.afterUnanswered) builder.requirePrefixAndLess(slot, prefix, mark.id);
   else if (mark.seenId === undefined) builder.requireMissing(slot);
   else builder.requireEqual(slot, mark.seenId);
   builder.set(slot, mark.id);

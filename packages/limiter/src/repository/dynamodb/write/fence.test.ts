@@ -2,12 +2,12 @@
  * Takes whose writes got no answer and that no longer fit. Each test scripts what becomes of one
  * request after the other.
  */
-import { seededRandom } from "zae-limiter/testing";
 import { describe, expect, it } from "vitest";
 import { updated } from "../../../../test/support/expression-evaluator.ts";
 import {
   KEY,
   LOST,
+  newMarker,
   newWriter,
   slotAttributes,
   take,
@@ -23,7 +23,6 @@ import { storedMilli } from "../../../core/bucket/bucket.ts";
 import { imageOf, SLOT_COUNT, slotAttribute, type BucketImage } from "../items/bucket-item.ts";
 import { numberOf, stringOf, type AttributeMap } from "../transport/attribute-values.ts";
 import { fenceOf } from "./fence.ts";
-import { OperationIds } from "./operation-ids.ts";
 
 /** A take of 1000 fits, and does not once another process has taken as much. */
 const STORED = { tokens: { tpm: 1500 } };
@@ -159,9 +158,8 @@ describe("a fence", () => {
     const seen = { ...STORED, slots: ["other.0001"] };
     const fence = fenceOf(shardImage(seen), {
       key: KEY,
-      ids: new OperationIds(seededRandom(1)),
       nowMs: NOW_MS,
-      pending: { slot: 0, writer: "me000", id: "me000.000000001", seenId: "other.0001" },
+      outcomes: newMarker({ slot: 0 }),
       writeUnits: 1,
     })!;
     expect(updated(shardItem(seen), fence.request.input("limits"))).toMatchObject({

@@ -11,15 +11,15 @@ import { incarnationOf, type PlanRequest, type PlannedWrite } from "./write-plan
  */
 export function fenceOf(
   image: BucketImage,
-  { key, ids, nowMs, pending, writeUnits }: FenceRequest,
+  { key, outcomes, nowMs, writeUnits }: FenceRequest,
 ): PlannedWrite | undefined {
-  const mark = ids.next(image.slots, { nowMs, pending });
+  const mark = outcomes.mark(image.slots, nowMs);
   if (mark === undefined) return undefined;
   const builder = new ExpressionBuilder();
   builder.requireEqual("sv", image.version);
   builder.requireEqual("cr", image.creation);
   builder.add("b_wcu_tc", writeUnits);
-  markOperation(builder, { mark, afterUnanswered: true });
+  markOperation(builder, { ...mark, afterUnanswered: true });
   return {
     request: new ItemUpdate(key, builder),
     item: undefined,
@@ -30,4 +30,5 @@ export function fenceOf(
   };
 }
 
-type FenceRequest = Pick<PlanRequest, "key" | "ids" | "nowMs" | "pending" | "writeUnits">;
+/** What a fence is made from. */
+export type FenceRequest = Pick<PlanRequest, "key" | "outcomes" | "nowMs" | "writeUnits">;

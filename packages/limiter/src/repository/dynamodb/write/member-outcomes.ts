@@ -14,7 +14,7 @@ import { dividedAmounts, negated } from "../../../core/bucket/decision.ts";
 import { RateLimiterUnavailable } from "../../../core/errors.ts";
 import type { Policy } from "../../../core/bucket/policy.ts";
 import { Member } from "../../group-commit.ts";
-import { onlyCharged, positiveCosts, UNDER_POLICY } from "./batch-decision.ts";
+import { ENDS_LEASE, onlyCharged, positiveCosts, UNDER_POLICY } from "./batch-decision.ts";
 import type { BucketImage } from "../items/bucket-item.ts";
 import type { BucketKey } from "../items/bucket-key.ts";
 import { OperationHistory, UnansweredWrite } from "./unanswered-writes.ts";
@@ -71,15 +71,10 @@ export function rejectContended(
   overtaken: number,
 ): void {
   for (const member of members)
-    if (member.isOpen && !isEnd(member.work.intent))
+    if (member.isOpen && !ENDS_LEASE.has(member.work.intent.kind))
       member.reject(
         unavailable(key, `too much contention, ${overtaken} writes were overtaken by others`),
       );
-}
-
-/** Whether an intent ends a lease. */
-export function isEnd({ kind }: WriteIntent): boolean {
-  return kind === "overrun" || kind === "giveBack";
 }
 
 /** Whether a write of a take among the members may still arrive. */
@@ -88,7 +83,7 @@ export function hasPendingTake(members: readonly BatchMember[]): boolean {
 }
 
 /** Whether a write of the member may still arrive. */
-export function isPending({ work }: BatchMember): boolean {
+function isPending({ work }: BatchMember): boolean {
   return work.operation.history?.fate === "pending";
 }
 
@@ -130,8 +125,18 @@ export function givenBack(applied: readonly UnansweredWrite[]): readonly BatchMe
   });
 }
 
+/** Refuses a member; while a write of it may still arrive, its outcome is unknown instead. */
+export function refuse(
+  key: BucketKey,
+  member: BatchMember,
+  refusal: Extract<WriteOutcome, { readonly kind: "refused" }>,
+): void {
+  if (isPending(member)) member.reject(outcomeUnknown(key));
+  else member.resolve(refusal);
+}
+
 /** The error of a take that may have been applied, or not. */
-export function outcomeUnknown(key: BucketKey): RateLimiterUnavailable {
+function outcomeUnknown(key: BucketKey): RateLimiterUnavailable {
   return unavailable(key, "the outcome is unknown, so the call is not granted");
 }
 

@@ -28,6 +28,10 @@ export interface OperationMark {
   readonly slot: number;
   /** What the slot holds in the image. */
   readonly seenId: string | undefined;
+  /**
+   * Whether an earlier write of this process got no answer: this one must not follow it unnoticed.
+   */
+  readonly afterUnanswered: boolean;
 }
 
 /** In the order of their codes, so that ids compare like numbers. */
@@ -98,7 +102,10 @@ export class OperationIds {
    */
   next(
     slots: readonly (string | undefined)[],
-    { nowMs, pending }: { readonly nowMs: number; readonly pending?: OperationMark | undefined },
+    {
+      nowMs,
+      pending,
+    }: { readonly nowMs: number; readonly pending?: Pick<OperationMark, "slot"> | undefined },
   ): OperationMark | undefined {
     const slot = pending?.slot ?? this.#ownSlot(slots) ?? this.#otherSlot(slots, nowMs);
     if (slot === undefined) return undefined;
@@ -109,7 +116,8 @@ export class OperationIds {
     if (seenId !== undefined && isOf(name, seenId) && seenId >= `${name}.${suffix}`)
       this.#names = [...this.#names, newName(this.#random)].slice(-MAX_NAMES);
     const writer = this.#names.at(-1)!;
-    return { writer, slot, id: `${writer}.${suffix}${this.#taken(seenId, nowMs)}`, seenId };
+    const id = `${writer}.${suffix}${this.#taken(seenId, nowMs)}`;
+    return { writer, slot, id, seenId, afterUnanswered: pending !== undefined };
   }
 
   /** What follows the id in a slot: what it was taken over from, for a while. */

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { NOW_MS, shardImage, type StoredShard } from "../../../../test/support/shard-images.ts";
 import type { BucketImage } from "../items/bucket-item.ts";
+import type { OperationMark } from "./operation-ids.ts";
 import {
   fateIn,
   OperationHistory,
@@ -57,7 +58,7 @@ describe("the slot of a write without an answer", () => {
   });
 
   function fatesOf(held: string | undefined, seenId: string | undefined): readonly WriteFate[] {
-    const mark = { id: `${ID}<${OTHER}`, writer: "me000", slot: 1, seenId };
+    const mark = { ...markOf({ id: `${ID}<${OTHER}` }), seenId };
     const all: readonly Since[] = ["unmoved", "stamp moved", "version moved", "unrelated"];
     const slots = [undefined, held === ID ? mark.id : held];
     return all.map((since) => fateIn(slots, mark, since));
@@ -231,13 +232,11 @@ function always(fate: WriteFate): Fates {
   return [fate, fate, fate, fate];
 }
 
-function markOf({ id = ID!, slot = 1 }: { readonly id?: string; readonly slot?: number } = {}): {
-  readonly id: string;
-  readonly writer: string;
-  readonly slot: number;
-  readonly seenId: string | undefined;
-} {
-  return { id, writer: "me000", slot, seenId: SEEN };
+function markOf({
+  id = ID!,
+  slot = 1,
+}: { readonly id?: string; readonly slot?: number } = {}): OperationMark {
+  return { id, writer: "me000", slot, seenId: SEEN, afterUnanswered: false };
 }
 
 function newWrite({

@@ -11,10 +11,9 @@ import {
 import { storedMilli } from "../../../core/bucket/bucket.ts";
 import { Limit } from "../../../core/limit.ts";
 import { policyOf, type Policy } from "../../../core/bucket/policy.ts";
-import { seededRandom } from "../../../testing/fakes/seeded-random.ts";
+import { newMarker } from "../../../../test/support/scripted-writes.ts";
 import { imageOf, type BucketImage } from "../items/bucket-item.ts";
 import { numberOf } from "../transport/attribute-values.ts";
-import { OperationIds } from "./operation-ids.ts";
 import type { BucketIncarnation, WriteIntent } from "./write-intent.ts";
 import { countCarried, planWrite, type Plan, type PlanRequest } from "./write-plan.ts";
 
@@ -341,8 +340,7 @@ function plan(
     nowMs,
     asOfMs: nowMs,
     tickMs: 1,
-    ids: new OperationIds(seededRandom(1)),
-    pending: undefined,
+    outcomes: newMarker(),
     writeUnits: 1,
     ttlMultiplier: 7,
     ...further,

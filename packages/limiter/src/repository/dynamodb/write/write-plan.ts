@@ -17,7 +17,7 @@ import {
 } from "../items/bucket-item.ts";
 import type { BucketKey } from "../items/bucket-key.ts";
 import { updateOf, type BucketChange } from "./bucket-update.ts";
-import type { OperationIds, OperationMark } from "./operation-ids.ts";
+import type { OperationMark } from "./operation-ids.ts";
 import { boundedTickMs, tickedMs } from "./tick.ts";
 import type { RequiredState, ShardIncarnation } from "./unanswered-writes.ts";
 import type { WriteIntent, WriteOutcome } from "./write-intent.ts";
@@ -80,11 +80,14 @@ export interface PlanRequest {
   readonly asOfMs: number;
   /** What `nowMs` is rounded to, so that processes that share a bucket seldom move its stamp. */
   readonly tickMs: number;
-  readonly ids: OperationIds;
-  /** A write of this process to the bucket that got no answer. */
-  readonly pending: OperationMark | undefined;
+  readonly outcomes: WriteMarker;
   readonly writeUnits: number;
   readonly ttlMultiplier: number;
+}
+
+/** Marks writes, so that it shows whether they were applied; see write-outcomes.ts. */
+export interface WriteMarker {
+  mark(slots: BucketImage["slots"], nowMs: number): OperationMark | undefined;
 }
 
 /** What a write decides by: an intent, and the policy that was chosen for it. */
@@ -259,8 +262,8 @@ function planUpdate(
     readonly nowMs: number;
   },
 ): PlannedWrite {
-  const { key, policy, ids, pending, writeUnits } = request;
-  const mark = ids.next(image.slots, { nowMs: request.nowMs, pending });
+  const { key, policy, outcomes, writeUnits } = request;
+  const mark = outcomes.mark(image.slots, request.nowMs);
   const change: BucketChange = {
     limits,
     folds,
@@ -268,7 +271,6 @@ function planUpdate(
     overridden: policy.source === "override",
     writeUnits,
     mark,
-    afterUnanswered: pending !== undefined,
     ttlMultiplier: multiplierOf(request),
   };
   const { expression, returns, requiresStamp } = updateOf(image, change, nowMs);
@@ -290,7 +292,7 @@ function planUpdate(
  * carries it.
  */
 function planCreation(request: PlanRequest): Plan {
-  const { key, intents, policy, nowMs, ids, pending, writeUnits } = request;
+  const { key, intents, policy, nowMs, outcomes, writeUnits } = request;
   const bucket = fullBucket(policy.bucketLimits, nowMs);
   // Only shard 0 begins a bucket; the others come from splits, and are gone with it.
   const present = intents.filter(
@@ -301,7 +303,7 @@ function planCreation(request: PlanRequest): Plan {
   const written = thoseThat(present, (_, index) => accepted[index] === true);
   if (written.length === 0) return { write: undefined, verdicts };
   // A new item has free slots.
-  const mark = ids.next([], { nowMs, pending })!;
+  const mark = outcomes.mark([], nowMs)!;
   const put = putOf(key, bucket, {
     folds,
     ...countCalls(written),
