@@ -12,5 +12,5 @@ it("of two applies at once one wins whole, however their operations mix", async 
     for (const seed of eachOf(SEEDS)) await runRace(seed, new MemoryRepository(), coverage);
   });
   console.log(`${SEEDS.count} races of two applies\n${coverage.toString()}`);
-  if (SEEDS.count >= 60) expect(coverage.missing).toEqual([]);
+  if (process.env["SEEDS"] === undefined) expect(coverage.missing).toEqual([]);
 }, 600_000);

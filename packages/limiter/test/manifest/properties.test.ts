@@ -16,7 +16,7 @@ it(
       for (const seed of eachOf(SEEDS)) await runHistory(seed, new MemoryRepository(), coverage);
     });
     console.log(`${SEEDS.count} histories of applies\n${coverage.toString()}`);
-    if (SEEDS.count >= 60) expect(coverage.missing).toEqual([]);
+    if (process.env["SEEDS"] === undefined) expect(coverage.missing).toEqual([]);
   },
 );
 

@@ -52,7 +52,7 @@ it.each(backends)(
   { timeout: 600_000 },
   async (_, open) => {
     for (const seed of SEEDS) await simulate(seed, open);
-    if (SEEDS.length >= 10) expect(coverage.missing).toEqual([]);
+    if (process.env["SEEDS"] === undefined) expect(coverage.missing).toEqual([]);
   },
 );
 

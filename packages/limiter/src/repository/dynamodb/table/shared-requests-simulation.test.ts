@@ -5,9 +5,6 @@ import { newSharingCoverage, simulateSharing } from "../../../../test/support/si
 
 const SEEDS = seedsFromEnvironment({ usual: 40 });
 
-/** From so many on, a run must have met every situation. */
-const ENOUGH_SEEDS = 40;
-
 it(
   `writes that share requests have one outcome each, over ${SEEDS.count} seeds`,
   { timeout: 120_000 },
@@ -22,6 +19,6 @@ it(
         });
     });
     warning.mockRestore();
-    if (SEEDS.count >= ENOUGH_SEEDS) expect(coverage.missing).toEqual([]);
+    if (process.env["SEEDS"] === undefined) expect(coverage.missing).toEqual([]);
   },
 );
