@@ -2,6 +2,7 @@
 // keeps what it has transformed, and the engine that its global setup started, so a unit test takes
 // a third of a second where a vitest of its own took one and a half. Each run gets a fresh worker.
 import { resolve } from "node:path";
+import { fileURLToPath } from "node:url";
 import { createVitest } from "vitest/node";
 
 const vitest = await createVitest("test", {
@@ -13,7 +14,7 @@ const vitest = await createVitest("test", {
   maxWorkers: 1,
   silent: true,
   reporters: [{}],
-  setupFiles: [new URL("mutation-setup.mjs", import.meta.url).pathname],
+  setupFiles: [fileURLToPath(new URL("mutation-setup.mjs", import.meta.url))],
 });
 await vitest.standalone();
 

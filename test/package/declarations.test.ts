@@ -168,7 +168,7 @@ function install(project: string, packages: Readonly<Record<string, string>>): v
   for (const [name, source] of Object.entries(packages)) {
     const path = join(folder, project, "node_modules", name);
     mkdirSync(dirname(path), { recursive: true });
-    symlinkSync(join(root, "node_modules", source), path);
+    symlinkSync(join(root, "node_modules", source), path, "junction");
   }
 }
 

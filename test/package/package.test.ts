@@ -398,5 +398,9 @@ function packagesOf({ folder: path }: Project): readonly string[] {
 function filesUnder(path: string): readonly string[] {
   return readdirSync(path, { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile())
-    .map((entry) => join(entry.parentPath, entry.name).slice(path.length + 1));
+    .map((entry) =>
+      join(entry.parentPath, entry.name)
+        .slice(path.length + 1)
+        .replaceAll("\\", "/"),
+    );
 }

@@ -65,7 +65,9 @@ export function outcomeOf(
   options: { readonly cwd: string; readonly env?: NodeJS.ProcessEnv },
 ): Promise<Outcome> {
   return new Promise((resolve, reject) => {
-    execFile(command, args, options, (error, stdout, stderr) => {
+    // npm and npx are scripts on Windows.
+    const shell = process.platform === "win32" && command !== process.execPath;
+    execFile(command, args, { ...options, shell }, (error, stdout, stderr) => {
       const code = error === null ? 0 : error.code;
       if (typeof code === "number") resolve({ code, stdout, stderr });
       else reject(error!);

@@ -58,7 +58,7 @@ export async function startRegistry(
     const archive = join(draft, "package.tgz");
     if (!existsSync(archive)) {
       mkdirSync(draft, { recursive: true });
-      symlinkSync(join(modules, name), join(draft, "package"));
+      symlinkSync(join(modules, name), join(draft, "package"), "junction");
       // Thousands of files that nobody needs who runs it, unless its code is there.
       const sources = String(manifestOf(name).main).includes("src/") ? [] : ["--exclude=src"];
       const without = ["--exclude=*.map", ...sources];

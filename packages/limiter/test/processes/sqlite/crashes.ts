@@ -9,6 +9,7 @@ import { spawn } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { SqliteRepository } from "zae-limiter/sqlite";
 import { seededRandom } from "zae-limiter/testing";
@@ -74,7 +75,7 @@ function isKindMissing(): boolean {
  * words.
  */
 function killed(entityId: string, seed: number): Promise<Death> {
-  const script = new URL("crash-worker.js", import.meta.url).pathname;
+  const script = fileURLToPath(new URL("crash-worker.js", import.meta.url));
   const child = spawn(process.execPath, [script, path, entityId, String(seed)], {
     stdio: ["ignore", "inherit", "inherit", "pipe"],
     env: { ...process.env, NODE_NO_WARNINGS: "1" },
