@@ -32,7 +32,7 @@ const SHAPES: readonly Shape[] = [
 ];
 
 describeWithEngine("several processes that meet new buckets at once", (engine) => {
-  const timeout = 30_000 * Math.max(1, ROUNDS / 5);
+  const timeout = 40_000 * ROUNDS;
 
   it.each([true, false])(
     "what fits is granted (shared requests: %s)",
