@@ -133,7 +133,7 @@ export class WaitingRoom {
       if (seen.granted || !fitsWithin(seen.statuses, call.waitUpToMs)) return seen;
       while (!isHead(waiter)) {
         throwIfEnded(waiter);
-        if (deadlineMs <= this.#clock.now()) return refusedBehind(waiter, await call.peek());
+        if (deadlineMs <= this.#clock.now()) return this.#endBehind(call, waiter);
         await this.#sleep(waiter, deadlineMs - this.#clock.now());
       }
     }
@@ -143,9 +143,7 @@ export class WaitingRoom {
       const begun = this.#returns.begin();
       let sleeping: Promise<void>;
       try {
-        const result = await call.take();
-        if (result.granted && waiter.ended !== undefined) await call.undo(result);
-        throwIfEnded(waiter);
+        const result = await takeOnce(call, waiter);
         if (result.granted) return result;
         waiter.statuses = result.statuses;
         this.#file(waiter, result.statuses.filter(({ exceeded }) => exceeded).map(keyOf));
@@ -161,6 +159,19 @@ export class WaitingRoom {
       }
       await sleeping;
     }
+  }
+
+  /**
+   * The result of a call that ran out of time behind others. When none of those was refused, the
+   * bucket is not short: its store only answers slowly, for one call after another. Then the call
+   * takes, like one that does not wait.
+   */
+  async #endBehind<T extends Grant>(call: WaitingCall<T>, waiter: Waiter): Promise<TakeResult<T>> {
+    const seen = await call.peek();
+    if (seen.granted || seen.statuses.some(({ exceeded }) => exceeded)) return seen;
+    const ahead = waiter.places.flatMap(({ queue }) => queue.first?.statuses ?? []);
+    const isShort = ahead.some(({ exceeded }) => exceeded);
+    return isShort ? refusedBehind(ahead, seen.statuses) : takeOnce(call, waiter);
   }
 
   /** Sleeps for a time, or until the waiter is woken. */
@@ -219,14 +230,22 @@ export class WaitingRoom {
 /** No bucket has refused the waiter yet, or still does. */
 const NONE: readonly never[] = [];
 
-/**
- * The refusal of a call that ran out of time behind another one. If its own limits would have
- * sufficed, it is refused by the limits that the call ahead is waiting for.
- */
-function refusedBehind<T extends Grant>(waiter: Waiter, seen: TakeResult<T>): TakeResult<T> {
-  if (seen.granted || seen.statuses.some((status) => status.exceeded)) return seen;
-  const { statuses } = seen;
-  const ahead = waiter.places.flatMap(({ queue }) => queue.first?.statuses ?? []);
+/** Takes once. Gives back what was granted if the call was ended meanwhile. */
+async function takeOnce<T extends Grant>(
+  call: WaitingCall<T>,
+  waiter: Waiter,
+): Promise<TakeResult<T>> {
+  const result = await call.take();
+  if (result.granted && waiter.ended !== undefined) await call.undo(result);
+  throwIfEnded(waiter);
+  return result;
+}
+
+/** The refusal of a call that would fit, by the limits that the call ahead is waiting for. */
+function refusedBehind(
+  ahead: readonly LimitStatus[],
+  statuses: readonly LimitStatus[],
+): { readonly granted: false; readonly statuses: readonly LimitStatus[] } {
   const marked = statuses.map((status) => {
     const other = ahead.find(
       ({ exceeded, entityId, resource, limitName }) =>
