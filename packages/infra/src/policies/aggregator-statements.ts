@@ -48,7 +48,7 @@ export function archiveStatement(archiveBucketArn: Value): PolicyStatement {
 
 /**
  * The rights of `zae-limiter aggregate`, a process that reads the stream itself. It finds the
- * stream, and shares its shards with others like it.
+ * stream by itself.
  * @example const statements = runnerStatements({ tableArn, streamArn, archiveBucketArn });
  */
 export function runnerStatements(resources: AggregatorResources): readonly PolicyStatement[] {
@@ -59,14 +59,8 @@ export function runnerStatements(resources: AggregatorResources): readonly Polic
       actions: ["dynamodb:DescribeTable"],
       resources: resources.tableArn,
     }),
-    allow({
-      sid: "ShareStream",
-      actions: ["dynamodb:Query", "dynamodb:PutItem", "dynamodb:DeleteItem"],
-      resources: resources.tableArn,
-      keys: [TABLE_PARTITION],
-    }),
   ];
 }
 
-/** The partition of what belongs to the table: heartbeat, pulse, shards of the stream. */
+/** The partition of what belongs to the table: heartbeat, pulse, lease of the stream. */
 const TABLE_PARTITION = "_/SYSTEM#";

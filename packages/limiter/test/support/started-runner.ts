@@ -24,6 +24,9 @@ export interface StartedRunner {
   end(): Promise<void>;
   /** Ends it as `kill -9` does: nothing that it sends is answered any more. */
   kill(): void;
+  /** Stops its process: nothing is sent until it goes on. */
+  pause(): void;
+  goOn(): void;
   readonly ended: Promise<RunnerReport>;
   /** What became of it; undefined while it runs. */
   report: RunnerReport | undefined;
@@ -48,15 +51,20 @@ export function startRunner(
   setup: Setup = {},
 ): StartedRunner {
   let isDead = false;
+  let goOn: (() => void) | undefined;
+  let pause = Promise.resolve();
   const never = new Promise<never>(() => {});
-  const alive = async <T>(call: Promise<T>): Promise<T> => (isDead ? never : call);
-  const translating = async <T>(call: Promise<T>): Promise<T> =>
+  const alive = async <T>(call: () => Promise<T>): Promise<T> => {
+    await pause;
+    return isDead ? never : call();
+  };
+  const translating = async <T>(call: () => Promise<T>): Promise<T> =>
     alive(call).catch((error: unknown) => {
       throw translated(error, { tableName: "table", operation: "a call" });
     });
   const connection = new Connection({
     transport: {
-      call: async (operation, input) => alive(table.call(operation, input)),
+      call: async (operation, input) => alive(async () => table.call(operation, input)),
       close: () => {},
     },
     tableName: "table",
@@ -97,9 +105,9 @@ export function startRunner(
     heartbeat: inner.heartbeat,
     stream: {
       label: table.label,
-      shards: async () => translating(table.shards()),
-      iterator: async (shardId, after) => translating(table.iterator(shardId, after)),
-      read: async (iterator) => translating(table.read(iterator)),
+      shards: async () => translating(async () => table.shards()),
+      iterator: async (shardId, after) => translating(async () => table.iterator(shardId, after)),
+      read: async (iterator) => translating(async () => table.read(iterator)),
     },
     runnerId: `runner-${runners}`,
     once: setup.once ?? false,
@@ -119,6 +127,10 @@ export function startRunner(
       await until(clock, () => started.report !== undefined);
     },
     kill: () => (isDead = true),
+    pause: () => {
+      pause = new Promise((resolve) => (goOn = resolve));
+    },
+    goOn: () => goOn?.(),
     ended: runner.run(controller.signal),
     report: undefined,
   };
@@ -129,7 +141,7 @@ export function startRunner(
   return started;
 }
 
-/** What is stored of a shard. */
+/** What is stored of the runners, and of one shard of the stream. */
 export function storedState(
   table: StreamedTable,
   shardId = "shard-1",
@@ -138,11 +150,14 @@ export function storedState(
   readonly checkpoint: string | undefined;
   readonly finished: boolean;
 } {
-  const item = table.system(`#STREAM#${shardId}`);
+  const item = table.system("#STREAM");
+  const shards = item?.["shards"];
+  const shard = shards !== undefined && "M" in shards ? shards.M[shardId] : undefined;
+  const stored = shard !== undefined && "M" in shard ? shard.M : {};
   return {
     owner: stringOf(item?.["owner"]),
-    checkpoint: stringOf(item?.["sequence_number"]),
-    finished: item?.["finished"] !== undefined,
+    checkpoint: stringOf(stored["sequence_number"]),
+    finished: stored["finished"] !== undefined,
   };
 }
 

@@ -92,7 +92,7 @@ export class StreamedTable implements DynamoTransport, TableStream {
     for (let tokens = from; tokens <= to; tokens += 1) this.put(bucketItem(entityId, tokens));
   }
 
-  /** The stored item of a stream shard, or of anything else in the table's own partition. */
+  /** A stored item of the table's own partition. */
   system(sortKey: string): AttributeMap | undefined {
     return this.items.get(`_/SYSTEM# ${sortKey}`);
   }
@@ -106,13 +106,8 @@ export class StreamedTable implements DynamoTransport, TableStream {
     this.#fail(operation);
     await Promise.resolve();
     if (operation === "BatchGetItem") return this.#batchGet(input as BatchGetInput);
-    if (operation === "Query") return this.#query(input);
     const { Key, ...rest } = input as ExpressionInput & { readonly Key: AttributeMap };
     const before = this.items.get(textOf(Key));
-    if (operation === "DeleteItem") {
-      if (before !== undefined) this.#store(Key, undefined);
-      return {};
-    }
     if (operation !== "UpdateItem") throw new Error(`${operation} is not supported`);
     const after = updated(before ?? {}, rest);
     if (after === undefined) throw named("ConditionalCheckFailedException", { Item: before });
@@ -194,15 +189,6 @@ export class StreamedTable implements DynamoTransport, TableStream {
       (item) => item !== undefined,
     );
     return { Responses: { [name]: found } };
-  }
-
-  /** The one query of a runner: a range of sort keys of one partition. */
-  #query({ ExpressionAttributeValues: values }: ExpressionInput): object {
-    const [partition, from, to] = Object.values(values!).map((value) => stringOf(value)!);
-    const Items = [...this.items.values()].filter(
-      ({ PK, SK }) => stringOf(PK) === partition && stringOf(SK)! >= from! && stringOf(SK)! <= to!,
-    );
-    return { Items };
   }
 }
 

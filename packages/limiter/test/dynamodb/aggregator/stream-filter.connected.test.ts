@@ -32,7 +32,7 @@ describeWithEngine("the filter of Lambda's event source mapping", (engine) => {
     expect(passed.map(keyText)).toContain("_/SYSTEM# #PULSE");
     // There was much else, and what the aggregator writes itself above all.
     const left = records.filter((record) => !passes(record)).map(keyText);
-    const others = ["#AGGREGATOR", "#STREAM#", "#USAGE#", "#META", "#CONFIG", "#AUDIT#"];
+    const others = ["#AGGREGATOR", "#STREAM", "#USAGE#", "#META", "#CONFIG", "#AUDIT#"];
     for (const key of [...others, "#PROVISIONER", "#PROVISIONER#STATE"])
       expect(left.some((each) => each.includes(key))).toBe(true);
   });

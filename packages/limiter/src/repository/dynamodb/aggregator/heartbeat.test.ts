@@ -7,7 +7,7 @@ import {
   type UsageProcess,
 } from "../../../../test/support/usage-process.ts";
 import { heartbeatOf } from "../items/heartbeat-item.ts";
-import { heartbeatKey, pulseKey, streamShardKey, usageKey } from "../items/keys.ts";
+import { heartbeatKey, pulseKey, streamLeaseKey, usageKey } from "../items/keys.ts";
 import { keyOf, type ItemKey } from "../table/batch.ts";
 import { marshalItem, unmarshalItem, type AttributeMap } from "../transport/attribute-values.ts";
 import { Heartbeat } from "./heartbeat.ts";
@@ -86,7 +86,7 @@ describe("the heartbeat of an aggregator", () => {
   it("is not written for what aggregators write themselves, nor for nothing", async () => {
     const { heartbeat, table } = started();
     const name = { entityId: "e", resource: "r", window: "hourly", startMs: 0 } as const;
-    const keys = [heartbeatKey(), streamShardKey("shard-1"), usageKey("ns", name)];
+    const keys = [heartbeatKey(), streamLeaseKey(), usageKey("ns", name)];
     await heartbeat.note(keys.map((key) => recordOfKey(key, AT_MS)));
     await heartbeat.note([]);
     expect(table.operations).toEqual([]);

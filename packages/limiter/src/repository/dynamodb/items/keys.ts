@@ -22,8 +22,7 @@ import type { ItemKey } from "../table/batch.ts";
  *   upgrade             _/SYSTEM#                                #UPGRADE
  *   pulse               _/SYSTEM#                                #PULSE
  *   heartbeat           _/SYSTEM#                                #AGGREGATOR
- *   stream shard        _/SYSTEM#                                #STREAM#{shard of the stream}
- *   runner without one  _/SYSTEM#                                #RUNNER#{id of the runner}
+ *   lease of the stream _/SYSTEM#                                #STREAM
  *
  *   index  partition                       sort key                           what it finds
  *   GSI1   {ns}/PARENT#{parent}            CHILD#{entity}                     children of a parent
@@ -173,21 +172,10 @@ export function heartbeatKey(): ItemKey {
   return { PK: systemPartition(TABLE_NAMESPACE), SK: "#AGGREGATOR" };
 }
 
-/** The key of what runners know of one shard of the stream: who reads it, and how far. */
-export function streamShardKey(shardId: string): ItemKey {
-  return { PK: systemPartition(TABLE_NAMESPACE), SK: streamShardPrefix + shardId };
+/** The key of what runners store: which of them reads the stream, and how far it is. */
+export function streamLeaseKey(): ItemKey {
+  return { PK: systemPartition(TABLE_NAMESPACE), SK: "#STREAM" };
 }
-
-/** The key of a runner that waits for a shard of the stream. */
-export function runnerKey(runnerId: string): ItemKey {
-  return { PK: systemPartition(TABLE_NAMESPACE), SK: runnerPrefix + runnerId };
-}
-
-/** How the sort keys of shards of the stream begin. */
-export const streamShardPrefix = "#STREAM#";
-
-/** How the sort keys of runners that wait begin; no others are between these two. */
-export const runnerPrefix = "#RUNNER#";
 
 /** The partition of an entity, its limits and its usage; in GSI3, of its buckets. */
 export function entityPartition(namespaceId: string, entityId: string): string {

@@ -32,9 +32,7 @@ describe("the heartbeat of a runner", () => {
     const table = new StreamedTable(clock);
     table.put(bucketItem("a", 1));
     const runner = startRunner(table, clock);
-    await clock.advance(1000);
-    expect(table.system("#STREAM#shard-1")).toHaveProperty("counted_until_ms");
-    await clock.advance(4000);
+    await clock.advance(5000);
     expect(heartbeatOf(table)).toBeGreaterThan(0);
     await runner.end();
   });

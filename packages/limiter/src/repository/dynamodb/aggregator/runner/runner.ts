@@ -25,8 +25,8 @@ export interface RunnerOptions extends AggregatorOptions {
 
 /**
  * Reads the stream of a table and aggregates it, as Lambda does, until its signal aborts; with
- * `once`, until everything that the stream held at the start is counted, by whomever. Several
- * runners share the shards of the stream.
+ * `once`, until everything that the stream held at the start is counted. Of several runners one
+ * works, and the others stand by until it ends.
  *
  * @example
  * const { counted } = await runAggregator({ stack: "limits", region: "eu-west-1", once: true });

@@ -18,18 +18,13 @@ export interface CursorOptions {
   /** The record to continue after; undefined to begin at the oldest. */
   readonly after: string | undefined;
   readonly clock: Clock;
-  /** The least time between two reads. */
-  readonly paceMs: number;
 }
 
 /**
- * A shard may be read five times a second, whoever reads. Whoever holds its lease takes four of
- * them, and those that watch how far it gets take the fifth.
+ * The least time between two reads. A shard may be read five times a second by all its readers; the
+ * fifth is left to a runner whose lease has just ended, and to people who look.
  */
-export const HOLDER_PACE_MS = 250;
-
-/** See `HOLDER_PACE_MS`. */
-export const WATCHER_PACE_MS = 1000;
+const PACE_MS = 250;
 
 /** A place is looked up again after it expired, then at the oldest record, which may move too. */
 const MAX_PLACES = 4;
@@ -65,8 +60,8 @@ export class ShardCursor {
         const fault = placeFault(error);
         if (fault === undefined || places >= MAX_PLACES) throw error;
         this.#iterator = undefined;
-        // A shard leaves the stream a day after it was closed. Whoever was up to date has read its
-        // end long before.
+        // A shard leaves the stream a day after it was closed. A runner that is up to date has read
+        // its end long before.
         if (fault === "gone") return { records: [], ended: true, lost: true };
         if (fault === "trimmed") {
           this.#isLost ||= this.#after !== undefined;
@@ -77,9 +72,9 @@ export class ShardCursor {
   }
 
   async #keepPace(signal: AbortSignal | undefined): Promise<void> {
-    const { clock, paceMs } = this.#options;
-    const waitMs = Math.min(paceMs, this.#nextReadAtMs - clock.now());
+    const { clock } = this.#options;
+    const waitMs = Math.min(PACE_MS, this.#nextReadAtMs - clock.now());
     if (waitMs > 0) await clock.sleep(waitMs, signal);
-    this.#nextReadAtMs = clock.now() + paceMs;
+    this.#nextReadAtMs = clock.now() + PACE_MS;
   }
 }

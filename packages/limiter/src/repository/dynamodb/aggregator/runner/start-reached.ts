@@ -29,11 +29,14 @@ export class StartReached {
     this.#emptyReplies = records.length === 0 ? this.#emptyReplies + 1 : 0;
     if (ended) return true;
     if (this.#isClosed) return false;
-    return this.#emptyReplies >= EMPTY_REPLIES || records.some(({ atMs }) => this.isAfter(atMs));
+    return (
+      this.#emptyReplies >= EMPTY_REPLIES ||
+      records.some(({ atMs }) => isCertainlyAfter(atMs, this.#startMs))
+    );
   }
+}
 
-  /** Whether something that happened at a time happened after the start for certain. */
-  isAfter(atMs: number): boolean {
-    return atMs > this.#startMs + CLOCK_TOLERANCE_MS;
-  }
+/** Whether a time of the stream is after a time of this process, however their clocks differ. */
+export function isCertainlyAfter(atMs: number, startMs: number): boolean {
+  return atMs > startMs + CLOCK_TOLERANCE_MS;
 }

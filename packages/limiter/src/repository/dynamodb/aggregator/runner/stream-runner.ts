@@ -1,19 +1,28 @@
+/*
+ * One runner reads the whole stream, and the others stand by: they try to take its lease, and do
+ * nothing else until they have it.
+ *
+ *   standing by ──take──▶ reading ──the lease ends, or another has it──▶ standing by
+ *                            └──stopped, or `once` and all counted──▶ release
+ *
+ * While it reads, a runner has a reader for each shard that can be read. Each turn renews the lease
+ * and stores the checkpoints with it. After a crash the next runner reads some seconds again, which
+ * count once.
+ */
 import type { Connection } from "../../table/connection.ts";
 import { isTransient } from "../../table/retry.ts";
 import type { Aggregator, AggregatorCounts, BatchReport } from "../aggregator.ts";
 import type { Heartbeat } from "../heartbeat.ts";
-import {
-  assignmentOf,
-  countedUntil,
-  isClosed,
-  missedShards,
-  type Assignment,
-} from "./assignment.ts";
 import { growingPauseMs, type RunnerProblem } from "./problem.ts";
-import { RENEW_EVERY_MS, ShardStates, type ShardState, type StoredStates } from "./shard-states.ts";
-import { ShardWatch } from "./shard-watch.ts";
-import { ShardWorker } from "./shard-worker.ts";
-import { StartReached } from "./start-reached.ts";
+import {
+  computeCountedUntil,
+  findReadable,
+  isClosed,
+  type ShardProgress,
+} from "./reading-order.ts";
+import { ShardReader } from "./shard-reader.ts";
+import { isCertainlyAfter, StartReached } from "./start-reached.ts";
+import { RENEW_EVERY_MS, StreamLease, type StoredProgress } from "./stream-lease.ts";
 import type { StreamShard, TableStream } from "./table-stream.ts";
 
 /** What a runner has done since it was started. */
@@ -26,9 +35,9 @@ export interface RunnerCounts extends AggregatorCounts {
 export interface RunnerProgress extends RunnerCounts {
   /** How long ago the oldest record of the last batch was written; 0 when nothing was left. */
   readonly lagMs: number;
-  /** Shards of the stream that this runner reads. */
+  /** Shards of the stream that this runner reads; 0 while it stands by. */
   readonly shardsHeld: number;
-  /** Shards of the stream that were not read to their end, whoever reads them. */
+  /** Shards of the stream that were not read to their end. */
   readonly shardsSeen: number;
 }
 
@@ -50,8 +59,8 @@ export interface StreamRunnerOptions {
   readonly onProblem?: ((problem: RunnerProblem) => void) | undefined;
 }
 
-/** How often a runner looks which shards are free: as often as leases are renewed. */
-const LOOK_EVERY_MS = RENEW_EVERY_MS;
+/** How often a runner renews its lease, or tries to take it. */
+const TURN_EVERY_MS = RENEW_EVERY_MS;
 
 /** How often shards are listed. A shard lives for hours, and its children wait for it anyway. */
 const LIST_EVERY_MS = 10_000;
@@ -59,7 +68,13 @@ const LIST_EVERY_MS = 10_000;
 /** How often a heartbeat is written. */
 const BEAT_EVERY_MS = 30_000;
 
-const NOTHING: RunnerCounts = {
+/**
+ * How long ago a shard that is not in the list must have been counted before its rest is lost: a
+ * list of shards may be some seconds older than what is stored of them.
+ */
+const MISSED_AFTER_MS = 3_600_000;
+
+const NO_COUNTS: RunnerCounts = {
   records: 0,
   counted: 0,
   skipped: 0,
@@ -71,32 +86,32 @@ const NOTHING: RunnerCounts = {
   checkpoints: 0,
 };
 
-/** Takes its share of the shards of a stream, again and again, and has a worker read each. */
+/** Reads the shards of a stream while it holds the lease, and stands by while another does. */
 export class StreamRunner {
   readonly #options: StreamRunnerOptions;
-  readonly #states: ShardStates;
-  readonly #workers = new Map<string, ShardWorker>();
-  readonly #running = new Set<Promise<void>>();
-  readonly #watches = new Map<string, ShardWatch>();
+  readonly #lease: StreamLease;
+  /** The shards that are being read. */
+  readonly #readers = new Map<string, Promise<void>>();
   readonly #lags = new Map<string, number>();
   /** `once`: shards in which everything of the start is counted. */
   readonly #done = new Set<string>();
-  /** `once`: the shards of the start. */
-  #targets: ReadonlySet<string> | undefined;
+  #progress = new Map<string, ShardProgress>();
+  /** Until when the stream was counted when this runner took the lease. */
+  #countedAtTakeMs = -Infinity;
   #startMs = 0;
   #shards: readonly StreamShard[] = [];
   #listAgainAtMs = -Infinity;
   #beatAtMs = -Infinity;
-  #isAnnounced = false;
-  #shardsSeen = 0;
-  #counts = NOTHING;
+  #counts = NO_COUNTS;
+  /** Ends the readers of this runner's time with the lease. */
+  #ending = new AbortController();
   #wake = new AbortController();
   #fatal: { readonly error: unknown } | undefined;
 
   constructor(options: StreamRunnerOptions) {
     const { connection, runnerId, stream } = options;
     this.#options = options;
-    this.#states = new ShardStates({ connection, runnerId, streamLabel: stream.label });
+    this.#lease = new StreamLease({ connection, runnerId, streamLabel: stream.label });
   }
 
   /** Works until the signal aborts, or with `once` until everything is counted. */
@@ -106,7 +121,7 @@ export class StreamRunner {
     signal?.addEventListener("abort", wake);
     let isCounted: boolean;
     try {
-      isCounted = await this.#looks(signal);
+      isCounted = await this.#takeTurns(signal);
     } catch (error) {
       await this.#leave().catch(() => undefined);
       throw error;
@@ -118,218 +133,208 @@ export class StreamRunner {
     return { ...this.#counts, ended: isCounted ? "counted" : "stopped" };
   }
 
-  /** Looks again and again; true when everything of the start is counted. */
-  async #looks(signal: AbortSignal | undefined): Promise<boolean> {
-    const { connection, onProblem } = this.#options;
+  /** Takes one turn after another; true when everything of the start is counted. */
+  async #takeTurns(signal: AbortSignal | undefined): Promise<boolean> {
+    const { onProblem } = this.#options;
     const isStopped = (): boolean => signal?.aborted === true;
     for (let attempts = 0; !isStopped();) {
       this.#wake = new AbortController();
-      let pauseMs = LOOK_EVERY_MS;
+      let pauseMs = TURN_EVERY_MS;
       try {
-        if (await this.#look(signal)) return true;
+        if (await this.#takeTurn()) return true;
         attempts = 0;
       } catch (error) {
         if (isStopped()) return false;
         if (!isTransient(error)) throw error;
         attempts += 1;
         pauseMs = growingPauseMs(attempts);
+        // A lease that is still held may be renewed by the next turn.
+        if (this.#lease.isHeld) pauseMs = Math.min(pauseMs, TURN_EVERY_MS);
         const problem = { shardId: undefined, error, attempts, retryInMs: pauseMs };
         onProblem?.({ kind: "retry", ...problem });
       }
-      if (!isStopped()) await this.#sleep(connection, pauseMs);
+      if (!isStopped()) await this.#sleep(pauseMs);
       if (this.#fatal !== undefined) throw this.#fatal.error;
     }
     return false;
   }
 
-  /** Sleeps until the next look; a worker that ends and a signal that aborts wake it. */
-  async #sleep({ clock }: Connection, ms: number): Promise<void> {
+  /** Sleeps until the next turn; a reader that ends and a signal that aborts wake it. */
+  async #sleep(ms: number): Promise<void> {
     const { signal } = this.#wake;
-    await clock.sleep(ms, signal).catch((error: unknown) => {
+    await this.#options.connection.clock.sleep(ms, signal).catch((error: unknown) => {
       if (!signal.aborted) throw error;
     });
   }
 
-  async #look(signal: AbortSignal | undefined): Promise<boolean> {
+  /** One turn; true when everything of the start is counted, by this runner or by another. */
+  async #takeTurn(): Promise<boolean> {
+    if (this.#lease.isHeld) this.#countCheckpoint(await this.#lease.renew(this.#buildProgress()));
+    if (!this.#lease.isHeld) {
+      const stored = await this.#take();
+      if (!this.#lease.isHeld) return this.#isCountedByOther(stored);
+    }
     await this.#list();
-    const stored = await this.#states.read();
-    await this.#tellMissed(stored);
-    const assignment = this.#assignment(stored);
-    this.#shardsSeen = assignment.open.length;
-    for (const shardId of assignment.giveBack) this.#workers.get(shardId)?.stop();
-    for (const shardId of assignment.take)
-      this.#start(await this.#states.take(shardId, stored.shards.get(shardId)));
-    this.#report();
-    await this.#showPresence(assignment);
-    if (this.#options.once) return this.#isCounted(assignment, signal);
-    await this.#beat(stored);
-    return false;
+    for (const shard of findReadable(this.#shards, this.#progress)) this.#read(shard);
+    this.#report(this.#countOpen());
+    await this.#beat();
+    return this.#options.once && this.#isCounted();
+  }
+
+  /** Ends what it read with an earlier lease, and takes the lease if it is free. */
+  async #take(): Promise<StoredProgress> {
+    await this.#endReaders();
+    const stored = await this.#lease.take();
+    this.#progress = new Map(stored.shards);
+    this.#countedAtTakeMs = stored.countedUntilMs ?? -Infinity;
+    this.#listAgainAtMs = -Infinity;
+    return stored;
+  }
+
+  #isCountedByOther({ shards, countedUntilMs }: StoredProgress): boolean {
+    this.#report([...shards.values()].filter(({ isFinished }) => !isFinished).length);
+    return (
+      this.#options.once &&
+      countedUntilMs !== undefined &&
+      isCertainlyAfter(countedUntilMs, this.#startMs)
+    );
+  }
+
+  #isCounted(): boolean {
+    return this.#shards.every(
+      ({ shardId }) => this.#done.has(shardId) || this.#progress.get(shardId)?.isFinished === true,
+    );
+  }
+
+  #buildProgress(): StoredProgress {
+    return {
+      shards: this.#progress,
+      countedUntilMs: computeCountedUntil(this.#shards, this.#progress),
+    };
   }
 
   async #list(): Promise<void> {
     const nowMs = this.#options.connection.clock.now();
     if (nowMs < this.#listAgainAtMs) return;
     this.#shards = await this.#options.stream.shards();
-    this.#targets ??= new Set(this.#shards.map(({ shardId }) => shardId));
     this.#listAgainAtMs = nowMs + LIST_EVERY_MS;
+    this.#forgetUnlisted(nowMs);
   }
 
-  #assignment(stored: StoredStates): Assignment {
-    const { connection, stream, runnerId, once } = this.#options;
-    const shards = once
-      ? this.#shards.filter(({ shardId }) => this.#targets?.has(shardId))
-      : this.#shards;
-    return assignmentOf({
-      streamLabel: stream.label,
-      runnerId,
-      nowMs: connection.clock.now(),
-      shards,
-      stored,
-      held: new Set(this.#workers.keys()),
-      done: this.#done,
-    });
-  }
-
-  /** Tells of each shard that nobody can read to its end any more, once for all runners. */
-  async #tellMissed(stored: StoredStates): Promise<void> {
-    const { connection, stream, onProblem } = this.#options;
-    const view = { shards: this.#shards, stored, streamLabel: stream.label };
-    for (const state of missedShards({ ...view, nowMs: connection.clock.now() })) {
-      const { shardId } = state;
-      if ((await this.#states.take(shardId, state)) === undefined) continue;
-      onProblem?.({ kind: "records-lost", shardId });
-      await this.#states.finish(shardId);
+  /**
+   * Forgets shards that left the stream, which keeps them for a day. One that was not read to its
+   * end is reported: that happens where no runner has worked for longer than that.
+   */
+  #forgetUnlisted(nowMs: number): void {
+    const listed = new Set(this.#shards.map(({ shardId }) => shardId));
+    const isLongAgo = this.#countedAtTakeMs < nowMs - MISSED_AFTER_MS;
+    for (const [shardId, { isFinished }] of this.#progress) {
+      if (listed.has(shardId) || this.#readers.has(shardId)) continue;
+      if (!isFinished && !isLongAgo) continue;
+      this.#progress.delete(shardId);
+      if (!isFinished) this.#options.onProblem?.({ kind: "records-lost", shardId });
     }
   }
 
-  #start(state: ShardState | undefined): void {
-    if (state === undefined) return;
-    const { shardId } = state;
+  /** Begins to read a shard, unless it is being read. */
+  #read({ shardId }: StreamShard): void {
+    if (this.#readers.has(shardId) || this.#done.has(shardId)) return;
     const { connection, stream, aggregator, onProblem, once } = this.#options;
-    const worker = new ShardWorker({
-      state,
+    const reader = new ShardReader({
+      shardId,
+      after: this.#progress.get(shardId)?.sequenceNumber,
       stream,
-      states: this.#states,
       aggregator,
       clock: connection.clock,
-      reached: once ? this.#startReached(shardId) : undefined,
+      signal: this.#ending.signal,
+      reached: once
+        ? new StartReached({
+            startMs: this.#startMs,
+            isClosed: isClosed({ shardId }, this.#shards),
+          })
+        : undefined,
       onBatch: (report) => this.#count(shardId, report),
-      onCheckpoint: () => {
-        this.#counts = { ...this.#counts, checkpoints: this.#counts.checkpoints + 1 };
-      },
+      onProgress: (progress) => this.#progress.set(shardId, progress),
       onProblem: (problem) => onProblem?.(problem),
     });
-    this.#workers.set(shardId, worker);
-    const running = this.#untilEnd(worker).finally(() => this.#running.delete(running));
-    this.#running.add(running);
+    this.#readers.set(shardId, this.#readToEnd(shardId, reader));
   }
 
-  #startReached(shardId: string): StartReached {
-    return new StartReached({
-      startMs: this.#startMs,
-      isClosed: isClosed(shardId, this.#shards),
-    });
-  }
-
-  async #untilEnd(worker: ShardWorker): Promise<void> {
-    const { shardId } = worker;
+  async #readToEnd(shardId: string, reader: ShardReader): Promise<void> {
     try {
-      const end = await worker.run().finally(() => {
-        this.#workers.delete(shardId);
-        this.#lags.delete(shardId);
-      });
-      const isDone = end === "reached" || end === "finished";
-      if (isDone && this.#options.once) this.#done.add(shardId);
+      const end = await reader.run();
+      if (end === "reached") this.#done.add(shardId);
       // Its children may be read now.
       if (end === "finished") this.#listAgainAtMs = -Infinity;
-      this.#report();
     } catch (error) {
       this.#fatal ??= { error };
     }
+    this.#readers.delete(shardId);
+    this.#lags.delete(shardId);
     this.#wake.abort();
+  }
+
+  /** Ends the readers after the batches that are under way. */
+  async #endReaders(): Promise<void> {
+    this.#ending.abort();
+    await Promise.all(this.#readers.values());
+    this.#ending = new AbortController();
   }
 
   #count(shardId: string, report: BatchReport | undefined): void {
     this.#lags.set(shardId, report?.lagMs ?? 0);
-    if (report === undefined) return this.#report();
-    const counts = this.#counts;
-    this.#counts = {
-      ...counts,
-      records: counts.records + report.records,
-      counted: counts.counted + report.counted,
-      skipped: counts.skipped + report.skipped,
-      snapshotWrites: counts.snapshotWrites + report.snapshotWrites,
-      archived: counts.archived + report.archived,
-      dropped: counts.dropped + report.dropped,
-      splits: counts.splits + report.splits,
-      merges: counts.merges + report.merges,
-    };
-    this.#report();
+    if (report !== undefined) this.#counts = addCounts(this.#counts, report);
+    this.#report(this.#countOpen());
   }
 
-  #report(): void {
+  #countCheckpoint(isStored: boolean): void {
+    if (isStored) this.#counts = { ...this.#counts, checkpoints: this.#counts.checkpoints + 1 };
+  }
+
+  /** How many shards were not read to their end. */
+  #countOpen(): number {
+    return this.#shards.filter(({ shardId }) => !this.#progress.get(shardId)?.isFinished).length;
+  }
+
+  #report(shardsSeen: number): void {
     this.#options.onProgress?.({
       ...this.#counts,
       lagMs: Math.max(0, ...this.#lags.values()),
-      shardsHeld: this.#workers.size,
-      shardsSeen: this.#shardsSeen,
+      shardsHeld: this.#readers.size,
+      shardsSeen,
     });
   }
 
-  /** A runner that holds a shard is seen by its lease; one that waits for a shard says so. */
-  async #showPresence({ open }: Assignment): Promise<void> {
-    const waits = this.#workers.size === 0 && open.length > 0;
-    if (waits) await this.#states.announce();
-    else if (this.#isAnnounced) await this.#states.withdraw();
-    this.#isAnnounced = waits;
-  }
-
-  /**
-   * Tells readers now and then until when usage is counted in all shards, whoever reads them. Only
-   * runners that hold a shard do: with many runners, a few are enough.
-   */
-  async #beat(stored: StoredStates): Promise<void> {
-    const { connection, stream, heartbeat } = this.#options;
+  /** Stores now and then, for readers of usage, until when it is counted in all shards. */
+  async #beat(): Promise<void> {
+    const { connection, heartbeat } = this.#options;
     const nowMs = connection.clock.now();
-    if (this.#workers.size === 0 || nowMs < this.#beatAtMs) return;
-    const untilMs = countedUntil({ shards: this.#shards, stored, streamLabel: stream.label });
-    if (untilMs === undefined) return;
-    await heartbeat.countedUntil(untilMs);
+    const { countedUntilMs } = this.#buildProgress();
+    if (countedUntilMs === undefined || nowMs < this.#beatAtMs) return;
+    await heartbeat.countedUntil(countedUntilMs);
     this.#beatAtMs = nowMs + BEAT_EVERY_MS;
   }
 
-  /** Whether everything of the start is counted in all shards, by this runner or by others. */
-  async #isCounted(
-    { ofOthers, open }: Assignment,
-    signal: AbortSignal | undefined,
-  ): Promise<boolean> {
-    const watched = await Promise.all(
-      ofOthers.map(async (state) => ({ state, done: await this.#watch(state, signal) })),
-    );
-    for (const { state, done } of watched) if (done) this.#done.add(state.shardId);
-    return open.every((shardId) => this.#done.has(shardId));
-  }
-
-  async #watch(state: ShardState, signal: AbortSignal | undefined): Promise<boolean> {
-    const { shardId } = state;
-    const { stream, connection } = this.#options;
-    let watch = this.#watches.get(shardId);
-    if (watch === undefined) {
-      watch = new ShardWatch(state, {
-        stream,
-        clock: connection.clock,
-        reached: this.#startReached(shardId),
-      });
-      this.#watches.set(shardId, watch);
-    }
-    return watch.look(state, signal);
-  }
-
-  /** Ends the workers after their batches, which give their leases back. */
+  /** Ends the readers and gives the lease back. */
   async #leave(): Promise<void> {
-    for (const worker of this.#workers.values()) worker.stop();
-    await Promise.all(this.#running);
-    if (this.#isAnnounced) await this.#states.withdraw();
+    await this.#endReaders();
+    // A lease that cannot be given back now ends by itself.
+    const released = this.#lease.release(this.#buildProgress()).catch(() => false);
+    this.#countCheckpoint(await released);
     if (this.#fatal !== undefined) throw this.#fatal.error;
   }
+}
+
+function addCounts(counts: RunnerCounts, report: BatchReport): RunnerCounts {
+  return {
+    ...counts,
+    records: counts.records + report.records,
+    counted: counts.counted + report.counted,
+    skipped: counts.skipped + report.skipped,
+    snapshotWrites: counts.snapshotWrites + report.snapshotWrites,
+    archived: counts.archived + report.archived,
+    dropped: counts.dropped + report.dropped,
+    splits: counts.splits + report.splits,
+    merges: counts.merges + report.merges,
+  };
 }
