@@ -369,7 +369,7 @@ declare module "declared/zae-limiter/aggregator" {
   export function s3Archive(url: string, options?: S3ArchiveOptions): Promise<AuditArchive>;                                // "s3://bucket/prefix"
   // ---- batches -----------------------------------------------------------------------------------------------------------
   export interface AggregatorOptions extends Pick<DynamoOptions,
-    "stack" | "region" | "endpointUrl" | "client" | "transport" | "clock" | "random" | "requestTimeoutMs" | "maxAttempts" | "maxShards" | "bucketTtlMultiplier"> {
+    "stack" | "region" | "endpointUrl" | "client" | "transport" | "clock" | "random" | "requestTimeoutMs" | "maxAttempts" | "bucketTtlMultiplier"> {
     readonly windows?: readonly UsageWindow[]; readonly archive?: AuditArchive; readonly usageRetentionDays?: number;
   }
   /** The records that an aggregator needs, as patterns of a Lambda event source mapping's filter (ADR 018). */

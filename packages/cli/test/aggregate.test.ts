@@ -41,7 +41,7 @@ it.each(["memory:", "sqlite:./limits.db"])("is wrong usage on %s", async (url) =
 
 it("runs on the table of the URL, and sums up what it did", async () => {
   const seen: RunnerOptions[] = [];
-  const outcome = await aggregate(" --once --max-shards 8", async (options) => {
+  const outcome = await aggregate(" --once", async (options) => {
     seen.push(options);
     return REPORT;
   });
@@ -50,7 +50,6 @@ it("runs on the table of the URL, and sums up what it did", async () => {
     region: "eu-west-1",
     endpointUrl: "http://127.0.0.1:8000",
     once: true,
-    maxShards: 8,
   });
   expect(seen[0]).not.toHaveProperty("archive");
   expect(outcome).toMatchObject({ code: 0, stderr: "" });

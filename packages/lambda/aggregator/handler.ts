@@ -19,7 +19,6 @@ export function handler(event: unknown, lambda: LambdaContext): Promise<BatchRes
 async function contextOf({
   tableName,
   windows,
-  maxShards,
   bucketTtlMultiplier,
   usageRetentionDays,
   region,
@@ -31,7 +30,6 @@ async function contextOf({
     stack: tableName,
     transport,
     windows,
-    ...(maxShards !== undefined && { maxShards }),
     ...(bucketTtlMultiplier !== undefined && { bucketTtlMultiplier }),
     ...(usageRetentionDays !== undefined && { usageRetentionDays }),
     ...(archive !== undefined && {

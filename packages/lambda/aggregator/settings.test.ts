@@ -7,7 +7,6 @@ it("has all windows and no archive unless the environment says otherwise", () =>
   expect(settingsOf(LEAST)).toEqual({
     tableName: "limits",
     windows: ["hourly", "daily", "monthly"],
-    maxShards: undefined,
     bucketTtlMultiplier: undefined,
     usageRetentionDays: undefined,
     region: "eu-west-1",
@@ -21,7 +20,6 @@ it("takes windows, shards, archive and addresses from the environment", () => {
     settingsOf({
       ...LEAST,
       SNAPSHOT_WINDOWS: "monthly, hourly",
-      MAX_SHARDS: "8",
       BUCKET_TTL_MULTIPLIER: "0",
       SNAPSHOT_TTL_DAYS: "30",
       ENABLE_ARCHIVAL: "true",
@@ -32,7 +30,6 @@ it("takes windows, shards, archive and addresses from the environment", () => {
   ).toEqual({
     tableName: "limits",
     windows: ["hourly", "monthly"],
-    maxShards: 8,
     bucketTtlMultiplier: 0,
     usageRetentionDays: 30,
     region: "eu-west-1",
@@ -58,7 +55,7 @@ it.each([
     "SNAPSHOT_WINDOWS must be a list of hourly, daily, monthly, separated by commas, not 'hourly,weekly'.",
   ],
   [{ SNAPSHOT_WINDOWS: "," }, "SNAPSHOT_WINDOWS must be a list of"],
-  [{ MAX_SHARDS: "few" }, "MAX_SHARDS must be a whole number, not 'few'."],
+  [{ SNAPSHOT_TTL_DAYS: "few" }, "SNAPSHOT_TTL_DAYS must be a whole number, not 'few'."],
   [{ SNAPSHOT_TTL_DAYS: "-1" }, "SNAPSHOT_TTL_DAYS must be a whole number, not '-1'."],
   [{ ENABLE_ARCHIVAL: "yes" }, "ENABLE_ARCHIVAL must be true or false, not 'yes'."],
   [

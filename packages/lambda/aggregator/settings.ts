@@ -10,8 +10,6 @@ import {
 /** What the function is told by its environment. */
 export interface Settings extends TableSettings {
   readonly windows: readonly UsageWindow[];
-  /** The most shards that a bucket is split into; undefined: the library's default. */
-  readonly maxShards: number | undefined;
   /** For how many fill times an idle bucket is kept; undefined: the library's default. */
   readonly bucketTtlMultiplier: number | undefined;
   /** For how many days usage is kept by default; undefined: the library's default. */
@@ -29,7 +27,6 @@ export function settingsOf(environment: Environment): Settings {
   return {
     ...tableSettings(environment),
     windows: windowsOf(environment["SNAPSHOT_WINDOWS"]),
-    maxShards: wholeNumber(environment, "MAX_SHARDS"),
     bucketTtlMultiplier: wholeNumber(environment, "BUCKET_TTL_MULTIPLIER"),
     usageRetentionDays: wholeNumber(environment, "SNAPSHOT_TTL_DAYS"),
     archive: isArchiving(environment)

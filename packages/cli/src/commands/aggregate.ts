@@ -5,7 +5,6 @@ import type { Environment } from "../environment.ts";
 import { UsageError } from "../exit.ts";
 import type { Screen } from "../output/screen.ts";
 import { fieldsText } from "../output/table.ts";
-import { countArgument } from "./support/arguments.ts";
 import { problemText, RunnerDisplay } from "./support/runner-display.ts";
 import type { Session } from "./support/session.ts";
 import { addVerb } from "./support/verb.ts";
@@ -27,11 +26,6 @@ export function addAggregateCommand(program: Command, session: Session): void {
       "--archive <place>",
       "Where audit events go when they expire: a folder, or s3://bucket/prefix.",
     )
-    .option(
-      "--max-shards <number>",
-      "The most shards that a hot bucket is split into: as many as your programs allow.",
-      countArgument,
-    )
     .action(async (options: AggregateOptions, command: Command) => {
       const url = session.urlOf(command);
       if (!url.startsWith("dynamodb:"))
@@ -48,12 +42,11 @@ export function addAggregateCommand(program: Command, session: Session): void {
 interface AggregateOptions {
   readonly once?: boolean;
   readonly archive?: string;
-  readonly maxShards?: number;
 }
 
 async function aggregated(
   url: string,
-  { once = false, archive: place, maxShards }: AggregateOptions,
+  { once = false, archive: place }: AggregateOptions,
   { environment, screen }: { readonly environment: Environment; readonly screen: Screen },
 ): Promise<RunnerReport> {
   const table = tableOptions(url);
@@ -71,7 +64,6 @@ async function aggregated(
       once,
       signal: stopping.signal,
       ...(archive !== undefined && { archive }),
-      ...(maxShards !== undefined && { maxShards }),
       onProgress: (progress) => display.show(progress),
       onProblem: (problem) => display.say(problemText(problem)),
     });

@@ -11,8 +11,8 @@ export interface AggregatorResources {
 }
 
 /**
- * The rights of the Lambda that aggregates. It splits and merges buckets as clients do, counts
- * usage, and writes its heartbeat; it can change no limits and no entity.
+ * The rights of the Lambda that aggregates. It merges buckets as clients do, counts usage, and
+ * writes its heartbeat; it can change no limits and no entity.
  * @example const statements = aggregatorStatements({ tableArn, streamArn });
  */
 export function aggregatorStatements({

@@ -95,7 +95,7 @@ function aggregatorAlarms(): Readonly<Record<string, Alarm>> {
     SplitGrowthAlarm: {
       name: "split-growth",
       description:
-        "The aggregator makes over 32 more shards an hour than it merges, for 3 hours: more and " +
+        "Buckets are split into over 32 more shards an hour than are merged, for 3 hours: more and " +
         "more buckets are hot, or limits are much higher than their use. More shards cost more.",
       watches: expression("FILL(splits, 0) - FILL(merges, 0)", "Shards added", {
         splits: aggregatorMetric("Splits", "Sum", 3600),

@@ -42,8 +42,6 @@ interface TransactInput {
 /** A scripted table that carries out transactions too, and whose shards others write to. */
 export class WrittenTable extends ScriptedTable {
   readonly records = new ChangeRecords();
-  /** What transactions have changed: items before and after. */
-  readonly #transacted: (readonly [AttributeMap | undefined, AttributeMap | undefined])[] = [];
 
   /** The shards of the bucket of an entity that exist, in order. */
   shards(entityId = "e"): readonly AttributeMap[] {
@@ -63,12 +61,6 @@ export class WrittenTable extends ScriptedTable {
     const after = { ...before, b_wcu_tc: { N: String(writes) } };
     this.put(after);
     return this.records.of(before, after, atMs);
-  }
-
-  /** The records of what transactions have changed since the last call. */
-  transactedAt(atMs: number): readonly StreamRecord[] {
-    const changes = this.#transacted.splice(0);
-    return changes.map(([before, after]) => this.records.of(before, after, atMs));
   }
 
   override async call(operation: string, input: object): Promise<object> {
@@ -92,7 +84,6 @@ export class WrittenTable extends ScriptedTable {
     for (const [index, { Update, Put, Delete }] of writes.entries()) {
       const key = Update?.Key ?? Delete?.Key ?? Put!.Item;
       const after = Delete === undefined ? outcomes[index] : undefined;
-      this.#transacted.push([this.#held(key), after]);
       if (after !== undefined) this.put(after);
       else this.items.delete(JSON.stringify([key["PK"], key["SK"]]));
     }

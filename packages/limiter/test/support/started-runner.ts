@@ -77,7 +77,6 @@ export function startRunner(
     connection,
     windows: USAGE_WINDOWS,
     archive: undefined,
-    maxShards: 1,
     ttlMultiplier: 7,
   });
   const progress: RunnerProgress[] = [];

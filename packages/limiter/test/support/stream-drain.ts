@@ -51,7 +51,6 @@ export class StreamDrain {
       connection: this.#connection,
       windows: USAGE_WINDOWS,
       archive: undefined,
-      maxShards: 1,
       ttlMultiplier: 7,
     });
   }

@@ -8,7 +8,7 @@
  *   report   records of sums that could not be written are failures, and come again; after a batch
  *            without any, heartbeat.ts stores the time of its newest record
  *
- * Beside that, shards/ splits and merges ahead of clients, and archive/ keeps expired audit events.
+ * Beside that, shards/ merges calm buckets, and archive/ keeps expired audit events.
  */
 import { ValidationError } from "../../../core/errors.ts";
 import { checkOptions, optionNames } from "../../../core/options.ts";
@@ -25,7 +25,7 @@ import type { AuditArchive } from "./archive/archive.ts";
 import { AuditArchiver } from "./archive/audit-archiver.ts";
 import { Heartbeat } from "./heartbeat.ts";
 import { limitedTo, type RecordFailure } from "./part.ts";
-import { ShardCare } from "./shards/shard-care.ts";
+import { CalmMerger } from "./shards/calm-merger.ts";
 import type { StreamRecord } from "./stream-record.ts";
 import { UsageCounter } from "./usage/usage-counter.ts";
 
@@ -41,7 +41,6 @@ export interface AggregatorOptions extends Pick<
   | "random"
   | "requestTimeoutMs"
   | "maxAttempts"
-  | "maxShards"
   | "bucketTtlMultiplier"
 > {
   /** The windows that usage is summed into. @default all three */
@@ -68,9 +67,9 @@ export interface AggregatorCounts {
   readonly archived: number;
   /** Audit events that expired while there was no archive. */
   readonly dropped: number;
-  /** Splits that were made. */
+  /** Splits of shards that the records show, by any process. */
   readonly splits: number;
-  /** Merges that were made. */
+  /** Merges of shards that the records show, by any process. */
   readonly merges: number;
 }
 
@@ -144,9 +143,12 @@ export async function openParts(
     ...place,
     provisioning: "never",
   });
-  const { maxShards, bucketTtlMultiplier: ttlMultiplier } = resolved;
   return {
-    aggregator: new StreamAggregator({ connection, ...checked, maxShards, ttlMultiplier }),
+    aggregator: new StreamAggregator({
+      connection,
+      ...checked,
+      ttlMultiplier: resolved.bucketTtlMultiplier,
+    }),
     connection,
   };
 }
@@ -162,7 +164,6 @@ export const AGGREGATOR_OPTIONS: Readonly<Record<keyof AggregatorOptions, true>>
   random: true,
   requestTimeoutMs: true,
   maxAttempts: true,
-  maxShards: true,
   bucketTtlMultiplier: true,
   windows: true,
   archive: true,
@@ -208,7 +209,7 @@ const RETENTION_TTL_MS = 60_000;
 export class StreamAggregator implements Aggregator {
   readonly #connection: Connection;
   readonly #usage: UsageCounter;
-  readonly #shards: ShardCare;
+  readonly #shards: CalmMerger;
   readonly #archiver: AuditArchiver;
   readonly heartbeat: Heartbeat;
 
@@ -218,7 +219,6 @@ export class StreamAggregator implements Aggregator {
     readonly archive: AuditArchive | undefined;
     /** Where a namespace stores none. @default 90 */
     readonly retentionDays?: number;
-    readonly maxShards: number;
     readonly ttlMultiplier: number;
   }) {
     const { connection, retentionDays } = options;
@@ -227,7 +227,7 @@ export class StreamAggregator implements Aggregator {
       ...options,
       retention: retentions(connection, retentionDays),
     });
-    this.#shards = new ShardCare(options);
+    this.#shards = new CalmMerger(options);
     this.#archiver = new AuditArchiver(options);
     this.heartbeat = new Heartbeat(connection);
   }
@@ -238,7 +238,7 @@ export class StreamAggregator implements Aggregator {
     return report;
   }
 
-  /** Processes a batch for somebody who knows better until when everything is counted. */
+  /** Processes a batch for a runner, which knows better until when everything is counted. */
   async processWithoutHeartbeat(
     records: readonly StreamRecord[],
     { withinMs = Infinity }: ProcessOptions = {},
@@ -246,10 +246,10 @@ export class StreamAggregator implements Aggregator {
     const checkTime = limitedTo(withinMs, this.#connection.clock);
     const [usage, shards, archive] = await Promise.all([
       this.#usage.count(records, checkTime),
-      this.#shards.care(records, checkTime),
+      this.#shards.look(records, checkTime),
       this.#archiver.archive(records, checkTime),
     ]);
-    const failures = inOrder(records, [...usage.failures, ...shards.failures, ...archive.failures]);
+    const failures = inOrder(records, [...usage.failures, ...archive.failures]);
     const oldestMs = records.reduce((oldest, { atMs }) => Math.min(oldest, atMs), Infinity);
     return {
       records: records.length,

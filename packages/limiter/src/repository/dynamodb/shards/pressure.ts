@@ -70,7 +70,6 @@ export class PressureWatch implements WriteObserver {
   readonly #calm: CalmWatch;
   readonly #clock: Clock;
   readonly #isOn: boolean;
-  readonly #shortestMeasureMs: number | undefined;
   /** Keyed by the entry of shard 0, for all shards of a bucket. */
   readonly #pressures = new WeakMap<BucketEntry, Pressure>();
 
@@ -81,29 +80,18 @@ export class PressureWatch implements WriteObserver {
     readonly calm: CalmWatch;
     readonly clock: Clock;
     readonly maxShards: number;
-    /** The shortest time that a rate is measured over. @default a second */
-    readonly shortestMeasureMs?: number;
   }) {
     this.#known = options.known;
     this.#splitter = options.splitter;
     this.#calm = options.calm;
     this.#clock = options.clock;
     this.#isOn = options.maxShards > 1;
-    this.#shortestMeasureMs = options.shortestMeasureMs;
   }
 
   noteWrite(key: BucketKey, image: BucketImage, sentAtMs: number): void {
     const first = firstKey(key);
     if (image.divisor > 1) this.#calm.noteWrite(first, image, sentAtMs);
-    if (this.measure(first, image, sentAtMs)) this.#relieveLater(first);
-  }
-
-  /**
-   * Notes an image of a shard as of a time; `first` is the key of shard 0. Returns whether the
-   * shard is hot, at most once for each measured period.
-   */
-  measure(first: BucketKey, image: MeasuredImage, atMs: number): boolean {
-    return this.#isOn && this.#pressureOn(first).noteWrite(image, atMs);
+    if (this.#isOn && this.#pressureOn(first).noteWrite(image, sentAtMs)) this.#relieveLater(first);
   }
 
   noteThrottled(key: BucketKey, isOfKeys: boolean): void {
@@ -118,7 +106,7 @@ export class PressureWatch implements WriteObserver {
     const entry = this.#known.entry(first);
     const held = this.#pressures.get(entry);
     if (held !== undefined) return held;
-    const pressure = new Pressure(this.#shortestMeasureMs);
+    const pressure = new Pressure();
     this.#pressures.set(entry, pressure);
     return pressure;
   }
@@ -127,7 +115,7 @@ export class PressureWatch implements WriteObserver {
    * Doubles a hot bucket, unless that was just done or would not help; `first` is the key of shard
    * 0. It is decided with the image that is known of it.
    */
-  async relieve(first: BucketKey): Promise<void> {
+  async #relieve(first: BucketKey): Promise<void> {
     const image = this.#known.imageOf(first);
     const pressure = this.#pressureOn(first);
     const nowMs = this.#clock.now();
@@ -140,7 +128,7 @@ export class PressureWatch implements WriteObserver {
   /** In the background: the calls that noticed the pressure do not wait. */
   #relieveLater(first: BucketKey): void {
     // It has no caller to report an error to: the next write that notices the pressure tries again.
-    this.relieve(first).catch(() => {});
+    this.#relieve(first).catch(() => {});
   }
 }
 
@@ -153,13 +141,8 @@ export function firstKey(key: BucketKey): BucketKey {
 export class Pressure {
   /** By shard; a list, because most buckets have one, and a map takes half a kilobyte. */
   readonly #measures: (ShardMeasure | undefined)[] = [];
-  readonly #shortestMeasureMs: number;
   #triedAtMs = -Infinity;
   #throttledAtMs = -Infinity;
-
-  constructor(shortestMeasureMs = SHORTEST_MEASURE_MS) {
-    this.#shortestMeasureMs = shortestMeasureMs;
-  }
 
   /**
    * Notes the image of a shard that came back for a request sent at `sentAtMs`, by the clock of
@@ -170,7 +153,7 @@ export class Pressure {
     const { from } = held;
     const isSame = from?.version === version && from.creation === creation;
     const elapsedMs = isSame ? sentAtMs - from.sentAtMs : 0;
-    if (isSame && elapsedMs < this.#shortestMeasureMs) return false;
+    if (isSame && elapsedMs < SHORTEST_MEASURE_MS) return false;
     held.from = { shard, version, creation, writes, sentAtMs };
     // Of another version nothing was measured: limits or divisor have changed, and what was before
     // says nothing about what is now.

@@ -22,12 +22,10 @@ export interface ReshardingOptions {
   readonly policyOf: PolicyReader;
   readonly ttlMultiplier: number;
   readonly maxShards: number;
-  /** The shortest time that a rate is measured over. @default a second */
-  readonly shortestMeasureMs?: number;
   readonly counts: { splits: number; merges: number };
 }
 
-/** Clients and the aggregator split and merge by the same rules. */
+/** Makes what splits and merges the buckets of one process. */
 export function resharding(options: ReshardingOptions): Resharding {
   const { clock } = options.connection;
   const splitter = new Splitter(options);

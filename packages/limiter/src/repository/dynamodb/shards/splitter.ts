@@ -25,11 +25,6 @@ const MAX_TRIES = 12;
  */
 const MAX_DOUBLING_TRIES = 4;
 
-/**
- * The most rounds of completing a bucket, which may have six levels: each is as hard as a doubling.
- */
-const MAX_COMPLETING_ROUNDS = 6 * MAX_DOUBLING_TRIES;
-
 /** Splits shards. */
 export class Splitter {
   readonly #connection: Connection;
@@ -108,21 +103,6 @@ export class Splitter {
       // divisor than that cannot know which shards make up the bucket.
       const next = coarse[0]?.image.shard === 0 ? coarse.slice(0, 1) : coarse;
       await Promise.all(next.map(({ key: coarseKey, image }) => this.split(coarseKey, image)));
-    }
-    throw contention("a split", this.#connection.tableName);
-  }
-
-  /**
-   * Splits the shards that are coarser than the count says, until all shards below the count exist;
-   * `key` is that of shard 0. Each round follows the count as it is by then, so a bucket that was
-   * merged meanwhile stays merged, and one that is gone stays gone.
-   */
-  async complete(key: BucketKey): Promise<void> {
-    for (let rounds = 1; rounds <= MAX_COMPLETING_ROUNDS; rounds += 1) {
-      const { count, shards } = await this.#known.readAll(key);
-      const coarse = shards.filter(({ image }) => image.divisor < count && this.canSplit(image));
-      if (coarse.length === 0) return;
-      await Promise.all(coarse.map(({ key: coarseKey, image }) => this.split(coarseKey, image)));
     }
     throw contention("a split", this.#connection.tableName);
   }
