@@ -126,7 +126,14 @@ describeWithEngine("the calls of every method, by the role of its caller", (engi
     const streamArn = `${TABLE_ARN}/stream/label`;
     const Statement = runnerStatements({ tableArn: TABLE_ARN, streamArn });
     const judge = new PolicyJudge({ policies: [{ Version: "2012-10-17", Statement }] });
-    expect(aggregation.calls.length).toBeGreaterThan(8);
+    expect([...new Set(aggregation.calls.map(({ action }) => action))].sort()).toEqual([
+      "dynamodb:BatchGetItem",
+      "dynamodb:DescribeStream",
+      "dynamodb:DescribeTable",
+      "dynamodb:GetRecords",
+      "dynamodb:GetShardIterator",
+      "dynamodb:UpdateItem",
+    ]);
     expect(await judge.denied(aggregation.calls)).toEqual([]);
     const changesLimits = distinct(recorder.calls.flatMap(single)).filter(
       ({ action, leadingKeys: [key] }) =>

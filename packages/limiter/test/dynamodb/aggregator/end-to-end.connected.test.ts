@@ -78,29 +78,6 @@ describeWithEngine("usage from the stream, end to end", (engine) => {
   );
 
   it(
-    "an aggregator that is killed after every single write counts everything once",
-    { timeout: TIMEOUT_MS },
-    async () => {
-      const seed = SEEDS.first;
-      await withHistory({ ...historyOf(seed), clients: 4, rounds: 2 }, async (played) => {
-        const { table, expected, random } = played;
-        let lives = 0;
-        const deaths = await deliverAll({
-          shards: await readStream(played.streams, table.tableName),
-          random,
-          transport: transports[0]!,
-          stack: table.tableName,
-          mostRecords: 25,
-          lifetime: () => ({ writes: 1, seesLastAnswer: (lives += 1) % 2 === 0, failureChance: 0 }),
-          order: "once",
-        });
-        expect(await table.usage(), replay(seed)).toEqual(expected);
-        expect(deaths).toBeGreaterThan(20);
-      });
-    },
-  );
-
-  it(
     "runners in processes of their own that are killed are replaced: everything counts once, and what expired is archived",
     { timeout: TIMEOUT_MS },
     async () => {

@@ -238,7 +238,7 @@ export class StreamAggregator implements Aggregator {
     return report;
   }
 
-  /** Processes a batch for somebody who knows better until when everything is counted. */
+  /** Processes a batch for a runner, which knows better until when everything is counted. */
   async processWithoutHeartbeat(
     records: readonly StreamRecord[],
     { withinMs = Infinity }: ProcessOptions = {},

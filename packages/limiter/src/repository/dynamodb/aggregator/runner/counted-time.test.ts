@@ -27,21 +27,13 @@ describe("until when a shard is counted", () => {
 });
 
 describe("the heartbeat of a runner", () => {
-  it("is there a few seconds after the first start", async () => {
-    const clock = clockAt();
-    const table = new StreamedTable(clock);
-    table.put(bucketItem("a", 1));
-    const runner = startRunner(table, clock);
-    await clock.advance(5000);
-    expect(heartbeatOf(table)).toBeGreaterThan(0);
-    await runner.end();
-  });
-
-  it("moves on while nobody uses the table, also in shards without a record", async () => {
+  it("is there a few seconds after the first start, and moves on while the table is idle", async () => {
     const clock = clockAt();
     const table = new StreamedTable(clock, ["s1", "s2"]);
     table.shardOf = () => "s1";
     const runner = startRunner(table, clock);
+    await clock.advance(10_000);
+    expect(heartbeatOf(table)).toBeGreaterThan(0);
     await clock.advance(120_000);
     expect(heartbeatOf(table)).toBeGreaterThan(clock.now() - 60_000);
     await runner.end();

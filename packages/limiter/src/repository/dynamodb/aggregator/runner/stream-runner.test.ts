@@ -210,6 +210,16 @@ describe("what goes wrong", () => {
     expect(storedState(table).owner).toBeUndefined();
   });
 
+  it("a table that does not answer when the runner is stopped does not fail it: the lease ends", async () => {
+    const clock = clockAt();
+    const table = new StreamedTable(clock);
+    const runner = startRunner(table, clock);
+    await until(clock, () => runner.progress.at(-1)?.shardsHeld === 1);
+    table.faults.push({ operation: "UpdateItem", error: named("InternalServerError") });
+    await runner.end();
+    expect(runner.report).toMatchObject({ ended: "stopped" });
+  });
+
   it("what a retry cannot remove ends the runner, which gives its lease back", async () => {
     const clock = clockAt();
     const table = new StreamedTable(clock, ["shard-1", "shard-2"]);

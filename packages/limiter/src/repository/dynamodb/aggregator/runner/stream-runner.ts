@@ -247,7 +247,6 @@ export class StreamRunner {
       aggregator,
       clock: connection.clock,
       signal: this.#ending.signal,
-      holdsLease: () => this.#lease.isHeld,
       reached: once
         ? new StartReached({
             startMs: this.#startMs,
@@ -319,7 +318,9 @@ export class StreamRunner {
   /** Ends the readers and gives the lease back. */
   async #leave(): Promise<void> {
     await this.#endReaders();
-    this.#countCheckpoint(await this.#lease.release(this.#buildProgress()));
+    // A lease that cannot be given back now ends by itself.
+    const released = this.#lease.release(this.#buildProgress()).catch(() => false);
+    this.#countCheckpoint(await released);
     if (this.#fatal !== undefined) throw this.#fatal.error;
   }
 }
