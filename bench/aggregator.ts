@@ -93,7 +93,7 @@ async function onBoth(): Promise<readonly Contestant[]> {
       stack: "bench-lean",
       records: await open("bench-lean"),
       meter,
-      connection: { transport: meter.around(lean) },
+      connection: { transport: meter.wrap(lean) },
     }),
     await ours({
       id: "ours-sdk",

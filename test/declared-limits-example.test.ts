@@ -126,7 +126,7 @@ describe.skipIf(process.platform === "win32")("the CI job", { timeout: 60_000 },
   /** Runs the shell lines of a job one after the other, as a runner of GitHub would. */
   function runJob(name: string): Outcome {
     let outcome: Outcome = { code: 0, stdout: "", stderr: "" };
-    for (const script of scriptsOf(name)) {
+    for (const script of listScripts(name)) {
       const { PATH = "", ...env } = process.env;
       const { status, stdout, stderr } = spawnSync("bash", ["-e", "-c", script], {
         cwd: folder,
@@ -155,7 +155,7 @@ interface Outcome {
   readonly stderr: string;
 }
 
-function scriptsOf(job: string): readonly string[] {
+function listScripts(job: string): readonly string[] {
   const text = readFileSync(join(EXAMPLE, WORKFLOW), "utf8");
   const { jobs } = yamlDocument(WORKFLOW, text).content as {
     readonly jobs: Record<string, { readonly steps: readonly { readonly run?: string }[] }>;

@@ -40,7 +40,7 @@ it.each(documents)("%s links only to headings that exist", (path) => {
   const links = [...read(path).matchAll(/\]\((?!https?:)([^)#]*)#([^)]+)\)/g)];
   const wrong = links.filter(([, target = "", anchor = ""]) => {
     const page = target === "" ? path : join(base, target);
-    return !anchorsOf(read(page)).includes(anchor);
+    return !listAnchors(read(page)).includes(anchor);
   });
   expect(wrong.map(([link]) => link)).toEqual([]);
 });
@@ -156,7 +156,7 @@ it("the guide tells of every instrument and every attribute of telemetry", () =>
 });
 
 /** The anchors of a page's headings: in small letters, without punctuation, spaces as hyphens. */
-function anchorsOf(page: string): readonly string[] {
+function listAnchors(page: string): readonly string[] {
   return [...page.matchAll(/^#+ (.*)$/gm)].map(([, heading = ""]) =>
     heading
       .toLowerCase()

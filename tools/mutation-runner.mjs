@@ -30,7 +30,7 @@ process.on("message", async ({ changed, test, filter, seed, seeds }) => {
   if (filter === undefined) vitest.resetGlobalTestNamePattern();
   else vitest.setGlobalTestNamePattern(new RegExp(filter));
   const { testModules, unhandledErrors } = await vitest.runTestFiles([resolve(test)]);
-  process.send(resultOf(testModules, unhandledErrors, resolve(test)));
+  process.send(toResult(testModules, unhandledErrors, resolve(test)));
 });
 
 // Ends its workers and its engine, and removes what vitest keeps in a temporary folder.
@@ -40,7 +40,7 @@ process.on("disconnect", async () => {
 });
 
 /** Counts of one test file: those of the files that ran before it are still known. */
-function resultOf(modules, unhandledErrors, test) {
+function toResult(modules, unhandledErrors, test) {
   const module = modules.find(({ moduleId }) => moduleId === test);
   if (module === undefined) return { passed: 0, failed: 0, errors: `There is no ${test}.` };
   const tests = [...module.children.allTests()];

@@ -60,11 +60,11 @@ function printCase({ title }: Case, outcomes: readonly Outcome[]): void {
   );
   for (const { measured, bill, billed } of outcomes)
     if (bill.statistics !== undefined)
-      console.log(`  ${measured.name}, ${billed} calls: ${described(bill.statistics)}`);
+      console.log(`  ${measured.name}, ${billed} calls: ${describe(bill.statistics)}`);
   console.log("");
 }
 
-function described({
+function describe({
   batches,
   batchedOperations,
   refusalsFromMemory,

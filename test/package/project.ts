@@ -54,12 +54,12 @@ export class Project {
 
   /** Runs a command in the project, whatever comes of it. */
   run(command: string, ...args: readonly string[]): Promise<Outcome> {
-    return outcomeOf(command, args, { cwd: this.folder, env: this.#environment });
+    return toOutcome(command, args, { cwd: this.folder, env: this.#environment });
   }
 }
 
 /** What comes of a command. */
-export function outcomeOf(
+export function toOutcome(
   command: string,
   args: readonly string[],
   options: { readonly cwd: string; readonly env?: NodeJS.ProcessEnv },

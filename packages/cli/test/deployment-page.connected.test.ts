@@ -35,8 +35,8 @@ describeWithAws("the page on deployment", (aws) => {
         nowMs: () => NOW_MS,
         env: { ZAEL_REPOSITORY: "" },
       });
-      if (stdout.includes("created")) await counted(aws());
-      return { code, printed: ofNoMachine(shortened(stderr) + stdout) };
+      if (stdout.includes("created")) await readCounted(aws());
+      return { code, printed: ofNoMachine(shorten(stderr) + stdout) };
     });
     await expect(asRun).toMatchFileSnapshot(PAGE);
   });
@@ -68,7 +68,7 @@ describeWithAws("the page on deployment", (aws) => {
 });
 
 /** What the function does each minute: it tells until when usage is counted. */
-async function counted({ endpointUrl }: ScriptedAws): Promise<void> {
+async function readCounted({ endpointUrl }: ScriptedAws): Promise<void> {
   const client = new DynamoDBClient({
     endpoint: endpointUrl,
     region: "eu-west-1",
@@ -84,11 +84,11 @@ async function counted({ endpointUrl }: ScriptedAws): Promise<void> {
 const MOST_IN_A_ROW = 8;
 
 /** Of many changes or events in a row, the first and the last. */
-function shortened(text: string): string {
+function shorten(text: string): string {
   const rows: string[][] = [];
   for (const line of text.split("\n")) {
     const last = rows.at(-1);
-    if (last !== undefined && kindOf(last[0]!) === kindOf(line)) last.push(line);
+    if (last !== undefined && getKind(last[0]!) === getKind(line)) last.push(line);
     else rows.push([line]);
   }
   return rows.flatMap(firstAndLast).join("\n");
@@ -99,7 +99,7 @@ function firstAndLast(row: readonly string[]): readonly string[] {
 }
 
 /** A row of a table of changes, an event, or anything else. */
-function kindOf(line: string): "change" | "event" | "other" {
+function getKind(line: string): "change" | "event" | "other" {
   if (/^(add|change|adopt|REPLACE|REMOVE) /.test(line)) return "change";
   return /^[A-Z]+_[A-Z_]+ {2}/.test(line) ? "event" : "other";
 }

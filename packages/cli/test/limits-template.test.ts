@@ -12,18 +12,18 @@ const FIRST = { system: { limits: { rpm: 100 } }, entities: { acme: { name: "Acm
 const run = (...line: readonly string[]): Promise<Outcome> =>
   zaeLimiter(["limits", "cfn-template", ...line], { env: { ZAEL_REPOSITORY: "" } });
 
-function templateOf(file: string, stack = "zae-limiter"): ReturnType<typeof limitsTemplate> {
+function readTemplate(file: string, stack = "zae-limiter"): ReturnType<typeof limitsTemplate> {
   const read = readManifest([yamlDocument(file, readFileSync(file, "utf8"))]);
   return limitsTemplate(read, { stack });
 }
 
 it("prints a template for the stack, and needs no repository", async () => {
   const file = manifest(FIRST);
-  const stdout = manifestYaml(templateOf(file));
+  const stdout = manifestYaml(readTemplate(file));
   expect(await run("-f", file)).toEqual({ code: 0, stdout, stderr: "" });
   expect(stdout).toContain("Fn::ImportValue: zae-limiter-ProvisionerArn\n");
   const named = await run("-f", file, "--stack", "limits", "--json");
-  expect(JSON.parse(named.stdout)).toEqual(templateOf(file, "limits"));
+  expect(JSON.parse(named.stdout)).toEqual(readTemplate(file, "limits"));
 });
 
 it("says what is wrong with the manifest, the namespace or the stack, and prints nothing", async () => {

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, inject, it, onTestFinished } fro
 import { whyMissing } from "../../limiter/test/support/engine-process.ts";
 import { describeUnlessMissing } from "../../limiter/test/support/engine.ts";
 import { availableOrSkipped } from "../../../test/package/available.ts";
-import { node22, node24 } from "../../../tools/fetched.mjs";
+import { node22, node24 } from "../../../tools/fetch-packages.mjs";
 import type { FunctionProcess } from "./support/function-process.ts";
 import {
   DONE,

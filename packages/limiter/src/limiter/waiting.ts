@@ -109,7 +109,7 @@ export class WaitingRoom {
    */
   wake(buckets: Iterable<BucketName>): void {
     if (this.#queues.size === 0) return;
-    for (const key of new Set(Array.from(buckets, keyOf))) {
+    for (const key of new Set(Array.from(buckets, toKey))) {
       this.#returns.note(key);
       const first = this.#queues.get(key)?.first;
       if (first !== undefined && isHead(first)) first.wake();
@@ -146,11 +146,11 @@ export class WaitingRoom {
         const result = await takeOnce(call, waiter);
         if (result.granted) return result;
         waiter.statuses = result.statuses;
-        this.#file(waiter, result.statuses.filter(({ exceeded }) => exceeded).map(keyOf));
+        this.#file(waiter, result.statuses.filter(({ exceeded }) => exceeded).map(toKey));
         // Even if tokens go back during every attempt.
         if (deadlineMs <= this.#clock.now()) return result;
         // Tokens that went back during the attempt are not in its result.
-        if (this.#returns.isAnySince(begun, bucketsOf(waiter))) continue;
+        if (this.#returns.isAnySince(begun, listBuckets(waiter))) continue;
         if (!fitsWithin(result.statuses, deadlineMs - this.#clock.now())) return result;
         // It begins to sleep in the same step, so that no later wake-up is missed.
         sleeping = this.#sleep(waiter, longestWaitMs(result.statuses));
@@ -171,7 +171,7 @@ export class WaitingRoom {
     if (seen.granted || seen.statuses.some(({ exceeded }) => exceeded)) return seen;
     const ahead = waiter.places.flatMap(({ queue }) => queue.first?.statuses ?? []);
     const isShort = ahead.some(({ exceeded }) => exceeded);
-    return isShort ? refusedBehind(ahead, seen.statuses) : takeOnce(call, waiter);
+    return isShort ? refuseBehind(ahead, seen.statuses) : takeOnce(call, waiter);
   }
 
   /** Sleeps for a time, or until the waiter is woken. */
@@ -190,7 +190,7 @@ export class WaitingRoom {
 
   #join(waiter: Waiter, { entityId, resources }: WaitingCall<Grant>): void {
     waiter.places = resources.map((resource) => {
-      const key = keyOf({ entityId, resource });
+      const key = toKey({ entityId, resource });
       const queue = this.#queues.get(key) ?? new WaitingQueue<Waiter>(key);
       this.#queues.set(key, queue);
       return queue.join(waiter);
@@ -242,7 +242,7 @@ async function takeOnce<T extends Grant>(
 }
 
 /** The refusal of a call that would fit, by the limits that the call ahead is waiting for. */
-function refusedBehind(
+function refuseBehind(
   ahead: readonly LimitStatus[],
   statuses: readonly LimitStatus[],
 ): { readonly granted: false; readonly statuses: readonly LimitStatus[] } {
@@ -283,12 +283,12 @@ function isHead(waiter: Waiter): boolean {
   return waiter.places.every(({ ahead }) => ahead === undefined);
 }
 
-function keyOf({ entityId, resource }: BucketName): string {
+function toKey({ entityId, resource }: BucketName): string {
   return `${entityId}#${resource}`;
 }
 
 /** The buckets that a refused head depends on: its own, and those that refused it. */
-function bucketsOf({ places, refusedBy }: Waiter): readonly string[] {
+function listBuckets({ places, refusedBy }: Waiter): readonly string[] {
   return [...places.map(({ queue }) => queue.key), ...refusedBy];
 }
 

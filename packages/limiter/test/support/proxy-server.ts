@@ -85,7 +85,7 @@ export function ok(body: object): Answer {
 }
 
 /** An error as DynamoDB returns it. */
-export function failed(status: number, type: string, body: object): Answer {
+export function fail(status: number, type: string, body: object): Answer {
   return {
     status,
     headers: { "content-type": "application/x-amz-json-1.0" },

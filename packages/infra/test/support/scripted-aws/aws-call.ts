@@ -45,7 +45,7 @@ export function validationError(message: string): AwsError {
 }
 
 /** Reads a request. Its signature says which service it is meant for. */
-export function callOf(incoming: IncomingMessage, body: Buffer, sequence: number): AwsCall {
+export function toCall(incoming: IncomingMessage, body: Buffer, sequence: number): AwsCall {
   const headers = Object.fromEntries(
     Object.entries(incoming.headers).map(([name, value]) => [name, String(value)]),
   );
@@ -55,10 +55,10 @@ export function callOf(incoming: IncomingMessage, body: Buffer, sequence: number
     /Credential=[^/]+\/\d+\/([^/]+)\/([^/]+)\/aws4_request/.exec(headers["authorization"] ?? "") ??
     [];
   const call = { service, region, method, url, headers, body, sequence };
-  return { ...call, ...actionOf(call) };
+  return { ...call, ...getAction(call) };
 }
 
-function actionOf(call: Omit<AwsCall, "action" | "input">): Pick<AwsCall, "action" | "input"> {
+function getAction(call: Omit<AwsCall, "action" | "input">): Pick<AwsCall, "action" | "input"> {
   const { service, method, url, headers, body } = call;
   if (service === "s3") return { action: s3Action(method, url), input: {} };
   const target = headers["x-amz-target"];

@@ -56,7 +56,7 @@ export class Faults {
   }
 
   /** What becomes of a request; asked once for each. */
-  of(call: AwsCall): Fault | undefined {
+  get(call: AwsCall): Fault | undefined {
     return (
       this.#planned.get(call.action)?.shift() ??
       this.#always.get(call.action) ??

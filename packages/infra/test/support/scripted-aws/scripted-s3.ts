@@ -38,7 +38,7 @@ export class ScriptedS3 {
     if (bucket === undefined)
       throw new AwsError("NoSuchBucket", `The bucket ${bucketName} does not exist`, 404);
     this.#checkAccess(bucket, call);
-    return answered(call, bucket, key);
+    return answer(call, bucket, key);
   }
 
   #createBucket(name: string, call: AwsCall): AwsReply {
@@ -68,7 +68,7 @@ export class ScriptedS3 {
   }
 }
 
-function answered(call: AwsCall, bucket: ScriptedBucket, key: string): AwsReply {
+function answer(call: AwsCall, bucket: ScriptedBucket, key: string): AwsReply {
   const { action, body } = call;
   switch (action) {
     case "HeadBucket":

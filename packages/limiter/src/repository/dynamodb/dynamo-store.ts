@@ -31,7 +31,7 @@ import type { BackendCapabilities, RepositoryStatistics } from "../repository.ts
 import type { NamespaceData, PolicySource, Store } from "../store.ts";
 import { DynamoAudit } from "./audit.ts";
 import { marshalKey } from "./table/batch.ts";
-import { Admission } from "./acquire/bounds.ts";
+import { OverloadGuard } from "./acquire/bounds.ts";
 import { DynamoBuckets } from "./buckets.ts";
 import { newCounts } from "./write/write-observer.ts";
 import type { KnownEntity } from "./acquire/prepare.ts";
@@ -48,7 +48,7 @@ import { DynamoNamespaces } from "./namespaces.ts";
 import { OperationIds } from "./write/operation-ids.ts";
 import { DynamoProvisioner } from "./provisioner.ts";
 import { DynamoVersions } from "./records.ts";
-import { retentionOf, type RetentionDays } from "./cache/retention.ts";
+import { resolveRetention, type RetentionDays } from "./cache/retention.ts";
 import { DynamoUsage } from "./usage.ts";
 
 /** What a store is opened with. */
@@ -85,7 +85,7 @@ export class DynamoStore implements Store {
   readonly #active: Expiring<string>;
   readonly #ttlMultipliers = new Map<string, number>();
   readonly #counts = newCounts();
-  readonly #admission = new Admission();
+  readonly #admission = new OverloadGuard();
 
   constructor(options: DynamoStoreOptions) {
     const { connection } = options;
@@ -128,7 +128,7 @@ export class DynamoStore implements Store {
     const reader = this.#reader;
     const ttlMs = cacheTtlMs;
     const retention: Expiring<RetentionDays> = new Expiring({
-      read: async () => retentionOf((await limits.read([{ level: "system" }]))[0]?.settings),
+      read: async () => resolveRetention((await limits.read([{ level: "system" }]))[0]?.settings),
       clock,
       ttlMs,
     });

@@ -8,7 +8,7 @@ import { DynamoRepository, type DynamoOptions } from "zae-limiter/dynamodb";
 import { take } from "../../support/calls.ts";
 import { freshTableName } from "../../support/engine.ts";
 import {
-  failed,
+  fail,
   ok,
   startProxyServer,
   type Answer,
@@ -94,11 +94,10 @@ describeWithTransports(
     }
 
     it.each<[string, Handling, count?: number]>([
-      ["does not know the operation", async () => failed(400, "UnknownOperationException", {})],
+      ["does not know the operation", async () => fail(400, "UnknownOperationException", {})],
       [
         "denies the request",
-        async () =>
-          failed(400, "com.amazon.coral.service#AccessDeniedException", { Message: "no" }),
+        async () => fail(400, "com.amazon.coral.service#AccessDeniedException", { Message: "no" }),
       ],
       ["denies each statement", eachStatement("AccessDenied")],
       ["understands none of 50 statements", eachStatement("ValidationError"), 50],

@@ -4,8 +4,8 @@ import { runAggregator } from "zae-limiter/aggregator";
 import { DynamoRepository } from "zae-limiter/dynamodb";
 import { systemClock, type Clock } from "../../../src/repository/system-clock.ts";
 import {
-  numberOf,
-  stringOf,
+  getNumber,
+  getString,
   type AttributeMap,
 } from "../../../src/repository/dynamodb/transport/attribute-values.ts";
 import type { DynamoTransport } from "../../../src/repository/dynamodb/transport/transport.ts";
@@ -38,7 +38,7 @@ interface UsedTable {
   readonly close: () => Promise<void>;
 }
 
-async function itemsOf(transport: DynamoTransport, stack: string): Promise<AttributeMap[]> {
+async function listItems(transport: DynamoTransport, stack: string): Promise<AttributeMap[]> {
   const { signal } = new AbortController();
   const input = { TableName: stack, ConsistentRead: true };
   return ((await transport.call("Scan", input, { signal })) as { Items: AttributeMap[] }).Items;
@@ -47,12 +47,12 @@ async function itemsOf(transport: DynamoTransport, stack: string): Promise<Attri
 /** What the snapshots hold: for each window, the calls of each entity. */
 async function countedIn(transport: DynamoTransport, stack: string): Promise<object> {
   const counted: Record<string, Record<string, number>> = {};
-  for (const item of await itemsOf(transport, stack)) {
-    const [, , window] = /^#(USAGE)#(\w+)/.exec(stringOf(item["SK"])!) ?? [];
+  for (const item of await listItems(transport, stack)) {
+    const [, , window] = /^#(USAGE)#(\w+)/.exec(getString(item["SK"])!) ?? [];
     if (window === undefined) continue;
     const entities = (counted[window] ??= {});
-    const entityId = stringOf(item["entity_id"])!;
-    entities[entityId] = (entities[entityId] ?? 0) + numberOf(item["u_rpm"])! / 1000;
+    const entityId = getString(item["entity_id"])!;
+    entities[entityId] = (entities[entityId] ?? 0) + getNumber(item["u_rpm"])! / 1000;
   }
   return counted;
 }
@@ -83,7 +83,7 @@ describeWithTransports("a runner on the stream of an engine", (engine, name) => 
     const again = await runAggregator({ ...once, clock: fastClock() });
     expect(again).toMatchObject({ ended: "counted", counted: 8 });
     expect(await countedIn(transport, place.stack)).toEqual(all(7));
-    const leases = (await itemsOf(transport, place.stack)).filter((item) => "owner" in item);
+    const leases = (await listItems(transport, place.stack)).filter((item) => "owner" in item);
     expect(leases).toEqual([]);
     transport.close();
     await close();

@@ -152,13 +152,13 @@ export function holds(name: string, scope: Scope): boolean {
   const condition = scope.template.Conditions[name];
   if (condition === undefined)
     throw validationError(`Template format error: Unresolved condition dependency ${name}`);
-  return resolved(condition, scope) === true;
+  return resolveIt(condition, scope) === true;
 }
 
 /** A value with its functions evaluated; undefined for `AWS::NoValue`. */
-export function resolved(value: TemplateValue, scope: Scope): unknown {
+export function resolveIt(value: TemplateValue, scope: Scope): unknown {
   if (Array.isArray(value))
-    return value.map((item) => resolved(item, scope)).filter((item) => item !== undefined);
+    return value.map((item) => resolveIt(item, scope)).filter((item) => item !== undefined);
   if (typeof value !== "object" || value === null) return value;
   const entries = Object.entries(value);
   const [name, argument] = entries[0] ?? [];
@@ -167,15 +167,14 @@ export function resolved(value: TemplateValue, scope: Scope): unknown {
     (name === "Ref" || name === "Condition" || name!.startsWith("Fn::"))
   ) {
     // "Condition" also is a field of policies, where it holds an object.
-    if (name !== "Condition" || typeof argument === "string")
-      return applied(name!, argument, scope);
+    if (name !== "Condition" || typeof argument === "string") return apply(name!, argument, scope);
   }
-  const fields = entries.map(([key, field]) => [key, resolved(field, scope)] as const);
+  const fields = entries.map(([key, field]) => [key, resolveIt(field, scope)] as const);
   return Object.fromEntries(fields.filter(([, field]) => field !== undefined));
 }
 
-function applied(name: string, argument: unknown, scope: Scope): unknown {
-  const list = (): readonly unknown[] => resolved(argument, scope) as readonly unknown[];
+function apply(name: string, argument: unknown, scope: Scope): unknown {
+  const list = (): readonly unknown[] => resolveIt(argument, scope) as readonly unknown[];
   switch (name) {
     case "Ref":
       return reference(String(argument), scope);
@@ -183,13 +182,13 @@ function applied(name: string, argument: unknown, scope: Scope): unknown {
       return holds(String(argument), scope);
     case "Fn::GetAtt": {
       const [id, ...path] = Array.isArray(argument) ? argument : String(argument).split(".");
-      return attributeOf(String(id), path.join("."), scope);
+      return getAttribute(String(id), path.join("."), scope);
     }
     case "Fn::Sub":
-      return substituted(argument, scope);
+      return substitute(argument, scope);
     case "Fn::If": {
       const [condition, whenTrue, whenFalse] = argument as readonly unknown[];
-      return resolved(holds(String(condition), scope) ? whenTrue : whenFalse, scope);
+      return resolveIt(holds(String(condition), scope) ? whenTrue : whenFalse, scope);
     }
     case "Fn::Equals":
       return String(list()[0]) === String(list()[1]);
@@ -220,10 +219,10 @@ function reference(name: string, scope: Scope): unknown {
   if (name === "AWS::NoValue") return undefined;
   const declared = scope.template.Parameters[name];
   if (declared !== undefined) return scope.parameters[name];
-  return scope.pseudo[name] ?? attributeOf(name, undefined, scope);
+  return scope.pseudo[name] ?? getAttribute(name, undefined, scope);
 }
 
-function attributeOf(id: string, attribute: string | undefined, scope: Scope): string {
+function getAttribute(id: string, attribute: string | undefined, scope: Scope): string {
   if (!(id in scope.template.Resources))
     throw validationError(
       `Template format error: Unresolved resource dependencies [${id}] in the Resources block of the template`,
@@ -231,15 +230,15 @@ function attributeOf(id: string, attribute: string | undefined, scope: Scope): s
   return scope.attribute(id, attribute) ?? NOT_KNOWN_YET;
 }
 
-function substituted(argument: unknown, scope: Scope): string {
+function substitute(argument: unknown, scope: Scope): string {
   const [text, values] = (Array.isArray(argument) ? argument : [argument, {}]) as [string, Fields];
   return text.replaceAll(/\$\{(!?)([^}]+)\}/g, (_, literal: string, name: string) => {
     if (literal === "!") return `\${${name}}`;
-    if (name in values) return String(resolved(values[name], scope));
+    if (name in values) return String(resolveIt(values[name], scope));
     const [id, ...path] = name.split(".");
     return path.length === 0
       ? String(reference(name, scope))
-      : attributeOf(id!, path.join("."), scope);
+      : getAttribute(id!, path.join("."), scope);
   });
 }
 

@@ -1,5 +1,5 @@
 import { expect, it, vi } from "vitest";
-import { eachOf, seedsFromEnvironment } from "../../../../test/support/seeded/seeds.ts";
+import { getEach, seedsFromEnvironment } from "../../../../test/support/seeded/seeds.ts";
 import { withoutStackTraces } from "../../../../test/support/seeded/without-stack-traces.ts";
 import { newSharingCoverage, simulateSharing } from "../../../../test/support/simulated-sharing.ts";
 
@@ -13,7 +13,7 @@ it(
     const warning = vi.spyOn(process, "emitWarning").mockImplementation(() => {});
     const coverage = newSharingCoverage();
     await withoutStackTraces(async () => {
-      for (const seed of eachOf(SEEDS))
+      for (const seed of getEach(SEEDS))
         await simulateSharing(seed, coverage).catch((error: unknown) => {
           throw new Error(`Seed ${seed} (again: SEED=${seed} SEEDS=1)`, { cause: error });
         });

@@ -9,10 +9,10 @@ import {
 import { bucketLimit, bucketLimits } from "../../../core/bucket/bucket.ts";
 import { Limit } from "../../../core/limit.ts";
 import type { BucketImage } from "../items/bucket-item.ts";
-import { numberOf, stringOf, type AttributeValue } from "../transport/attribute-values.ts";
+import { getNumber, getString, type AttributeValue } from "../transport/attribute-values.ts";
 import { ItemUpdate } from "../table/update-expression.ts";
 import { LimitFold } from "./batch-decision.ts";
-import { updateOf, type BucketChange, type BucketUpdate } from "./bucket-update.ts";
+import { buildUpdate, type BucketChange, type BucketUpdate } from "./bucket-update.ts";
 
 const RPM = Limit.perMinute("rpm", 5);
 const AFTER_1_S = NOW_MS + 1000;
@@ -291,7 +291,7 @@ function update(image: BucketImage, change: Partial<BucketChange>): BucketUpdate
     mark: undefined,
     ttlMultiplier: 0,
   };
-  return updateOf(image, { ...rest, ...change }, AFTER_1_S);
+  return buildUpdate(image, { ...rest, ...change }, AFTER_1_S);
 }
 
 /** An update a second after the last refill, with names and values in place of their aliases. */
@@ -302,13 +302,13 @@ function readable(
   const built = update(shardImage(stored), change).expression.build();
   const { ExpressionAttributeNames: names = {}, ExpressionAttributeValues: values = {} } = built;
   const resolved = (expression: string): string =>
-    expression.replaceAll(/[#:]\w+/g, (alias) => names[alias] ?? textOf(values[alias]!));
+    expression.replaceAll(/[#:]\w+/g, (alias) => names[alias] ?? toText(values[alias]!));
   return {
     requires: resolved(built.ConditionExpression).split(/ AND (?![^(]*\))/),
     does: resolved(built.UpdateExpression),
   };
 }
 
-function textOf(value: AttributeValue): string {
-  return stringOf(value) ?? String(numberOf(value));
+function toText(value: AttributeValue): string {
+  return getString(value) ?? String(getNumber(value));
 }

@@ -37,7 +37,7 @@ import {
   refuse,
   rejectContended,
   type BatchMember,
-  writtenPart,
+  selectUnwritten,
   type Work,
 } from "./member-outcomes.ts";
 import type { OperationIds } from "./operation-ids.ts";
@@ -47,7 +47,7 @@ import type { WriteIntent, WriteOutcome } from "./write-intent.ts";
 import type { WriteCounts, WriteObserver } from "./write-observer.ts";
 import { WriteOutcomes } from "./write-outcomes.ts";
 import {
-  appliedOutcome,
+  buildAppliedOutcome,
   countCarried,
   imageAfter,
   planWrite,
@@ -59,7 +59,7 @@ import {
 export const MAX_OVERTAKEN = 12;
 
 /** What the writer keeps for one shard. */
-interface Lane {
+interface ShardWrites {
   /** Operations that are queued or being written. */
   readonly queue: GroupCommit<Work, WriteOutcome>;
   readonly outcomes: WriteOutcomes;
@@ -73,7 +73,7 @@ interface Lane {
 interface Batch {
   readonly key: BucketKey;
   readonly entry: BucketEntry;
-  readonly lane: Lane;
+  readonly shardWrites: ShardWrites;
   readonly members: readonly BatchMember[];
   /** When the batch began: all its members were there by then. */
   readonly begunMs: number;
@@ -106,7 +106,7 @@ export class BucketWriter {
   readonly #largestTickMs: number;
   readonly #observer: WriteObserver;
   readonly #counts: WriteCounts;
-  readonly #lanes = new WeakMap<BucketEntry, Lane>();
+  readonly #lanes = new WeakMap<BucketEntry, ShardWrites>();
 
   constructor(options: {
     readonly connection: Connection;
@@ -138,30 +138,36 @@ export class BucketWriter {
    */
   write(key: BucketKey, intent: WriteIntent): Promise<WriteOutcome> {
     const entry = this.#known.entry(key);
-    const lane = this.#lanes.get(entry) ?? this.#newLane(key, entry);
+    const shardWrites = this.#lanes.get(entry) ?? this.#newLane(key, entry);
     this.#known.pin(entry);
     const operation = intent.operation ?? { history: undefined };
-    return lane.queue.submit({ intent, operation, policy: undefined }, (members) =>
-      this.#writeBatch({ key, entry, lane, members, begunMs: wholeMs(this.#connection.clock) }),
+    return shardWrites.queue.submit({ intent, operation, policy: undefined }, (members) =>
+      this.#writeBatch({
+        key,
+        entry,
+        shardWrites,
+        members,
+        begunMs: wholeMs(this.#connection.clock),
+      }),
     );
   }
 
-  #newLane(key: BucketKey, entry: BucketEntry): Lane {
+  #newLane(key: BucketKey, entry: BucketEntry): ShardWrites {
     const queue = new GroupCommit<Work, WriteOutcome>(() => this.#known.unpin(entry));
     const outcomes = new WriteOutcomes(key, { ids: this.#ids, known: this.#known });
-    const lane: Lane = { queue, outcomes, tickMs: 1, failedUnits: 0 };
-    this.#lanes.set(entry, lane);
-    return lane;
+    const shardWrites: ShardWrites = { queue, outcomes, tickMs: 1, failedUnits: 0 };
+    this.#lanes.set(entry, shardWrites);
+    return shardWrites;
   }
 
   async #writeBatch(batch: Batch): Promise<void> {
-    const { key, entry, lane, members } = batch;
+    const { key, entry, shardWrites, members } = batch;
     let carried: readonly BatchMember[] = [];
     for (let decision = 1; decision <= MAX_OVERTAKEN; decision += 1) {
       const { image } = entry;
       const reading = this.#resolvePolicies(key, members, image);
       if (reading !== undefined) await reading;
-      const learning = lane.outcomes.learn(members, image);
+      const learning = shardWrites.outcomes.learn(members, image);
       const open = learning instanceof Promise ? await learning : learning;
       if (open.length === 0) return;
       carried =
@@ -173,9 +179,9 @@ export class BucketWriter {
       }
       const write =
         planned.plan.write ??
-        lane.outcomes.fence(carried, image, {
+        shardWrites.outcomes.fence(carried, image, {
           nowMs: wholeMs(this.#connection.clock),
-          writeUnits: lane.failedUnits + 1,
+          writeUnits: shardWrites.failedUnits + 1,
         });
       // The purge of a namespace deletes its buckets, so a write to one finds out; one that creates
       // a bucket must ask. What a call read before it met a bucket that is gone since is too old.
@@ -225,7 +231,7 @@ export class BucketWriter {
    * not be written over.
    */
   #plan(
-    { key, lane, begunMs }: Batch,
+    { key, shardWrites, begunMs }: Batch,
     carried: readonly BatchMember[],
     image: BucketImage | undefined,
   ): Planned {
@@ -237,15 +243,15 @@ export class BucketWriter {
     const plan = planWrite({
       key,
       intents: carried.map(({ work }) =>
-        work.operation.history ? writtenPart(work) : work.intent,
+        work.operation.history ? selectUnwritten(work) : work.intent,
       ),
       policy: (decisive ?? carried.at(-1)!).work.policy!,
       image,
       nowMs,
       asOfMs,
-      tickMs: lane.tickMs,
-      outcomes: lane.outcomes,
-      writeUnits: lane.failedUnits + 1,
+      tickMs: shardWrites.tickMs,
+      outcomes: shardWrites.outcomes,
+      writeUnits: shardWrites.failedUnits + 1,
       ttlMultiplier: this.#ttlMultiplier,
     });
     return { carried, plan, asOfMs };
@@ -263,7 +269,7 @@ export class BucketWriter {
       const policy = member.work.policy!;
       if (verdict === "written") {
         written += 1;
-        member.resolve(appliedOutcome(write?.incarnation, entry.image, policy));
+        member.resolve(buildAppliedOutcome(write?.incarnation, entry.image, policy));
       } else if (verdict !== "refused") member.resolve({ kind: verdict });
       else refuse(key, member, { kind: "refused", atMs: asOfMs, policy });
     }
@@ -282,11 +288,11 @@ export class BucketWriter {
     return this.#requests.send(write.request, { isRetry: attempt > 1 }).then(
       (reply) => {
         const image = imageAfter(reply, write, batch.entry.image);
-        const units = reply.applied ? batch.lane.failedUnits + 1 : 0;
+        const units = reply.applied ? batch.shardWrites.failedUnits + 1 : 0;
         this.#known.remember(batch.key, image, sent, units);
-        this.#count(batch.lane, write, reply.applied);
+        this.#count(batch.shardWrites, write, reply.applied);
         if (image !== undefined) this.#observer.noteWrite(batch.key, image, sent.ms);
-        if (sending.ambiguous && !reply.applied) noteUnanswered(batch.lane, sending);
+        if (sending.ambiguous && !reply.applied) noteUnanswered(batch.shardWrites, sending);
         return reply.applied;
       },
       (error: unknown) => this.#sendAgain(batch, sending, error),
@@ -296,14 +302,14 @@ export class BucketWriter {
   /** What follows an error: another attempt, or the end of them. */
   async #sendAgain(batch: Batch, failed: Sending, error: unknown): Promise<boolean> {
     if (!(error instanceof TableUnavailable)) throw error;
-    const [{ key, lane }, { write, attempt }] = [batch, failed];
+    const [{ key, shardWrites }, { write, attempt }] = [batch, failed];
     const ambiguous = failed.ambiguous || error.ambiguous;
     const sending = { ...failed, ambiguous, attempt: attempt + 1 };
     if (error.throttled && !error.tableWide) this.#observer.noteThrottled(key, error.keysThrottled);
     const mayRepeat = !ambiguous || write.mark !== undefined;
     if (attempt >= this.#connection.maxAttempts || !mayRepeat) {
-      if (ambiguous) noteUnanswered(lane, sending);
-      if (mayRepeat) throw error.ambiguous === ambiguous ? error : error.with({ ambiguous });
+      if (ambiguous) noteUnanswered(shardWrites, sending);
+      if (mayRepeat) throw error.ambiguous === ambiguous ? error : error.withFacts({ ambiguous });
       return false;
     }
     this.#connection.countRetry();
@@ -311,23 +317,26 @@ export class BucketWriter {
     return this.#send(batch, sending);
   }
 
-  #count(lane: Lane, write: PlannedWrite, isApplied: boolean): void {
+  #count(shardWrites: ShardWrites, write: PlannedWrite, isApplied: boolean): void {
     if (isApplied) {
       this.#counts.writes += 1;
-      lane.failedUnits = 0;
-      lane.outcomes.concludeApplied(write);
+      shardWrites.failedUnits = 0;
+      shardWrites.outcomes.concludeApplied(write);
       // A process that is alone stays at a tick of 1.
-      if (lane.tickMs === 1) return;
+      if (shardWrites.tickMs === 1) return;
     } else {
       this.#counts.failedConditions += 1;
-      lane.failedUnits += 1;
+      shardWrites.failedUnits += 1;
     }
-    lane.tickMs = nextTickMs(lane.tickMs, { applied: isApplied, largestMs: this.#largestTickMs });
+    shardWrites.tickMs = nextTickMs(shardWrites.tickMs, {
+      applied: isApplied,
+      largestMs: this.#largestTickMs,
+    });
   }
 }
 
 /** Notes a write whose outcome is open, for the members that it carried. */
-function noteUnanswered({ outcomes }: Lane, { write, planned }: Sending): void {
+function noteUnanswered({ outcomes }: ShardWrites, { write, planned }: Sending): void {
   const { verdicts } = planned.plan;
   const isWritten = (_: unknown, index: number): boolean => verdicts[index] === "written";
   outcomes.concludeUnanswered(write, planned.carried.filter(isWritten));

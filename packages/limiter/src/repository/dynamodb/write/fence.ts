@@ -1,7 +1,7 @@
 import type { BucketImage } from "../items/bucket-item.ts";
 import { ExpressionBuilder, ItemUpdate } from "../table/update-expression.ts";
 import { markOperation } from "./bucket-update.ts";
-import { incarnationOf, type PlanRequest, type PlannedWrite } from "./write-plan.ts";
+import { toIncarnation, type PlanRequest, type PlannedWrite } from "./write-plan.ts";
 
 /**
  * A write that only puts a later id into the slot of writes without an answer, as the image shows
@@ -9,7 +9,7 @@ import { incarnationOf, type PlanRequest, type PlannedWrite } from "./write-plan
  * condition fails, the reply shows what became of them (unanswered-writes.ts). It moves the counter
  * of write units, as every write does. Undefined when no slot is available.
  */
-export function fenceOf(
+export function buildFence(
   image: BucketImage,
   { key, outcomes, nowMs, writeUnits }: FenceRequest,
 ): PlannedWrite | undefined {
@@ -25,7 +25,7 @@ export function fenceOf(
     item: undefined,
     changed: undefined,
     mark,
-    incarnation: incarnationOf(image),
+    incarnation: toIncarnation(image),
     requires: { version: image.version, refilledAtMs: undefined },
   };
 }

@@ -10,7 +10,7 @@
  *                    its caller is told
  */
 import { addAmounts, NO_AMOUNTS } from "../../../core/amounts.ts";
-import { dividedAmounts, negated } from "../../../core/bucket/decision.ts";
+import { divideAmounts, negate } from "../../../core/bucket/decision.ts";
 import { RateLimiterUnavailable } from "../../../core/errors.ts";
 import type { Policy } from "../../../core/bucket/policy.ts";
 import { Member } from "../../group-commit.ts";
@@ -19,7 +19,7 @@ import type { BucketImage } from "../items/bucket-item.ts";
 import type { BucketKey } from "../items/bucket-key.ts";
 import { OperationHistory, UnansweredWrite } from "./unanswered-writes.ts";
 import type { RepeatableOperation, WriteIntent, WriteOutcome } from "./write-intent.ts";
-import { appliedOutcome, type PlannedWrite } from "./write-plan.ts";
+import { buildAppliedOutcome, type PlannedWrite } from "./write-plan.ts";
 
 /** An intent that is queued or being written. */
 export interface Work {
@@ -42,16 +42,16 @@ export function concludeIfKnown(
   const { history } = operation;
   if (history === undefined || !history.isUnanswered) return;
   const { fate } = history;
-  if (fate === "applied") member.resolve(appliedOutcome(history.appliedTo, image, policy!));
+  if (fate === "applied") member.resolve(buildAppliedOutcome(history.appliedTo, image, policy!));
   if (fate !== "unknown") return;
   if (UNDER_POLICY.has(intent.kind)) member.reject(outcomeUnknown(key));
   else if (intent.kind !== "overrun" || Object.keys(positiveCosts(intent.costs)).length === 0)
-    member.resolve(appliedOutcome(undefined, image, policy!));
+    member.resolve(buildAppliedOutcome(undefined, image, policy!));
   else history.keepOnlyCharges();
 }
 
 /** A write without an answer, in the histories of the members that it carried. */
-export function unansweredWrite(
+export function buildUnansweredWrite(
   { mark, incarnation, requires }: PlannedWrite,
   members: readonly BatchMember[],
 ): UnansweredWrite {
@@ -92,7 +92,7 @@ function isPending({ work }: BatchMember): boolean {
  * to have been applied. It goes to the shard that was taken from, or nowhere, and happens at most
  * once: it has a history like any other member.
  */
-export function givenBack(applied: readonly UnansweredWrite[]): readonly BatchMember[] {
+export function buildGiveBacks(applied: readonly UnansweredWrite[]): readonly BatchMember[] {
   const takes = applied.flatMap(({ incarnation, rejectedTakes }) =>
     [false, true].map((isCascaded) => ({
       incarnation,
@@ -111,11 +111,11 @@ export function givenBack(applied: readonly UnansweredWrite[]): readonly BatchMe
     if (first === undefined || !isExact) return [];
     // All of them were decided with one policy.
     const policy = first.work.policy!;
-    const { amounts, unlimited } = dividedAmounts(policy, costs);
+    const { amounts, unlimited } = divideAmounts(policy, costs);
     const intent: WriteIntent = {
       kind: "giveBack",
-      costs: negated(amounts),
-      unlimited: unlimited && negated(unlimited),
+      costs: negate(amounts),
+      unlimited: unlimited && negate(unlimited),
       isCascaded,
       requests: -rejected.reduce((sum, { work }) => sum + work.intent.requests, 0),
       policy,
@@ -153,7 +153,7 @@ function unavailable({ entityId, resource }: BucketKey, reason: string): RateLim
  * before goes to the same shard again, even if that puts it into debt: only that shard can show
  * whether the first attempt was applied.
  */
-export function writtenPart({ intent, operation: { history } }: Work): WriteIntent {
+export function selectUnwritten({ intent, operation: { history } }: Work): WriteIntent {
   if (history?.onlyCharges === true) return { ...onlyCharged(intent), mayOwe: true };
   return history?.isUnanswered === true ? { ...intent, mayOwe: true } : intent;
 }

@@ -15,13 +15,13 @@ import { isOpen } from "../../group-commit.ts";
 import type { MaybePromise } from "../../port.ts";
 import type { KnownBuckets } from "../cache/known-buckets.ts";
 import type { BucketImage } from "../items/bucket-item.ts";
-import { siblingKey, type BucketKey } from "../items/bucket-key.ts";
-import { fenceOf, type FenceRequest } from "./fence.ts";
+import { buildSiblingKey, type BucketKey } from "../items/bucket-key.ts";
+import { buildFence, type FenceRequest } from "./fence.ts";
 import {
   concludeIfKnown,
-  givenBack,
+  buildGiveBacks,
   hasPendingTake,
-  unansweredWrite,
+  buildUnansweredWrite,
   type BatchMember,
 } from "./member-outcomes.ts";
 import type { OperationIds, OperationMark } from "./operation-ids.ts";
@@ -79,7 +79,7 @@ export class WriteOutcomes implements WriteMarker {
     request: Pick<FenceRequest, "nowMs" | "writeUnits">,
   ): PlannedWrite | undefined {
     if (image === undefined || !hasPendingTake(members)) return undefined;
-    return fenceOf(image, { ...request, key: this.#key, outcomes: this });
+    return buildFence(image, { ...request, key: this.#key, outcomes: this });
   }
 
   /** Notes a write that was applied: those before it that got no answer were not. */
@@ -91,7 +91,7 @@ export class WriteOutcomes implements WriteMarker {
 
   /** Notes a write that got no answer, for the members that it carried and for later writes. */
   concludeUnanswered(write: PlannedWrite, members: readonly BatchMember[]): void {
-    const left = unansweredWrite(write, members);
+    const left = buildUnansweredWrite(write, members);
     if (write.mark !== undefined) (this.#unanswered ??= new UnansweredWrites()).add(left);
   }
 
@@ -106,21 +106,21 @@ export class WriteOutcomes implements WriteMarker {
   /** The ids of a shard that was merged are on the one that it was merged into. */
   async #learnFrom(unanswered: UnansweredWrites, image: BucketImage | undefined): Promise<void> {
     const key = this.#key;
-    const seen = this.#known.imageOf(key);
+    const seen = this.#known.getImage(key);
     const applied = [image, seen].flatMap((each) => unanswered.learnFrom(each));
     if (seen === undefined && key.shard > 0 && !unanswered.isEmpty) {
-      const { shards } = await this.#known.readAll(siblingKey(key, 0));
+      const { shards } = await this.#known.readAll(buildSiblingKey(key, 0));
       const images = shards.map((shard) => shard.image);
       applied.push(...unanswered.concludeMerged(key.shard, images));
     }
-    this.#owed = [...this.#owed, ...givenBack(applied)].slice(-MAX_OWED);
+    this.#owed = [...this.#owed, ...buildGiveBacks(applied)].slice(-MAX_OWED);
   }
 
   #leftOf(members: readonly BatchMember[]): readonly BatchMember[] {
     const all = this.#owed.length === 0 ? members : [...this.#owed, ...members];
     for (const member of all)
       if (member.isOpen && member.work.operation.history !== undefined)
-        concludeIfKnown(this.#key, member, this.#known.imageOf(this.#key));
+        concludeIfKnown(this.#key, member, this.#known.getImage(this.#key));
     if (all.every(isOpen)) return all;
     this.#owed = this.#owed.filter(isOpen);
     const left = all.filter(isOpen);

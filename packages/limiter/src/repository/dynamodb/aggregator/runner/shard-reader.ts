@@ -13,7 +13,7 @@ import { isTransient } from "../../table/retry.ts";
 import type { Aggregator, BatchReport } from "../aggregator.ts";
 import type { StreamRecord } from "../stream-record.ts";
 import { CountedTime } from "./counted-time.ts";
-import { growingPauseMs, type RunnerProblem } from "./problem.ts";
+import { computePauseMs, type RunnerProblem } from "./problem.ts";
 import type { ShardProgress } from "./reading-order.ts";
 import { ShardCursor, type Reading } from "./shard-cursor.ts";
 import type { StartReached } from "./start-reached.ts";
@@ -130,7 +130,7 @@ export class ShardReader {
 
   async #pauseAfter(error: unknown, attempts: number): Promise<void> {
     const { shardId, clock, signal, onProblem } = this.#options;
-    const retryInMs = growingPauseMs(attempts);
+    const retryInMs = computePauseMs(attempts);
     onProblem({ kind: "retry", shardId, error, attempts, retryInMs });
     await clock.sleep(retryInMs, signal);
   }
