@@ -83,7 +83,7 @@ const SEARCHES = {
   },
 };
 
-/** What runs to its end, command after command. `always` is also what a search without names runs. */
+/** What runs to its end, command after command; `always`: in a search without names too. */
 const WHOLE = {
   mutations: { always: true, commands: [["tools/mutations.mjs"]] },
   runtimes: { always: true, commands: [["tools/runtimes.mjs"]] },
