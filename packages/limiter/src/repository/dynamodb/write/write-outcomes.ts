@@ -65,8 +65,8 @@ export class WriteOutcomes implements WriteMarker {
     image: BucketImage | undefined,
   ): MaybePromise<readonly BatchMember[]> {
     this.#resume(members);
-    if (this.#unanswered === undefined) return this.#leftOf(members);
-    return this.#learnFrom(this.#unanswered, image).then(() => this.#leftOf(members));
+    if (this.#unanswered === undefined) return this.#selectOpen(members);
+    return this.#learnFrom(this.#unanswered, image).then(() => this.#selectOpen(members));
   }
 
   /**
@@ -116,7 +116,7 @@ export class WriteOutcomes implements WriteMarker {
     this.#owed = [...this.#owed, ...buildGiveBacks(applied)].slice(-MAX_OWED);
   }
 
-  #leftOf(members: readonly BatchMember[]): readonly BatchMember[] {
+  #selectOpen(members: readonly BatchMember[]): readonly BatchMember[] {
     const all = this.#owed.length === 0 ? members : [...this.#owed, ...members];
     for (const member of all)
       if (member.isOpen && member.work.operation.history !== undefined)
