@@ -4,7 +4,7 @@
  * second, each behind a fault proxy, and each run has an engine of its own. What is printed are
  * counts: what a grant costs before, during and after throttling, how many calls end without an
  * answer, and how many tokens stay charged though nobody got them. A goal that is missed is printed
- * as MISSED and is no failure of the benchmark. bench/README.md says how to read it.
+ * as MISSED and is not a failure of the benchmark. bench/README.md says how to read it.
  */
 import { availableParallelism, loadavg } from "node:os";
 import {
@@ -97,7 +97,7 @@ const seed = Number(process.env["SEED"] ?? Math.floor(Math.random() * 1e6));
 /** Runs draw more seeds from theirs; they must not meet. */
 const SEEDS_PER_RUN = 1000;
 
-/** Somebody who does not answer must not keep the benchmark up for ever. */
+/** A process that does not answer must not keep the benchmark running. */
 const WATCHDOG_MS = 600_000;
 
 setTimeout(() => {

@@ -1,5 +1,5 @@
 /*
- * What metering adds to a call of a model: `npm run bench:llm`. The provider is a function in this
+ * What metering adds to a model call: `npm run bench:llm`. The provider is a function in this
  * process that answers at once, so the difference to the same call without the limiter is all
  * ours. Both take turns; everything that is printed is a median of processor time, all threads of
  * the process included. A real provider takes a second or more.

@@ -9,7 +9,7 @@ const vitest = await createVitest("test", {
   mode: "mutations",
   watch: false,
   bail: 1,
-  // A change that makes a test wait for ever shows after this long.
+  // A change that makes a test wait forever shows after this long.
   testTimeout: 5000,
   maxWorkers: 1,
   silent: true,

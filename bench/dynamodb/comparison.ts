@@ -32,7 +32,7 @@ export async function compare(
   const outcomes = new Map<ContestantId, Outcome>();
   for (const [index, { id, entry }] of entered.entries()) {
     // What was read from the configuration is believed for a minute on all sides; reading it again
-    // is no part of a call's bill.
+    // is not part of a call's bill.
     await entry.run(billed);
     outcomes.set(id, { measured: measured[index]!, bill: await entry.bill(billed), billed });
   }

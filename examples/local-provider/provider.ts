@@ -137,7 +137,7 @@ class LocalProvider implements Provider {
   }
 }
 
-/** A body that is no JSON is like an empty one. */
+/** A body that is not JSON is like an empty one. */
 async function readBody(incoming: IncomingMessage): Promise<ProviderBody> {
   const pieces: Buffer[] = [];
   for await (const piece of incoming) pieces.push(piece as Buffer);

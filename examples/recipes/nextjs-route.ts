@@ -21,7 +21,7 @@ export const POST = limitHandler(
   async (request) => {
     const { question } = (await request.json()) as { question?: string };
     if (!question) return Response.json({ error: "Send JSON with a question." }, { status: 400 });
-    const answer = `You asked: ${question}`; // stands for a call of a model
+    const answer = `You asked: ${question}`; // stands for a model call
     getLease(request)?.settle({ tpm: question.length + answer.length });
     return Response.json({ answer });
   },

@@ -88,7 +88,7 @@ function toOptions(name: string, transport: DynamoTransport): BoundedOptions {
     stack: `bench-arrivals-${name}`,
     provisioning: "table",
     stream: false,
-    // Longer than this benchmark: reading the configuration again is no part of a call's cost.
+    // Longer than this benchmark: reading the configuration again is not part of a call's cost.
     configCacheTtlMs: 3_600_000,
   };
 }

@@ -104,7 +104,7 @@ function store(
   });
 }
 
-/** It rejects with its state, which is no error; an error is one. */
+/** It rejects with its state, which is not an error; an error is one. */
 function buildRefusing(limiter: RateLimiterDynamo): Operation {
   return async (entityId) =>
     limiter.consume(entityId, 1).then(

@@ -22,7 +22,7 @@ export interface Setup {
   readonly env?: Readonly<Record<string, string>>;
   /** What a person types; undefined when standard input is not a terminal. */
   readonly typed?: string | AsyncIterable<string>;
-  /** What standard input is when it is no terminal. */
+  /** What standard input is when it is not a terminal. */
   readonly piped?: string | Uint8Array;
   readonly terminal?: boolean;
   readonly nowMs?: () => number;

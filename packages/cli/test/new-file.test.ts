@@ -61,7 +61,7 @@ it.skipIf(isWindows)("keeps a link and the rights of the file that it leads to",
   expect(readdirSync(folder)).toEqual(["limits.yaml", "link.yaml"]);
 });
 
-it.skipIf(isWindows)("writes to what is no plain file, and does not replace it", async () => {
+it.skipIf(isWindows)("writes to what is not a plain file, and does not replace it", async () => {
   await writeNewFile("/dev/null", "nothing", { force: true });
   expect(statSync("/dev/null").isCharacterDevice()).toBe(true);
 });

@@ -75,7 +75,7 @@ export const badInputTopic: Topic = (test) => {
       const charged = await footprint(world.repository);
       await failsWith(ValidationError, () => lease.consume(amounts), "consume");
       await failsWith(ValidationError, () => lease.release(amounts), "release");
-      // A total that is missing is no fault: the estimate stays.
+      // A total that is missing is not a fault: the estimate stays.
       if (fault === "null" || fault === "undefined") lease.settle(amounts);
       else await failsWith(ValidationError, () => lease.settle(amounts), "settle");
       await failsWith(ValidationError, () => lease.adjust(amounts), "adjust");

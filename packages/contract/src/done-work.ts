@@ -18,7 +18,7 @@ const INVALID: readonly {
   readonly remaining: Readonly<Record<string, number>>;
 }[] = [
   {
-    what: "settles a value that is no number",
+    what: "settles a value that is not a number",
     change: (lease) => lease.settle({ rpm: 20, tpm: Number.NaN }),
     remaining: { rpm: 80, tpm: 500 },
   },
@@ -33,7 +33,7 @@ const INVALID: readonly {
     remaining: { rpm: 90, tpm: 700 },
   },
   {
-    what: "settles something that is no object",
+    what: "settles something that is not an object",
     change: (lease) => lease.settle([300] as unknown as Record<string, number>),
     remaining: { rpm: 90, tpm: 500 },
   },

@@ -17,7 +17,7 @@ export const leasesTopic: Topic = (test) => {
 
   for (const [what, thrown] of [
     ["an error", new Error("the model failed")],
-    ["a value that is no error", "interrupted"],
+    ["a value that is not an error", "interrupted"],
     ["undefined", undefined],
   ] as const) {
     test(`gives everything back when the work throws ${what}, and rethrows it [W-45]`, async (world) => {

@@ -192,6 +192,6 @@ export const unlimitedNamesTopic: Topic = (test) => {
     await undone.rollback();
     assert.deepEqual(await readLeft(world), { rpm: 58, tpm: 9900, images: 3 });
     const parents = (await readUsed(world, "project")) ?? { rpm: 2, tpm: 100 };
-    assert.deepEqual(parents, { rpm: 2, tpm: 100 }, "images are no business of the parent");
+    assert.deepEqual(parents, { rpm: 2, tpm: 100 }, "images are not business of the parent");
   });
 };

@@ -42,7 +42,7 @@ it.each([
   ["value", { key: SECRET }],
   ["value with words before it", { key: `see ${SECRET}` }],
   ["name", { [SECRET]: "value" }],
-])("a %s that looks like a reference to a secret is no reference", (_, metadata) => {
+])("a %s that looks like a reference to a secret is not a reference", (_, metadata) => {
   const given = manifest(JSON.stringify({ namespace: "team-a", entities: { acme: { metadata } } }));
   expect(manifestYaml(limitsTemplate(given, { stack: "limits" }))).not.toContain("{{resolve:");
   expect(through(given).declared).toEqual(given.declared);

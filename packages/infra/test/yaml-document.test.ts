@@ -116,7 +116,7 @@ e: {"<<": 1}
   });
 });
 
-describe("what is no valid file", () => {
+describe("what is not a valid file", () => {
   it.each([
     ["\tnamespace: a", ["1:1: Tabs are not allowed as indentation. Indent with spaces."]],
     [

@@ -44,7 +44,7 @@ class World {
     return invoke(event, context, lambda);
   }
 
-  /** The lines that are no metrics. */
+  /** The lines that are not metrics. */
   get log(): readonly unknown[] {
     return this.lines.map((line) => JSON.parse(line) as object).filter((line) => !("_aws" in line));
   }

@@ -3,7 +3,7 @@ import { deliver } from "./delivery.ts";
 
 const URL = "https://bucket.example.com/answer?signature=secret";
 
-/** Delivers to an address that answers as told, the last answer for ever. */
+/** Delivers to an address that answers as told, the last answer forever. */
 async function getDelivered(...answers: readonly (number | Error)[]): Promise<{
   readonly puts: number;
   readonly pausesMs: readonly number[];

@@ -79,7 +79,7 @@ it.each([
   ["an unknown property", { Namespace: "team-a" }, "Properties.Namespace: is not"],
   ["no namespace", { Manifest: "resources: {}" }, "Properties.Manifest:1:1"],
   ["no properties", undefined, "Properties"],
-  ["a text that is no YAML", { Manifest: "a: [" }, "Properties.Manifest:1"],
+  ["a text that is not YAML", { Manifest: "a: [" }, "Properties.Manifest:1"],
 ])(
   "a creation that failed by %s is rolled back, and leaves nothing [W-64]",
   async (_, wrong, why) => {

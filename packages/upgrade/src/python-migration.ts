@@ -157,7 +157,7 @@ async function shardChange(
   return bucketChange(name, [item, ...others], context.nowMs);
 }
 
-/** Records of the table itself. Those of aggregators, of versions and of upgrades are no data. */
+/** Records of the table itself. Those of aggregators, of versions and of upgrades are not data. */
 async function tableItemChange(
   key: ItemKey,
   item: AttributeMap,

@@ -18,7 +18,7 @@ export interface Pace {
 const AWS_PACE: Pace = { pollMs: 2500, backoffMs: 500 };
 /** What runs on this machine is not throttled, and done at once. */
 const LOCAL_PACE: Pace = { pollMs: 10, backoffMs: 2 };
-/** Without it, a connection that died unnoticed would be waited for for ever. */
+/** Without it, a connection that died unnoticed would be waited for forever. */
 const TIMEOUTS = { connectionTimeout: 5_000, requestTimeout: 60_000, throwOnRequestTimeout: true };
 /** Together about a minute on AWS, which outlasts any throttling. */
 const MAX_ATTEMPTS = 8;

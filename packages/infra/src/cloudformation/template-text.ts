@@ -11,7 +11,7 @@ export interface TextOptions {
 
 /** A template as YAML. */
 export function templateText(template: object, { comment, longestLine }: TextOptions): string {
-  // CloudFormation reads YAML 1.1, to which an unquoted date is no text.
+  // CloudFormation reads YAML 1.1, to which an unquoted date is not a text.
   const document = new Document(undefined, { version: "1.1" });
   document.commentBefore = comment.map((line) => ` ${line}`).join("\n");
   const sections = new YAMLMap();

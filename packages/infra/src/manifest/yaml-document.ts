@@ -37,7 +37,7 @@ export function yamlDocument(file: string, text: string): ManifestDocument {
     customTags: (tags) => [GROUPED_DIGITS, ...tags],
     // Keys as they are written: an entity 007 is not the entity 7.
     stringKeys: true,
-    // Dates, sets and binary values are no part of a manifest.
+    // Dates, sets and binary values are not part of a manifest.
     resolveKnownTags: false,
   });
   const { errors, warnings, contents } = document;
@@ -90,7 +90,7 @@ function toContent(document: Document, report: Report): unknown {
   }
 }
 
-/** Editors on Windows begin a file with a byte order mark, which is no character of its text. */
+/** Editors on Windows begin a file with a byte order mark, which is not a character of its text. */
 function withoutMark(text: string): string {
   return text.startsWith("\uFEFF") ? text.slice(1) : text;
 }

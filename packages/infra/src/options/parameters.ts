@@ -138,7 +138,7 @@ function asWhole(parameter: ParameterName): Translation {
   return toParameter(parameter, whole(MinValue!, MaxValue!));
 }
 
-/** An option that is no parameter. */
+/** An option that is not a parameter. */
 function checkOnly(check: Check): Translation {
   return (value, option) => {
     check(value, option);

@@ -122,7 +122,7 @@ describe("policies [W-65]", () => {
     },
   );
 
-  it.each(TENANT_KINDS)("%s grants nothing to a tag that is no tenant's", async (kind) => {
+  it.each(TENANT_KINDS)("%s grants nothing to a tag that is not a tenant's", async (kind) => {
     for (const tag of [undefined, "", "_"]) {
       const judge = tenantJudge(kind, tag);
       const keys = ["/BUCKET#e#r#0", "_/SYSTEM#", "_/BUCKET#e#r#0"];

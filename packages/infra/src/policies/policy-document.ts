@@ -14,7 +14,7 @@ import { allow, below, type PolicyStatement } from "./policy-statements.ts";
  * The id comes from a tag of the principal, which the principal itself cannot change.
  *
  * Nothing here allows Scan or the stream: those carry no key that could be compared.
- * TransactWriteItems is no action of IAM: it asks for the action of each of its members. Nor is
+ * TransactWriteItems is not an action of IAM: it asks for the action of each of its members. Nor is
  * BatchExecuteStatement, in which calls share a request: it asks for PartiQLUpdate, for each
  * statement by its own partition key. Other PartiQL is not allowed; nobody sends any.
  */

@@ -89,7 +89,7 @@ export async function execute(clients: AwsClients, { name }: ReadyChangeSet): Pr
   const command = new ExecuteChangeSetCommand({
     StackName: clients.stack,
     ChangeSetName: name,
-    // A repetition of this request, whose answer was lost, is no second execution.
+    // A repetition of this request, whose answer was lost, is not a second execution.
     ClientRequestToken: randomUUID(),
   });
   const answer = await clients.callUnless(isTaken, "cloudformation:ExecuteChangeSet", (options) =>

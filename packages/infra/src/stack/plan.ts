@@ -89,7 +89,7 @@ function parameterList(given: Parameters, current: Parameters): readonly Paramet
 
 /**
  * The template, in which the name of the table is written out: CloudFormation imports an existing
- * table only by a name that is no function.
+ * table only by a name that is not a function.
  */
 function templateFor(stack: string): string {
   const template = stackTemplate();

@@ -49,7 +49,7 @@ async function tryUpdate(clients: AwsClients, account: string): Promise<true | u
       stack,
       `it was deployed by a release whose functions cannot be updated alone: run zae-limiter deploy --stack ${stack}.`,
     );
-  // Without code there is no function, and this is no place to add one.
+  // Without code there is no function, and this is not a place to add one.
   const names = listFunctions(parameters).filter((name) => parameters[codeParameter(name)]);
   const bucket = parameters["CodeBucket"] || defaultCodeBucket(account, region);
   const code = await readCode(names, bucket);

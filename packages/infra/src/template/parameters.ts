@@ -50,7 +50,7 @@ export const PARAMETERS = {
     most: 3650,
   }),
   BucketTtlMultiplier: whole(
-    "How many fill times the aggregator keeps an idle bucket that it merged; 0: for ever. Open " +
+    "How many fill times the aggregator keeps an idle bucket that it merged; 0: forever. Open " +
       "repositories with the same bucketTtlMultiplier.",
     { value: 7, least: 0, most: 10_000 },
   ),

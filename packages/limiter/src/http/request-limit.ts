@@ -173,7 +173,7 @@ export class RequestLimit<Q> {
   }
 }
 
-/** Also those of libraries and other realms, which are no instances of our `Promise`. */
+/** Also those of libraries and other realms, which are not instances of our `Promise`. */
 function isPromise<T>(value: MaybePromise<T>): value is Promise<T> {
   return hasMethod(value, "then");
 }

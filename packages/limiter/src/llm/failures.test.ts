@@ -22,7 +22,7 @@ beforeAll(async () => {
     const act = request.url!.split("/").find((part) => part.startsWith("do-"));
     if (act === "do-destroy") request.on("end", () => request.socket.destroy());
     else if (act === "do-reset") request.on("end", () => request.socket.resetAndDestroy());
-    else if (act === "do-rubbish") request.socket.end("this is no HTTP\r\n\r\n");
+    else if (act === "do-rubbish") request.socket.end("this is not HTTP\r\n\r\n");
     else if (act === "do-cut") {
       response.writeHead(200, { "content-type": "application/json", "content-length": "1000" });
       response.write('{"id":', () => request.socket.destroy());
@@ -162,7 +162,7 @@ describe.each(clients)("%s", (name, ask) => {
   });
 });
 
-it.each(["fetch", "ai"])("%s: 200 with a body that is no JSON: kept", async (name) => {
+it.each(["fetch", "ai"])("%s: 200 with a body that is not JSON: kept", async (name) => {
   const [, ask] = clients.find(([client]) => client === name)!;
   const error = await catchError(() => ask(`${baseURL}/do-no-json`));
   expect(endOfError(error, undefined)).toEqual({ end: "cut" });
@@ -188,7 +188,7 @@ it("a status is the provider's, also if the caller aborts meanwhile, unless it i
   expect(endOfError(wrapped, AbortSignal.abort(tooMany))).toEqual({ end: "abandoned" });
 });
 
-it("an answer that is no HTTP, as fetch of Node 24 tells it: kept", () => {
+it("an answer that is not HTTP, as fetch of Node 24 tells it: kept", () => {
   const cause = Object.assign(new Error("Expected HTTP/"), { name: "HTTPParserError" });
   const error = new TypeError("fetch failed", { cause });
   expect(endOfError(error, undefined)).toEqual({ end: "cut" });

@@ -269,7 +269,7 @@ it("a call that is aborted while the store takes for it never begins, and nothin
   expect(setting.records).toMatchObject([{ end: "failed" }]);
 });
 
-it("a signal of another kind ends no wait, and is no mistake", async () => {
+it("a signal of another kind ends no wait, and is not a mistake", async () => {
   const foreign = { aborted: false, addEventListener: () => {} } as unknown as AbortSignal;
   await setting.meter().begin(CALL, "x", foreign);
   await setting.meter().begin(CALL, "x", null);

@@ -95,8 +95,8 @@ interface Comparison {
 
 /**
  * What must change so that the store says what a manifest declares. Pure: it compares content, and
- * an equal list in another order is no change. The entries are in the order in which an apply goes
- * through them: records, parents first, then the levels; what is deleted comes last.
+ * an equal list in another order is not a change. The entries are in the order in which an apply
+ * goes through them: records, parents first, then the levels; what is deleted comes last.
  * @example
  * const entries = diffLimits(manifest.declared, stored, await repository.getProvisionerState());
  */

@@ -134,7 +134,7 @@ export class DocumentValue {
   }
 }
 
-/** What to write instead of a name that a check refuses; `otherwise` if it is no text at all. */
+/** What to write instead of a name that a check refuses; `otherwise` if it is not a text at all. */
 export function nameAdvice(
   check: (name: unknown) => unknown,
   otherwise = "Write a name of letters, digits and hyphens.",
@@ -211,7 +211,9 @@ export function problemAt(
   };
 }
 
-/** What a map holds. Undefined is no value of a file; a program may write it for what is absent. */
+/**
+ * What a map holds. Undefined is not a value of a file; a program may write it for what is absent.
+ */
 function listEntries(map: Readonly<Record<string, unknown>>): readonly [string, unknown][] {
   return Object.entries(map).filter(([, value]) => value !== undefined);
 }

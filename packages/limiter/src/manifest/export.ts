@@ -33,8 +33,8 @@ export interface ExportProgress {
 
 /**
  * Everything that is stored in the repository's namespace, as a declaration: also what no manifest
- * has named. A plan of it shows no change. It is no snapshot: what is changed while it is read may
- * be missing. On DynamoDB, so may what was created in the second before.
+ * has named. A plan of it shows no change. It is not a snapshot: what is changed while it is read
+ * may be missing. On DynamoDB, so may what was created in the second before.
  * @example const text = JSON.stringify(buildManifest("default", await exportLimits(repository)));
  */
 export async function exportLimits(

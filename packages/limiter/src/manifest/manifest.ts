@@ -98,7 +98,7 @@ function readRoot(root: DocumentValue): readonly DocumentValue[] | undefined {
   else if (isOtherFile(root.value))
     root.refuse(
       `it has none of the keys of a manifest, which are ${SECTIONS.join(", ")}`,
-      "If it is no manifest, keep it in another folder, or name each file of the manifest.",
+      "If it is not a manifest, keep it in another folder, or name each file of the manifest.",
     );
   else return root.fields(MANIFEST);
   return undefined;

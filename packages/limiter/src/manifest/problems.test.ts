@@ -13,7 +13,7 @@ import { formatProblem } from "./problems.ts";
 
 const SUCH_AS = "Write a rate such as 100/min, or 100/min:150 with a burst.";
 const IF_NO_MANIFEST =
-  "If it is no manifest, keep it in another folder, or name each file of the manifest.";
+  "If it is not a manifest, keep it in another folder, or name each file of the manifest.";
 
 describe("common mistakes say what to write", () => {
   it.each<[content: object, path: string, suggestion: string]>([

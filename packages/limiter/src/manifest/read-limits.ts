@@ -168,7 +168,7 @@ function parseText(text: string): LimitNumbers {
 /** Marks that people put between digits. YAML reads such a number as a text. */
 const BETWEEN_DIGITS = /[_,'\s]/g;
 
-/** What to write instead of something that is no number, or `otherwise`. */
+/** What to write instead of something that is not a number, or `otherwise`. */
 export function numberAdvice(wrong: unknown, otherwise: string): string {
   const text = typeof wrong === "string" ? wrong : "";
   const digits = text.replaceAll(BETWEEN_DIGITS, "");
@@ -227,7 +227,7 @@ function repairText(text: string, name: string): string | undefined {
   }
 }
 
-/** Longer texts are no mistyped limits. */
+/** Longer texts are not mistyped limits. */
 const MOST_REPAIRED = 100;
 
 /** What people write, the unit of the grammar, and how many of them it is if not one. */

@@ -38,7 +38,7 @@ it.each<[reason: string, content: unknown]>([
   ["a key that objects inherit", JSON.parse('{"namespace":"a","__proto__":{}}')],
   ["a list of resources", { namespace: "a", resources: [] }],
   ["an unknown setting", system({ onUnavailable: "allow" })],
-  ["a word that is no setting", system({ on_unavailable: "open" })],
+  ["a word that is not a setting", system({ on_unavailable: "open" })],
   ["no days", system({ audit_retention_days: 0 })],
   ["too many days", system({ usage_retention_days: 3651 })],
   ["days as text", system({ usage_retention_days: "30" })],

@@ -21,7 +21,7 @@ import type { Clock } from "../repository/system-clock.ts";
 /** Requests take less; what they have cost is settled by then. */
 const HELD_MS = 10 * 60_000;
 
-/** A key with more requests under way than this is no single client. */
+/** A key with more requests under way than this is not a single client. */
 const MAX_HELD_OF_KEY = 1000;
 
 /** A lease takes 1.2 kB, so about 60 MB. The keys that were quiet for longest are let go first. */

@@ -22,8 +22,8 @@ export interface Quota {
 
 /**
  * A limit for each window as a bucket of that capacity, which refills at that rate. `scope` is what
- * a middleware counts apart from the rest of the resource, such as a route. The limit is no part of
- * the name: the bucket is carried over when it changes.
+ * a middleware counts apart from the rest of the resource, such as a route. The limit is not part
+ * of the name: the bucket is carried over when it changes.
  */
 export function buildQuota(
   base: { readonly resource: string; readonly limitName: string },

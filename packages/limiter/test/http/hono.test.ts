@@ -255,7 +255,7 @@ describe.each(Object.entries(platforms))("%s", (_name, fetchOf) => {
   });
 });
 
-it("ends the lease of a handler that threw what is no error, which Hono passes on", async () => {
+it("ends the lease of a handler that threw what is not an error, which Hono passes on", async () => {
   const { options, ends } = await tenRequests<Context>();
   const app = new Hono();
   app.use(limitRequests(options));

@@ -129,7 +129,7 @@ const VALUES: readonly (readonly [
     "bucketTtlMultiplier",
     "--bucket-ttl-multiplier <number>",
     "number",
-    "How many fill times an idle bucket is kept; 0 keeps it for ever.",
+    "How many fill times an idle bucket is kept; 0 keeps it forever.",
   ],
   [
     "billingMode",

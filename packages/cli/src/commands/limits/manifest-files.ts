@@ -20,7 +20,9 @@ export function fileOption(): Option {
     .makeOptionMandatory();
 }
 
-/** Adds a name to those before it. An empty one, as of a variable that is not set, is no file. */
+/**
+ * Adds a name to those before it. An empty one, as of a variable that is not set, is not a file.
+ */
 function withFileName(name: string, before: readonly string[] = []): readonly string[] {
   if (name === "") throw new InvalidArgumentError("It must be the name of a file or a folder.");
   return [...before, name];

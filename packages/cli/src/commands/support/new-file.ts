@@ -69,7 +69,7 @@ function buildFileExistsError(file: string): UsageError {
 
 async function write(file: string, content: string | Uint8Array, force: boolean): Promise<void> {
   const stored = await stat(file).catch(() => undefined);
-  // What is no plain file, such as /dev/stdout, cannot be replaced; a folder refuses by itself.
+  // What is not a plain file, such as /dev/stdout, cannot be replaced; a folder refuses by itself.
   if (stored !== undefined && !stored.isFile())
     return writeFile(file, content, { flag: force ? "w" : "wx" });
   // A link stays, and what it leads to is replaced.

@@ -132,8 +132,8 @@ export class Session {
 
   /**
    * Creates the repository, and its default namespace, only when it does not exist yet, the verb
-   * may create it, and it is no stack: `deploy` is the one verb that deploys. Otherwise nothing is
-   * created, not even a namespace.
+   * may create it, and it is not a stack: `deploy` is the one verb that deploys. Otherwise nothing
+   * is created, not even a namespace.
    */
   async #open(
     url: string,

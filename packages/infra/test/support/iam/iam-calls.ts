@@ -15,8 +15,8 @@ type Attributes = Readonly<Record<string, { readonly S?: string }>>;
 
 /**
  * The actions that IAM decides about when DynamoDB gets a request. A batch is one action on all its
- * keys. A transaction is no action: its members are, those of a kind together. Nor is a batch of
- * statements: each statement is decided about alone, in the order of the request.
+ * keys. A transaction is not an action: its members are, those of a kind together. Nor is a batch
+ * of statements: each statement is decided about alone, in the order of the request.
  */
 export function listIamCalls(operation: string, input: Input): readonly IamCall[] {
   const call = (leadingKeys: readonly string[], path = ""): IamCall => ({

@@ -44,7 +44,7 @@ export class Faults {
     this.#always.set(action, fault);
   }
 
-  /** Denies an action of a service, for ever: `s3:CreateBucket`. */
+  /** Denies an action of a service, forever: `s3:CreateBucket`. */
   deny(action: string): void {
     this.always(action.split(":").at(-1)!, "deny");
   }

@@ -211,7 +211,7 @@ function buildRefusingHooks(hooks: readonly string[], createError: () => Validat
   return Object.fromEntries(hooks.map((hook) => [hook, refuse]));
 }
 
-/** A call of a model, and what runs it. */
+/** A model call, and what runs it. */
 interface ModelCall<R> {
   readonly meter: Meter<AiSdkCall>;
   readonly call: LlmCall;
@@ -231,7 +231,7 @@ async function runLimited<R extends Pick<Answer, "response">>(
     void metered.observeProviderLimits(answer.response?.headers ?? {}, 200);
     return await settle(metered, answer);
   } catch (error) {
-    // The model threw, or has answered with something that is no answer.
+    // The model threw, or has answered with something that is not an answer.
     await metered.settleThrown(error, params.abortSignal);
     throw error;
   }

@@ -28,7 +28,7 @@ describe("a usage", () => {
     expect(usageFromTotals({ prompt: 0, output: 0 })).toBeDefined();
   });
 
-  it.each(Object.keys(TOTALS))("is not believed if its %s is no count", (name) => {
+  it.each(Object.keys(TOTALS))("is not believed if its %s is not a count", (name) => {
     for (const value of NO_COUNTS)
       expect(usageFromTotals({ ...TOTALS, [name]: value }), typeof value).toBeUndefined();
   });

@@ -33,7 +33,7 @@ export interface FetchOptions {
 }
 
 /**
- * A `fetch` that limits calls of models. It serves `new OpenAI({ fetch })`,
+ * A `fetch` that limits model calls. It serves `new OpenAI({ fetch })`,
  * `createOpenAI({ fetch })`, LangChain's `configuration.fetch`, servers that speak OpenAI's or
  * Anthropic's protocol, and code that calls `fetch` itself. It sends requests with the `fetch` that
  * it is given, or else with the one that is global when `limitFetch` is called.

@@ -33,7 +33,7 @@ it.each([
 });
 
 it.each(["", "{", "[]", '"text"', "null", "7", '[{"model":"gpt-5"}]', "\u0000", "model=gpt-5"])(
-  "%j is no JSON object",
+  "%j is not a JSON object",
   (body) => {
     expect(sent({ body }).body).toEqual({ text: body, json: undefined });
     expect(sent({ body }).model).toBe("unknown");

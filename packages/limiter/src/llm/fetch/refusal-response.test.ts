@@ -67,7 +67,7 @@ it.each([
 });
 
 it("a mistake is a bad request in our words, and an outage is reported without ids", async () => {
-  const mistake = new ValidationError("consume.tpm", "tpm", "is no limit of this call");
+  const mistake = new ValidationError("consume.tpm", "tpm", "is not a limit of this call");
   const bad = refusalResponse(mistake, "anthropic");
   expect(bad.status).toBe(400);
   expect(listFields(bad)).toEqual([null, null, "false"]);

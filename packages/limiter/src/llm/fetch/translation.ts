@@ -20,7 +20,7 @@ export function toCall(sent: SentRequest): LlmCall {
   if (sent.hasBody)
     warnOnce(
       "WARN_LIMITER_BODY_UNREADABLE",
-      `The body of a request to ${sent.url.pathname} is no JSON object in a string or in bytes, so no tokens were reserved for it: ` +
+      `The body of a request to ${sent.url.pathname} is not a JSON object in a string or in bytes, so no tokens were reserved for it: ` +
         "only those that the answer reports or holds are charged.",
     );
   return toLlmCall(undefined, { ...NOTHING_KNOWN, model });

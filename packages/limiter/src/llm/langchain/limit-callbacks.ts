@@ -45,7 +45,7 @@ export interface LangChainHandler {
 }
 
 /**
- * Limits the calls of a model of LangChain, whatever its provider. A run is one call, with all its
+ * Limits the model calls of LangChain, whatever its provider. A run is one call, with all its
  * attempts; answers from a cache cost nothing. A refusal is thrown to the caller, and LangChain
  * prints it.
  *

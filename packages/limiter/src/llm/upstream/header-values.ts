@@ -1,13 +1,13 @@
 /*
  * Values of headers, each read by a function that returns undefined for what it does not
  * understand. A value that is not positive says nothing: Azure sends -1 and 0 for limits that it
- * does not tell. Where a header came twice, HTTP joins it ("5, 5"), which is no number either.
+ * does not tell. Where a header came twice, HTTP joins it ("5, 5"), which is not a number either.
  */
 
 /** No limit of a provider is filled over more than a year: larger values are dates, or mistakes. */
 const LONGEST_MS = 366 * 86_400_000;
 
-/** Longer texts are no values of these headers. They are not matched at all. */
+/** Longer texts are not values of these headers. They are not matched at all. */
 const MAX_LENGTH = 64;
 
 const COUNT = /^\d+$/;

@@ -15,7 +15,7 @@ afterEach(() => {
   vi.restoreAllMocks();
 });
 
-describe("an answer that is no 429", () => {
+describe("an answer that is not a 429", () => {
   it("charges what the account holds more than its provider says is left", async () => {
     await account.mirror().observeProviderLimits(openai(4000, 90), 200, "gpt-5");
     expect(await account.left()).toEqual({ rpm: 90, tpm: 4000 });
@@ -190,7 +190,7 @@ describe("a failure", () => {
 
   it.each([
     ["an account without limits", { entityId: "unlimited" }],
-    ["a resource that is no name", { resource: () => "#" }],
+    ["a resource that is not a name", { resource: () => "#" }],
     [
       "a resource function that throws",
       {
@@ -236,14 +236,18 @@ it("remembers a bounded number of models", async () => {
 
 it.each([
   ["no account", {}, "upstream.entityId"],
-  ["an account that is no id", { entityId: "a#b" }, "upstream.entityId"],
+  ["an account that is not an id", { entityId: "a#b" }, "upstream.entityId"],
   ["an unknown option", { entityId: "a", maxPause: 5 }, "maxPause"],
   ["no object", "account", "upstream"],
   ["an unknown kind", { entityId: "a", limits: { token: "tpm" } }, "token"],
-  ["a limit that is no name", { entityId: "a", limits: { tokens: "1" } }, "upstream.limits.tokens"],
-  ["limits that are no object", { entityId: "a", limits: "tpm" }, "options"],
-  ["a resource that is no function", { entityId: "a", resource: "gpt" }, "upstream.resource"],
-  ["an onMirror that is no function", { entityId: "a", onMirror: 1 }, "upstream.onMirror"],
+  [
+    "a limit that is not a name",
+    { entityId: "a", limits: { tokens: "1" } },
+    "upstream.limits.tokens",
+  ],
+  ["limits that are not object", { entityId: "a", limits: "tpm" }, "options"],
+  ["a resource that is not a function", { entityId: "a", resource: "gpt" }, "upstream.resource"],
+  ["an onMirror that is not a function", { entityId: "a", onMirror: 1 }, "upstream.onMirror"],
   ["a negative pause", { entityId: "a", maxPauseMs: -1 }, "upstream.maxPauseMs"],
   ["an endless pause", { entityId: "a", maxPauseMs: Infinity }, "upstream.maxPauseMs"],
   ["a pause in words", { entityId: "a", maxPauseMs: "60" }, "upstream.maxPauseMs"],

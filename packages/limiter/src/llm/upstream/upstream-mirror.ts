@@ -95,7 +95,7 @@ const DEFAULT_NAMES: LimitNames = {
 
 const MAX_PAUSE_MS = 60_000;
 
-/** How often an account is compared with answers that are no 429, in one process. */
+/** How often an account is compared with answers that are not 429, in one process. */
 const COMPARED_EVERY_MS = 1000;
 
 /** How often what is there is tried to be taken, when others take it meanwhile. */
@@ -152,7 +152,7 @@ export class Mirror {
     }
   }
 
-  /** `givenBack` is undefined for an answer that is no 429. */
+  /** `givenBack` is undefined for an answer that is not a 429. */
   async #compare(
     queue: AccountQueue,
     resource: string,

@@ -28,7 +28,7 @@ interface Adversary {
 describe("the bound of one acquire", () => {
   it.each<[string, Adversary, number]>([
     ["whose every write is overtaken", { shards: 1, write: overtake }, 13],
-    ["that is throttled for ever", { shards: 1, write: throttled }, 2 * MAX_ATTEMPTS],
+    ["that is throttled forever", { shards: 1, write: throttled }, 2 * MAX_ATTEMPTS],
     ["that never gets an answer", { shards: 1, write: reset }, 2 * MAX_ATTEMPTS],
     ["whose shards are always emptied by others", { shards: 32, write: emptied }, Infinity],
     ["whose shards are all throttled", { shards: 8, write: throttled }, Infinity],
@@ -41,7 +41,7 @@ describe("the bound of one acquire", () => {
 
   it.each<[string, Adversary, number]>([
     ["whose every write is overtaken", { shards: 1, write: overtake }, MAX_OVERTAKEN],
-    ["that is throttled for ever", { shards: 1, write: throttled }, MAX_ATTEMPTS],
+    ["that is throttled forever", { shards: 1, write: throttled }, MAX_ATTEMPTS],
     ["that never gets an answer", { shards: 1, write: reset }, MAX_ATTEMPTS],
   ])("holds three times over for a charge %s", async (_, adversary, once) => {
     expect(await countRequests(adversary, ["e"], "charge")).toBe(1 + 3 * once);
@@ -56,7 +56,7 @@ describe("the bound of one acquire", () => {
       1 + 2 * MAX_OVERTAKEN,
     ],
     [
-      "that are throttled for ever",
+      "that are throttled forever",
       { shards: 1, write: throttled, statement: fail("ThrottlingError") },
       3 + 2 * MAX_ATTEMPTS,
     ],

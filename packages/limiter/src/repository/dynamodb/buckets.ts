@@ -15,7 +15,7 @@
  * The bound of one acquire: at most MAX_DECISIONS decisions and, for each of its buckets,
  * MAX_TAKE_ROUNDS rounds of takes over all of them, and so no more than `mostRequests` requests
  * (bounds.ts), each attempted at most `maxAttempts` times and ended after `requestTimeoutMs`.
- * Waiting for a write, a gather or a read of other calls of this process is no round, and sends
+ * Waiting for a write, a gather or a read of other calls of this process is not a round, and sends
  * nothing.
  */
 import type { LimitStatus } from "../../core/bucket/decision.ts";

@@ -78,7 +78,7 @@ describeWithEngine("a bucket on DynamoDB", (engine) => {
     await expect(take(limiter, { rpm: 1 })).rejects.toThrow(RateLimitExceeded);
   });
 
-  it("limit names may be anything that is no word of an expression [W-35]", async () => {
+  it("limit names may be anything that is not a word of an expression [W-35]", async () => {
     const { repository, limiter } = await open();
     const names = ["a-b", "a.b", "size", "tk", "b_x_tk"];
     await repository.setSystemDefaults(names.map((name) => Limit.perMinute(name, 10)));

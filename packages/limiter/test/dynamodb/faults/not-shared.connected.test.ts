@@ -1,6 +1,6 @@
 /*
- * What answers is no DynamoDB that carries out batches of statements: an older engine, a proxy that
- * knows only some operations, a policy that does not allow them. Calls must not notice.
+ * What answers is not a DynamoDB that carries out batches of statements: an older engine, a proxy
+ * that knows only some operations, a policy that does not allow them. Calls must not notice.
  */
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { Limit, RateLimiter } from "zae-limiter";

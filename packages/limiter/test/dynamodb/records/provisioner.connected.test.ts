@@ -57,7 +57,7 @@ describeWithEngine("the state of declared limits on DynamoDB", (engine) => {
     expect(await other.getProvisionerState()).toMatchObject({ appliedHash: "second" });
   });
 
-  it("a lost answer is no conflict", async () => {
+  it("a lost answer is not a conflict", async () => {
     const repository = await table.open();
     table.proxy.decide = script("TransactWriteItems", ["lost-reply"]);
     const state = await put(repository, 1500, "first");

@@ -211,7 +211,7 @@ export function verdictScenarios(adapter: ServerAdapter): void {
       "no id, as null": { entity: () => null as unknown as undefined },
       "a resource that is none": { resource: () => "no resource" },
       "a limit that does not exist": { consume: { rps: 1 } },
-      "an amount that is no number": { consume: () => ({ rpm: Number.NaN }) },
+      "an amount that is not a number": { consume: () => ({ rpm: Number.NaN }) },
       "a negative amount": { consume: () => ({ rpm: -1 }) },
       "a fraction": { consume: () => ({ rpm: 0.5 }) },
       "the same resource twice": { also: () => ({ chat: { rpm: 1 } }) },

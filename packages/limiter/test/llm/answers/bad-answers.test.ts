@@ -48,7 +48,7 @@ describe("a usage that cannot be believed", () => {
     }
   });
 
-  it("is one without the numbers that it must have, and one that is no object", () => {
+  it("is one without the numbers that it must have, and one that is not an object", () => {
     for (const usage of ["{}", '{"prompt_tokens":1}', '{"completion_tokens":1}', "[]", '"x"', "5"])
       expect(
         readText("chat", `data: {"choices":[],"usage":${usage}}\n\ndata: [DONE]\n\n`).read,
@@ -164,7 +164,7 @@ describe("a stream that is cut off", () => {
   });
 });
 
-describe("what is no answer", () => {
+describe("what is not an answer", () => {
   it("cannot be counted", () => {
     for (const text of [
       "<html>502 Bad Gateway</html>",
@@ -197,7 +197,7 @@ describe("what is no answer", () => {
     }
   });
 
-  it("is passed over if it is no object, or has other things where some are expected", () => {
+  it("is passed over if it is not an object, or has other things where some are expected", () => {
     for (const protocol of ["chat", "responses", "messages"] as const)
       for (const data of ["5", "null", "[]", '"a"', "{}", '{"choices":{},"delta":5,"type":7}'])
         expect(readText(protocol, `data: ${data}\n\n`).read).toMatchObject({
@@ -208,7 +208,7 @@ describe("what is no answer", () => {
     expect(readText("chat", `data: ${odd}\n\n`).read.outputBytes).toBe(0);
   });
 
-  it("passes if it is no bytes", () => {
+  it("passes if it is not a bytes", () => {
     for (const isStream of [true, false]) {
       const reader = getReader("chat", { isStream });
       const chunk = "data: {}\n\n" as unknown as Uint8Array;

@@ -315,7 +315,7 @@ it("messages of LangChain", () => {
 });
 
 it.each([[undefined], ["text"], [[null, 5, "Hello", [{}]]]])(
-  "what is no list of messages of LangChain: %o",
+  "what is not a list of messages of LangChain: %o",
   (messages) => {
     const call = toLlmCall({ messages: langChainMessages(messages) });
     expect(call.images).toBe(0);

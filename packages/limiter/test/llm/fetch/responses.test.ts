@@ -220,7 +220,7 @@ it("when a 429 is passed on, the call is given back and the account has learned"
   expect(left).toMatchObject({ rpm: -10, tpm: FULL.tpm });
 });
 
-it("an error that is no 429 does not wait for the account", async () => {
+it("an error that is not a 429 does not wait for the account", async () => {
   const { options, repository } = await meteredCalls();
   const never = new Promise<void>(() => {});
   const hanging = pausedRepository(repository, (name) => (name === "read" ? never : undefined));

@@ -1,7 +1,7 @@
 /*
  * An account that others use too: four processes on one SQLite file call a provider with a real
  * bucket, and a foreign client takes a part of what it grants. Both buckets are almost empty when
- * they begin, so that a short time shows what goes on for ever.
+ * they begin, so that a short time shows what goes on forever.
  */
 import { fork, type ChildProcess } from "node:child_process";
 import { once } from "node:events";

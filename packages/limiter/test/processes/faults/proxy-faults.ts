@@ -97,7 +97,7 @@ export class ProxyFaults {
   }
 }
 
-/** Adds up the same counts of several; what is no number has no sum. */
+/** Adds up the same counts of several; what is not a number has no sum. */
 export function addUp<Counts extends object>(all: readonly Counts[]): Counts {
   const sum: Record<string, number> = {};
   for (const counts of all)
@@ -108,7 +108,7 @@ export function addUp<Counts extends object>(all: readonly Counts[]): Counts {
 
 /**
  * What names the writes of a request over their attempts: a process writes to one item one after
- * another, and a transaction has a token. Empty for what is no write to a bucket.
+ * another, and a transaction has a token. Empty for what is not a write to a bucket.
  */
 function listTargets({ operation, input }: ProxiedRequest): readonly string[] {
   if (operation === "TransactWriteItems") return [String(input["ClientRequestToken"])];

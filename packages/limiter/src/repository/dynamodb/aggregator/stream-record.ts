@@ -56,7 +56,7 @@ const SEQUENCE_LENGTH = 40;
 
 /**
  * Reads a record; `streamArn` is that of the stream, which Lambda's records carry themselves.
- * Undefined when it is no record of a change, or lacks its time, its number or the item.
+ * Undefined when it is not a record of a change, or lacks its time, its number or the item.
  *
  * @example const records = event.Records.flatMap((raw) => parseStreamRecord(raw) ?? []);
  */

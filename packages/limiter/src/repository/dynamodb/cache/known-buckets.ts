@@ -263,7 +263,7 @@ export class KnownBuckets {
     for (let shard = 1; shard < classes; shard += 1) {
       const sibling = ((first.siblings ??= [])[shard] ??= buildSiblingKey(key, shard));
       const held = this.#getEntry(sibling.text);
-      // What is left of a bucket that was deleted and created again is no part of it.
+      // What is left of a bucket that was deleted and created again is not part of it.
       if (held?.image === undefined || held.image.creation !== image.creation) continue;
       const { image: seen, seenAt: at, unseen: later } = held;
       const unseenMilli = later?.milli;

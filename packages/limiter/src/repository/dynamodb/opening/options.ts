@@ -41,7 +41,7 @@ export interface DynamoOptions extends RepositoryOptions {
   readonly updateLambda?: boolean;
   /**
    * How long an unused bucket is kept, as a multiple of the time that it needs to fill; 0 keeps it
-   * for ever. @default 7
+   * forever. @default 7
    */
   readonly bucketTtlMultiplier?: number;
   /**

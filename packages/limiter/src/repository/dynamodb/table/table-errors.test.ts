@@ -50,9 +50,9 @@ describe("errors of the client", () => {
       "a network that went away under an open connection",
       named("Error", { code: "EHOSTUNREACH", syscall: "read" }),
     ],
-    ["an answer that is no HTTP", named("Error", { code: "HPE_INVALID_CONSTANT" })],
+    ["an answer that is not HTTP", named("Error", { code: "HPE_INVALID_CONSTANT" })],
     [
-      "an answer of success that is no JSON",
+      "an answer of success that is not JSON",
       named("SyntaxError", { $metadata: { httpStatusCode: 200 } }),
     ],
     ["a transaction in progress", named("TransactionInProgressException")],

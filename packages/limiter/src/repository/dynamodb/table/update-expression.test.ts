@@ -68,7 +68,7 @@ describe("an update", () => {
     }
   });
 
-  it("is no statement when it has a condition of its own words, removes twice, or begins a sum", () => {
+  it("is not a statement when it has a condition of its own words, removes twice, or begins a sum", () => {
     const builder = new ExpressionBuilder();
     builder.set("a", 1);
     builder.remove("b");

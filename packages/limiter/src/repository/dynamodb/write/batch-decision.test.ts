@@ -280,7 +280,7 @@ function carryOut(options: {
   if (plan.write === undefined) return "nothing to write";
   const input = plan.write.request.input("limits") as ExpressionInput;
   // Alone, a write that was decided from what is stored must be applied: otherwise it would be
-  // decided the same again, for ever.
+  // decided the same again, forever.
   expect(
     update(buildItem(image), input),
     "refused by the state that it was decided with",

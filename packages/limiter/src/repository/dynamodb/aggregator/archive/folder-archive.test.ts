@@ -91,7 +91,7 @@ it("gives up where no folder can be made", async ({ skip }) => {
   );
 });
 
-it("says what else is wrong, and refuses what is no path", async () => {
+it("says what else is wrong, and refuses what is not a path", async () => {
   const path = folder();
   mkdirSync(join(path, NAME), { recursive: true });
   await expect(folderArchive(path).store(NAME, new Uint8Array(1))).rejects.toMatchObject({

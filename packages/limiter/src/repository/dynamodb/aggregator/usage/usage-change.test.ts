@@ -35,7 +35,7 @@ describe("what a change of a bucket consumed", () => {
     });
   });
 
-  it("is negative for a give-back, which is no new bucket", () => {
+  it("is negative for a give-back, which is not a new bucket", () => {
     expect(readConsumed({ b_rpm_tc: 5000, gr: 2 }, { b_rpm_tc: 1000, gr: 1 })).toEqual({
       u_rpm: -4000,
       requests: -1,
@@ -97,7 +97,7 @@ describe("what a change of a bucket consumed", () => {
     expect(addExactly(2, -3)).toBe(-1);
   });
 
-  it("is unknown when a total is no whole number", () => {
+  it("is unknown when a total is not a whole number", () => {
     for (const total of ["text", 1.5, null, true]) {
       expect(readConsumed({ b_rpm_tc: 1000 }, { b_rpm_tc: total })).toBeUndefined();
       expect(readConsumed({ gr: total }, { gr: 1 })).toBeUndefined();

@@ -35,7 +35,7 @@ export type UsageChange = readonly UsageAmount[];
 const NOTHING: UsageChange = [];
 const NO_ITEM: AttributeMap = {};
 
-/** What a change of a bucket consumed; undefined when one of its totals is no whole number. */
+/** What a change of a bucket consumed; undefined when one of its totals is not a whole number. */
 export function usageChange(
   before: AttributeMap | undefined,
   after: AttributeMap,
@@ -101,7 +101,7 @@ function newAttribute(total: string): string | undefined {
   return prefix + name;
 }
 
-/** How much a total has grown, exactly; undefined when one of the two is no whole number. */
+/** How much a total has grown, exactly; undefined when one of the two is not a whole number. */
 function difference(
   after: AttributeValue | undefined,
   before: AttributeValue | undefined,
