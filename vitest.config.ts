@@ -1,12 +1,14 @@
 import { availableParallelism } from "node:os";
+import { basename } from "node:path";
+import { fileURLToPath } from "node:url";
 import { defineConfig } from "vitest/config";
 import { BaseSequencer, type TestSpecification } from "vitest/node";
 
 const source = (path: string): string =>
-  new URL(`./packages/limiter/src/${path}`, import.meta.url).pathname;
+  fileURLToPath(new URL(`./packages/limiter/src/${path}`, import.meta.url));
 
 const infra = (path: string): string =>
-  new URL(`./packages/infra/src/${path}`, import.meta.url).pathname;
+  fileURLToPath(new URL(`./packages/infra/src/${path}`, import.meta.url));
 
 const resolve = {
   alias: [
@@ -20,7 +22,7 @@ const resolve = {
     },
     {
       find: /^@zae-limiter\/contract$/,
-      replacement: new URL("./packages/contract/src/index.ts", import.meta.url).pathname,
+      replacement: fileURLToPath(new URL("./packages/contract/src/index.ts", import.meta.url)),
     },
     {
       find: /^@zae-limiter\/upgrade$/,
@@ -54,7 +56,7 @@ const resolve = {
 };
 
 const isFirst = ({ moduleId }: TestSpecification): boolean =>
-  moduleId.endsWith("/lease-warnings.test.ts");
+  basename(moduleId) === "lease-warnings.test.ts";
 
 /**
  * Lets the test of leases that are garbage collected come first. In a process in which the tests of

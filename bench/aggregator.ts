@@ -3,7 +3,7 @@
  * --quick` to see that it works. One engine, one run; contestants take turns round by round, and
  * what is printed are medians. CPU is all of the process that aggregates, user and system; the
  * engine's is not in it, nor is what made the records. A goal that is missed is printed as MISSED
- * and is no failure of the benchmark. bench/README.md says how to read it.
+ * and is not a failure of the benchmark. bench/README.md says how to read it.
  */
 import { availableParallelism, loadavg } from "node:os";
 import { BucketRecords } from "./aggregator/bucket-records.ts";
@@ -93,7 +93,7 @@ async function onBoth(): Promise<readonly Contestant[]> {
       stack: "bench-lean",
       records: await open("bench-lean"),
       meter,
-      connection: { transport: meter.around(lean) },
+      connection: { transport: meter.wrap(lean) },
     }),
     await ours({
       id: "ours-sdk",

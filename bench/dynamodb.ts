@@ -5,7 +5,7 @@
  * leave the other contestants out, and `--on lean` to leave out a transport. One engine, one run;
  * contestants take turns round by round, and what is printed are medians. CPU is all of the client
  * process, user and system; the engine's is not in it. A goal that is missed is printed as MISSED
- * and is no failure of the benchmark. bench/README.md says how to read it.
+ * and is not a failure of the benchmark. bench/README.md says how to read it.
  */
 import { availableParallelism } from "node:os";
 import { printArrivals } from "./dynamodb/arrivals/arrivals.ts";
@@ -42,7 +42,7 @@ const SIZES = quick
   ? { calls: 16, manyEntities: 16, fewEntities: 2 }
   : { calls: 64, manyEntities: 1000, fewEntities: 8 };
 
-/** Somebody who does not answer must not keep the benchmark up for ever. */
+/** A process that does not answer must not keep the benchmark running. */
 const WATCHDOG_MS = quick ? 120_000 : 1_800_000;
 
 /** What the tables do not say by themselves. */

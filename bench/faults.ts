@@ -4,7 +4,7 @@
  * second, each behind a fault proxy, and each run has an engine of its own. What is printed are
  * counts: what a grant costs before, during and after throttling, how many calls end without an
  * answer, and how many tokens stay charged though nobody got them. A goal that is missed is printed
- * as MISSED and is no failure of the benchmark. bench/README.md says how to read it.
+ * as MISSED and is not a failure of the benchmark. bench/README.md says how to read it.
  */
 import { availableParallelism, loadavg } from "node:os";
 import {
@@ -97,7 +97,7 @@ const seed = Number(process.env["SEED"] ?? Math.floor(Math.random() * 1e6));
 /** Runs draw more seeds from theirs; they must not meet. */
 const SEEDS_PER_RUN = 1000;
 
-/** Somebody who does not answer must not keep the benchmark up for ever. */
+/** A process that does not answer must not keep the benchmark running. */
 const WATCHDOG_MS = 600_000;
 
 setTimeout(() => {
@@ -126,7 +126,7 @@ printTable(
 /** What a grant costs before, during and after throttling. */
 async function throttle(what: string, kinds: Kinds): Promise<void> {
   const { ledger, ...phases } = await onFreshEngine(async (options) =>
-    disturbed({ ...options, seconds: pace.phaseSeconds, plan: planOf(0.05, kinds) }),
+    disturbed({ ...options, seconds: pace.phaseSeconds, plan: buildPlan(0.05, kinds) }),
   );
   const { before, during, after } = phases;
   printTable(
@@ -134,7 +134,7 @@ async function throttle(what: string, kinds: Kinds): Promise<void> {
     Object.entries(phases).map(([name, phase]) =>
       [name].concat(
         COSTS.map(([count]) => perGrant(phase, count).toFixed(2)),
-        countsOf(phase),
+        listCounts(phase),
       ),
     ),
   );
@@ -152,7 +152,11 @@ async function throttle(what: string, kinds: Kinds): Promise<void> {
       isMet: isFew || later <= LARGEST_RATIO * earlier,
     });
   }
-  noneBut(`${what}: calls that gave up`, gaveUp(during) + gaveUp(after), during.hopeless * CALLERS);
+  noneBut(
+    `${what}: calls that gave up`,
+    countGivenUp(during) + countGivenUp(after),
+    during.hopeless * CALLERS,
+  );
 }
 
 /** How many calls end without an answer. */
@@ -160,9 +164,9 @@ async function lose(): Promise<void> {
   const rows: (readonly string[])[] = [];
   for (const { what, share, kinds, hasGoal, ...rest } of FAULTY) {
     const { phase, ledger } = await onFreshEngine(async (options) =>
-      faulty({ ...options, ...rest, seconds: pace.seconds, plan: planOf(share, kinds) }),
+      faulty({ ...options, ...rest, seconds: pace.seconds, plan: buildPlan(share, kinds) }),
     );
-    rows.push([`${whole(share * 100)} % ${what}`, ...countsOf(phase)]);
+    rows.push([`${whole(share * 100)} % ${what}`, ...listCounts(phase)]);
     balances.push({ what, faults: phase.faults, ledger });
     if (hasGoal)
       noneBut(`${what}: calls of unknown outcome`, phase.unknown, phase.hopeless * CALLERS);
@@ -178,7 +182,7 @@ async function visit(): Promise<void> {
   let [stored, kept] = [0, 0];
   for (let round = 0; round < rounds; round += 1) {
     const { phase, ledger } = await onFreshEngine(async (options) =>
-      shortLived({ ...options, processes, calls: 5, plan: planOf(0.1, ["lost-reply"]) }),
+      shortLived({ ...options, processes, calls: 5, plan: buildPlan(0.1, ["lost-reply"]) }),
     );
     phases.push(phase);
     stored += ledger.stored;
@@ -186,14 +190,14 @@ async function visit(): Promise<void> {
   }
   printTable(
     [`10 % ${what}`, ...COUNT_TITLES],
-    phases.map((phase, round) => [`round ${round + 1}`, ...countsOf(phase)]),
+    phases.map((phase, round) => [`round ${round + 1}`, ...listCounts(phase)]),
   );
-  const sum = (of: (phase: Phase) => number): number =>
-    phases.reduce((total, phase) => total + of(phase), 0);
+  const sum = (getCount: (phase: Phase) => number): number =>
+    phases.reduce((total, phase) => total + getCount(phase), 0);
   balances.push({ what, faults: sum(({ faults }) => faults), ledger: { stored, kept } });
   noneBut(
     `${what}: calls without an answer`,
-    sum(gaveUp),
+    sum(countGivenUp),
     sum(({ hopeless }) => hopeless),
   );
 }
@@ -231,7 +235,7 @@ async function onFreshEngine<Result>(
   }
 }
 
-function planOf(share: number, kinds: Kinds): FaultPlan {
+function buildPlan(share: number, kinds: Kinds): FaultPlan {
   return { share, kinds, sparesLastAttempt: false };
 }
 
@@ -245,7 +249,7 @@ function noneBut(what: string, count: number, excused: number): void {
   });
 }
 
-function gaveUp({ contended, unavailable, unknown }: Phase): number {
+function countGivenUp({ contended, unavailable, unknown }: Phase): number {
   return contended + unavailable + unknown;
 }
 
@@ -253,7 +257,7 @@ function perGrant(phase: Phase, count: (typeof COSTS)[number][0]): number {
   return phase[count] / phase.grants;
 }
 
-function countsOf(phase: Phase): readonly string[] {
+function listCounts(phase: Phase): readonly string[] {
   const sorted = phase.latenciesMs.toSorted((left, right) => left - right);
   return [
     phase.faults,

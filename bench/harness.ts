@@ -74,7 +74,7 @@ export async function interleave(
   for (let round = 0; round < pace.rounds; round += 1) {
     for (let turn = 0; turn < entries.length; turn += 1) {
       const { contestant, operations, wallNs, cpuNs } = entries[(round + turn) % entries.length]!;
-      const cost = await timed(() => contestant.run(operations));
+      const cost = await measureTime(() => contestant.run(operations));
       wallNs.push(cost.wallNs / operations);
       cpuNs.push(cost.cpuNs / operations);
     }
@@ -83,7 +83,7 @@ export async function interleave(
 }
 
 /** Wall clock and processor time of one piece of work. */
-export async function timed(work: () => Promise<Cost | void>): Promise<Cost> {
+export async function measureTime(work: () => Promise<Cost | void>): Promise<Cost> {
   const cpu = process.cpuUsage();
   const start = process.hrtime.bigint();
   const told = await work();
@@ -128,7 +128,7 @@ export function printVerdicts(title: string, verdicts: readonly Verdict[]): void
   printTable(
     [title, "goal", "measured", "verdict", "CPU ns/operation, ours : theirs"],
     verdicts.map(({ what, ratio, goal, cpuNs: [ours, theirs] }) => {
-      return [what, ...judged(ratio, goal), `${whole(ours)} : ${whole(theirs)}`];
+      return [what, ...judge(ratio, goal), `${whole(ours)} : ${whole(theirs)}`];
     }),
   );
 }
@@ -157,7 +157,7 @@ export function whole(value: number): string {
 }
 
 /** The goal, the measured ratio and the verdict, as cells of a table. */
-export function judged(ratio: number, goal: Verdict["goal"]): readonly [string, string, string] {
+export function judge(ratio: number, goal: Verdict["goal"]): readonly [string, string, string] {
   const measured = ratio.toFixed(2);
   if (goal === undefined) return ["none", measured, "–"];
   if ("atLeast" in goal)
@@ -179,7 +179,7 @@ async function calibrate(
   // The bound is far above what any machine reaches in one turn; it ends the search if a contestant
   // does nothing.
   while (operations < 1e9) {
-    const { wallNs } = await timed(() => contestant.run(operations));
+    const { wallNs } = await measureTime(() => contestant.run(operations));
     warmNs += wallNs;
     const isLongEnough = wallNs >= turnMs * 5e5;
     if (isLongEnough && warmNs >= warmUpMs * 1e6)

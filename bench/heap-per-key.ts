@@ -1,7 +1,7 @@
 // Runs in a fresh process with --expose-gc: `node --expose-gc heap-per-key.js <contestant> <keys>`.
 // Touches every key once and prints, as JSON, the heap that each one left behind. The keys are made
 // on the way and held by nobody else, so what a limiter keeps of them counts.
-import { timed } from "./harness.ts";
+import { measureTime } from "./harness.ts";
 import { CONTESTANTS, keyAt, type ContestantName } from "./memory-contestants.ts";
 
 /** What this process prints. */
@@ -22,15 +22,15 @@ const next = (): string => keyAt(made++);
 // The first keys bring the code, its types and the first tables into being; they are not what a key
 // costs.
 await run(WARM_UP_KEYS, next);
-const before = settledHeap();
-const { cpuNs } = await timed(() => run(keys, next));
-const bytes = settledHeap() - before;
+const before = measureHeap();
+const { cpuNs } = await measureTime(() => run(keys, next));
+const bytes = measureHeap() - before;
 // One more, so that nothing of it could be collected before it was counted.
 await run(1, next);
 const answer: HeapPerKey = { name, bytes: bytes / keys, cpuNs: cpuNs / keys };
 console.log(JSON.stringify(answer));
 
-function settledHeap(): number {
+function measureHeap(): number {
   if (globalThis.gc === undefined) throw new Error("run with --expose-gc");
   // Two collections: the first may leave what finalizers and weak references still hold.
   globalThis.gc();

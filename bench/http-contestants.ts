@@ -50,7 +50,7 @@ const NEVER_REACHED = 1_000_000_000;
 const WINDOW_SECONDS = 3600;
 
 /** A server for one contestant. */
-export async function listenerOf(
+export async function buildListener(
   framework: Framework,
   limits: Limits,
   load: Load,

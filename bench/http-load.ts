@@ -26,7 +26,7 @@ const connections = new Map<number, Promise<readonly Connection[]>>();
 class Connection {
   readonly #socket: Socket;
   #text = "";
-  #arrived: (status: number) => void = () => {};
+  #onArrival: (status: number) => void = () => {};
 
   constructor(socket: Socket) {
     this.#socket = socket;
@@ -36,27 +36,27 @@ class Connection {
       if (!isWhole(this.#text)) return;
       const status = Number(this.#text.slice(9, 12));
       this.#text = "";
-      this.#arrived(status);
+      this.#onArrival(status);
     });
   }
 
   get(key: string): Promise<number> {
     this.#socket.write(`GET / HTTP/1.1\r\nHost: localhost\r\n${KEY}: ${key}${END_OF_HEAD}`);
     return new Promise((resolve) => {
-      this.#arrived = resolve;
+      this.#onArrival = resolve;
     });
   }
 }
 
 process.on("message", (order: Order) => {
-  void carriedOut(order).then(
+  void carryOut(order).then(
     () => process.send?.("done"),
     (error: unknown) => process.send?.(String(error)),
   );
 });
 process.once("disconnect", () => process.exit());
 
-async function carriedOut({ port, requests, status }: Order): Promise<void> {
+async function carryOut({ port, requests, status }: Order): Promise<void> {
   let opened = connections.get(port);
   if (opened === undefined) {
     opened = Promise.all(Array.from({ length: CONNECTIONS }, () => open(port)));

@@ -6,10 +6,10 @@
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { Cost } from "./harness.ts";
-import { listenerOf, type Framework, type Limits, type Load } from "./http-contestants.ts";
+import { buildListener, type Framework, type Limits, type Load } from "./http-contestants.ts";
 
 const [framework, limits, load] = process.argv.slice(2) as [Framework, Limits, Load];
-const server = createServer(await listenerOf(framework, limits, load));
+const server = createServer(await buildListener(framework, limits, load));
 server.keepAliveTimeout = 0;
 server.listen(0, "127.0.0.1", () => process.send?.((server.address() as AddressInfo).port));
 let cpu = process.cpuUsage();

@@ -80,14 +80,14 @@ async function race(
     for (const limits of kinds) contestants.push(await contestant(framework, limits, of));
   const measured = await interleave(contestants, pace);
   for (const one of contestants) one.end();
-  const named = (framework: Framework, limits: Limits): Measured | undefined =>
-    measured.find(({ name }) => name === nameOf(framework, limits));
+  const findMeasured = (framework: Framework, limits: Limits): Measured | undefined =>
+    measured.find(({ name }) => name === toName(framework, limits));
   printTable(
     [`Requests that are ${of}`, "requests/CPU s", "CPU µs/request", "of bare"],
     frameworks.flatMap((framework) =>
       kinds.map((limits) => {
-        const one = named(framework, limits)!;
-        const bare = named(framework, "bare");
+        const one = findMeasured(framework, limits)!;
+        const bare = findMeasured(framework, "bare");
         return [
           one.name,
           whole(1e9 / median(one.cpuNs)),
@@ -97,10 +97,10 @@ async function race(
       }),
     ),
   );
-  return (framework, limits) => named(framework, limits)!;
+  return (framework, limits) => findMeasured(framework, limits)!;
 }
 
-function nameOf(framework: Framework, limits: Limits): string {
+function toName(framework: Framework, limits: Limits): string {
   if (limits === "bare") return `${framework}, bare`;
   return `${framework}, ${limits === "peer" ? PEERS[framework] : `ours, ${limits}`}`;
 }
@@ -113,31 +113,31 @@ async function contestant(
   const server = fork(script("http-worker.js"), [framework, limits, of], {
     env: { ...process.env, NODE_ENV: "production" },
   });
-  const port = (await answerOf(server)) as number;
-  const requested = async (requests: number, status: number): Promise<void> => {
+  const port = (await readAnswer(server)) as number;
+  const sendRequests = async (requests: number, status: number): Promise<void> => {
     load.send({ port, requests, status } satisfies Order);
-    const answer = await answerOf(load);
-    if (answer !== "done") throw new Error(`${nameOf(framework, limits)}: ${String(answer)}`);
+    const answer = await readAnswer(load);
+    if (answer !== "done") throw new Error(`${toName(framework, limits)}: ${String(answer)}`);
   };
   // The first request of each key empties its bucket.
-  if (of === "refused") await requested(KEYS, 200);
+  if (of === "refused") await sendRequests(KEYS, 200);
   const status = of === "granted" ? 200 : 429;
-  const spent = async (): Promise<Cost> => {
+  const readCost = async (): Promise<Cost> => {
     server.send("spent");
-    return (await answerOf(server)) as Cost;
+    return (await readAnswer(server)) as Cost;
   };
   return {
-    name: nameOf(framework, limits),
+    name: toName(framework, limits),
     run: async (requests) => {
-      await spent();
-      await requested(requests, status);
-      return spent();
+      await readCost();
+      await sendRequests(requests, status);
+      return readCost();
     },
     end: () => server.disconnect(),
   };
 }
 
-async function answerOf(child: ChildProcess): Promise<unknown> {
+async function readAnswer(child: ChildProcess): Promise<unknown> {
   const [answer] = (await once(child, "message")) as [unknown];
   return answer;
 }

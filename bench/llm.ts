@@ -1,5 +1,5 @@
 /*
- * What metering adds to a call of a model: `npm run bench:llm`. The provider is a function in this
+ * What metering adds to a model call: `npm run bench:llm`. The provider is a function in this
  * process that answers at once, so the difference to the same call without the limiter is all
  * ours. Both take turns; everything that is printed is a median of processor time, all threads of
  * the process included. A real provider takes a second or more.
@@ -8,7 +8,7 @@
  * provider reported was charged for each call; otherwise the benchmark fails. `--quick` only shows
  * that.
  */
-import { llmCallOf } from "#limiter/llm/estimating/llm-call-of";
+import { toLlmCall } from "#limiter/llm/estimating/to-llm-call";
 import { Limit, RateLimiter } from "zae-limiter";
 import { limitLanguageModel } from "zae-limiter/ai-sdk";
 import { learningEstimator, METERING } from "zae-limiter/llm";
@@ -57,12 +57,12 @@ const ANSWER = {
   usage: USAGE,
 };
 
-const answered: Fetch = async () => Response.json(ANSWER);
+const answer: Fetch = async () => Response.json(ANSWER);
 
-const EVENT = eventOf([{ index: 0, delta: { content: "a few words of text " } }]);
-const FINISH = eventOf([{ index: 0, delta: {}, finish_reason: "stop" }]);
-const USAGE_EVENT = encoded(eventOf([], USAGE));
-const DONE = encoded("data: [DONE]\n\n");
+const EVENT = formatEvent([{ index: 0, delta: { content: "a few words of text " } }]);
+const FINISH = formatEvent([{ index: 0, delta: {}, finish_reason: "stop" }]);
+const USAGE_EVENT = encode(formatEvent([], USAGE));
+const DONE = encode("data: [DONE]\n\n");
 
 const quick = process.argv.includes("--quick");
 const pace = quick
@@ -93,23 +93,23 @@ async function measureCalls(): Promise<void> {
     ["a call of 10 kB, fetch", 10_000, undefined],
     ["a call of 1 MB, fetch", 1_000_000, undefined],
   ] as const) {
-    const init = { method: "POST", body: JSON.stringify(bodyOf(bytes)) };
+    const init = { method: "POST", body: JSON.stringify(buildBody(bytes)) };
     const read = async (fetch: Fetch): Promise<void> => {
       const response = await fetch(CHAT, init);
       const { usage } = (await response.json()) as typeof ANSWER;
       assertEqual(usage.total_tokens, USAGE.total_tokens, "tokens of an answer");
     };
-    const limited = limitFetch(meteredAs(what), answered);
+    const limited = limitFetch(meterAs(what), answer);
     const measured = await race(
       what,
-      () => read(answered),
+      () => read(answer),
       () => read(limited),
       goal === undefined ? {} : longWarmUp,
     );
     addRow(what, measured, 1, goal);
   }
   const what = "a call of 1 kB, AI SDK";
-  const middleware = limitLanguageModel(meteredAs(what));
+  const middleware = limitLanguageModel(meterAs(what));
   const options = generation();
   const measured = await race(
     what,
@@ -121,14 +121,14 @@ async function measureCalls(): Promise<void> {
 }
 
 async function measureStreams(): Promise<void> {
-  const chunks = Array.from({ length: CHUNKS }, () => encoded(EVENT));
+  const chunks = Array.from({ length: CHUNKS }, () => encode(EVENT));
   const asked = "a streamed chunk";
   addRow(asked, await raceStreams(asked, chunks, "leave"), CHUNKS, CHUNK_GOAL_US);
   const withheld = "a streamed chunk, usage withheld";
   addRow(withheld, await raceStreams(withheld, chunks, "ask"), CHUNKS, CHUNK_GOAL_US);
 
   const what = "a stream in chunks of 64 kB";
-  const whole = encoded(EVENT.repeat(Math.ceil(STREAM_BYTES / EVENT.length)));
+  const whole = encode(EVENT.repeat(Math.ceil(STREAM_BYTES / EVENT.length)));
   const pieces: Uint8Array[] = [];
   for (let from = 0; from < whole.length; from += NETWORK_CHUNK)
     pieces.push(whole.subarray(from, from + NETWORK_CHUNK));
@@ -152,11 +152,11 @@ async function measureEstimates(): Promise<void> {
     ["10 kB", 10_000],
     ["1 MB", 1_000_000],
   ] as const) {
-    const text = JSON.stringify(bodyOf(bytes));
+    const text = JSON.stringify(buildBody(bytes));
     const body: unknown = JSON.parse(text);
     const parse: Work = async () => void JSON.parse(text);
     const estimate: Work = async () => {
-      const { input } = estimator.estimate(llmCallOf(body));
+      const { input } = estimator.estimate(toLlmCall(body));
       assertEqual(input, bytes / 4, "estimated tokens");
     };
     addRow(`only JSON.parse of ${size}`, await takeTurns([nothing, parse]), 1, undefined);
@@ -173,12 +173,12 @@ function raceStreams(
   chunks: readonly Uint8Array[],
   usage: "ask" | "leave",
 ): Promise<readonly [Measured, Measured]> {
-  const provider = streaming([...chunks, encoded(FINISH)]);
+  const provider = buildStreaming([...chunks, encode(FINISH)]);
   const isAsked = usage === "leave";
-  const request = { ...bodyOf(1_000), stream: true };
+  const request = { ...buildBody(1_000), stream: true };
   const asked = { ...request, stream_options: { include_usage: true } };
   const init = { method: "POST", body: JSON.stringify(isAsked ? asked : request) };
-  const seen = [...chunks, encoded(FINISH), ...(isAsked ? [USAGE_EVENT] : []), DONE];
+  const seen = [...chunks, encode(FINISH), ...(isAsked ? [USAGE_EVENT] : []), DONE];
   const bytes = seen.reduce((sum, { length }) => sum + length, 0);
   const drain = async (fetch: Fetch): Promise<void> => {
     const { body } = await fetch(CHAT, init);
@@ -188,7 +188,7 @@ function raceStreams(
       read += part.value.length;
     assertEqual(read, bytes, "bytes of a stream");
   };
-  const limited = limitFetch({ ...meteredAs(what), usage }, provider);
+  const limited = limitFetch({ ...meterAs(what), usage }, provider);
   return race(
     what,
     () => drain(provider),
@@ -204,12 +204,12 @@ async function race(
   warmUp: Partial<Pace> = {},
 ): Promise<readonly [Measured, Measured]> {
   let calls = 0;
-  const counted: Work = () => {
+  const count: Work = () => {
     calls += 1;
     return withLimiter();
   };
-  const measured = await takeTurns([without, counted], warmUp);
-  const { total, requests } = await repository.getUsageSummary({ entityId: entityOf(what) });
+  const measured = await takeTurns([without, count], warmUp);
+  const { total, requests } = await repository.getUsageSummary({ entityId: toEntity(what) });
   assertEqual(requests, calls, `calls that were charged for ${what}`);
   assertEqual(total["rpm"], calls, `rpm of ${what}`);
   assertEqual(total["tpm"], calls * USAGE.total_tokens, `tpm of ${what}`);
@@ -251,18 +251,18 @@ function addRow(
 }
 
 /** Each row has an entity of its own, whose usage shows what was charged. */
-function meteredAs(what: string) {
-  return { limiter, entity: entityOf(what), metering: METERING.openai };
+function meterAs(what: string) {
+  return { limiter, entity: toEntity(what), metering: METERING.openai };
 }
 
-function entityOf(what: string): string {
+function toEntity(what: string): string {
   return what.replaceAll(/\W+/g, "-");
 }
 
 /** A call of the AI SDK, with a model that answers at once. */
 function generation() {
   const usage = { inputTokens: { total: INPUT_TOKENS }, outputTokens: { total: OUTPUT_TOKENS } };
-  const content = [{ type: "text", text: bodyOf(1_000).messages[0]!.content }];
+  const content = [{ type: "text", text: buildBody(1_000).messages[0]!.content }];
   return {
     doGenerate: async () => ({ content: [{ type: "text", text: "Hello!" }], usage }),
     params: { prompt: [{ role: "user", content }] },
@@ -271,7 +271,7 @@ function generation() {
 }
 
 /** A provider that reports the usage of its streams to those who ask for it. */
-function streaming(chunks: readonly Uint8Array[]): Fetch {
+function buildStreaming(chunks: readonly Uint8Array[]): Fetch {
   return async (_, init) => {
     const isAsked = (init!.body as string).includes("include_usage");
     const all = isAsked ? [...chunks, USAGE_EVENT, DONE] : [...chunks, DONE];
@@ -287,7 +287,7 @@ function streaming(chunks: readonly Uint8Array[]): Fetch {
 }
 
 /** A request with so many bytes of text. */
-function bodyOf(bytes: number): {
+function buildBody(bytes: number): {
   readonly model: string;
   readonly messages: readonly { readonly role: string; readonly content: string }[];
 } {
@@ -295,13 +295,13 @@ function bodyOf(bytes: number): {
   return { model: "gpt-5-mini", messages: [{ role: "user", content: content.slice(0, bytes) }] };
 }
 
-function eventOf(choices: readonly object[], usage?: object): string {
+function formatEvent(choices: readonly object[], usage?: object): string {
   const { id, created, model } = ANSWER;
   const event = { id, object: "chat.completion.chunk", created, model, choices, usage };
   return `data: ${JSON.stringify(event)}\n\n`;
 }
 
-function encoded(text: string): Uint8Array {
+function encode(text: string): Uint8Array {
   return new TextEncoder().encode(text);
 }
 

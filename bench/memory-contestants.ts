@@ -46,13 +46,13 @@ export function keyAt(index: number): string {
 function promises(): Run {
   return async (operations, next) => {
     for (let count = 0; count < operations; count += 1) {
-      const lease = await taken({ entityId: next(), resource: "gpt-4", consume: oneOfRpm() });
+      const lease = await take({ entityId: next(), resource: "gpt-4", consume: oneOfRpm() });
       await lease.commit();
     }
   };
 }
 
-async function taken(request: object): Promise<Taken> {
+async function take(request: object): Promise<Taken> {
   return new Taken(request);
 }
 

@@ -3,24 +3,24 @@
  * each paid for the objects and the keys of the others. Each message is a number of operations, and
  * is answered with what they cost. Usage: node memory-worker.js CONTESTANT KEYS
  */
-import { timed } from "./harness.ts";
+import { measureTime } from "./harness.ts";
 import { CONTESTANTS, keyAt, type ContestantName } from "./memory-contestants.ts";
 
 const [name, count] = process.argv.slice(2) as [ContestantName, string];
 const keys = Array.from({ length: Number(count) }, (_, index) => keyAt(index));
-const next = scattered();
+const next = scatterKeys();
 const run = await CONTESTANTS[name]();
 // All keys exist before the first round.
 await run(keys.length, next);
 process.on("message", (operations: number) => {
-  void timed(() => run(operations, next)).then((cost) => process.send?.(cost));
+  void measureTime(() => run(operations, next)).then((cost) => process.send?.(cost));
 });
 
 /**
  * Answers the keys in a scattered order, as callers come: neither side may profit from neighbours
  * in memory.
  */
-function scattered(): () => string {
+function scatterKeys(): () => string {
   // A prime that does not divide the number of keys visits each of them once per tour.
   const STRIDE = 7919;
   let at = 0;

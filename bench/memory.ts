@@ -37,20 +37,21 @@ for (const keys of [1, MANY_KEYS]) {
   const measured = await interleave(contestants, pace);
   for (const contestant of contestants) contestant.end();
   printCosts(title, measured);
-  const named = (name: ContestantName): Measured => measured.find((one) => one.name === name)!;
+  const findMeasured = (name: ContestantName): Measured =>
+    measured.find((one) => one.name === name)!;
   for (const usage of ["usage on", "usage off"] as const) {
-    const one = named(`zae-limiter, one limit, ${usage}`);
-    const two = named(`zae-limiter, two limits, ${usage}`);
-    const single = named("rate-limiter-flexible, one limit");
-    const union = named("rate-limiter-flexible, union of two");
+    const one = findMeasured(`zae-limiter, one limit, ${usage}`);
+    const two = findMeasured(`zae-limiter, two limits, ${usage}`);
+    const single = findMeasured("rate-limiter-flexible, one limit");
+    const union = findMeasured("rate-limiter-flexible, union of two");
     verdicts.push(
-      compared(`${title}, ${usage}: one limit against one limit`, one, single, { atLeast: 1 }),
-      compared(`${title}, ${usage}: two limits against a union`, two, union, { atLeast: 3 }),
+      compare(`${title}, ${usage}: one limit against one limit`, one, single, { atLeast: 1 }),
+      compare(`${title}, ${usage}: two limits against a union`, two, union, { atLeast: 3 }),
       // What a limiter can save at most; it is there to be seen.
-      compared(
+      compare(
         `${title}, ${usage}: one limit against a pair of promises`,
         one,
-        named("a pair of awaited promises"),
+        findMeasured("a pair of awaited promises"),
       ),
     );
   }
@@ -63,11 +64,11 @@ printTable(
   [`Heap, ${whole(MANY_KEYS)} keys`, "bytes/key"],
   heap.map(({ name, bytes }) => [name, whole(bytes)]),
 );
-const heapOf = (name: ContestantName): HeapPerKey => heap.find((one) => one.name === name)!;
-const heapSingle = heapOf("rate-limiter-flexible, one limit");
+const findHeap = (name: ContestantName): HeapPerKey => heap.find((one) => one.name === name)!;
+const heapSingle = findHeap("rate-limiter-flexible, one limit");
 for (const [what, ours] of [
-  ["two limits, bucket alone (usage off)", heapOf("zae-limiter, two limits, usage off")],
-  ["two limits, bucket and usage", heapOf("zae-limiter, two limits, usage on")],
+  ["two limits, bucket alone (usage off)", findHeap("zae-limiter, two limits, usage off")],
+  ["two limits, bucket and usage", findHeap("zae-limiter, two limits, usage on")],
 ] as const) {
   verdicts.push({
     what: `heap per key, ${what}, against one limit`,
@@ -81,7 +82,7 @@ for (const [what, ours] of [
 printVerdicts("Ours against rate-limiter-flexible", verdicts);
 
 /** How many operations of ours a CPU second is enough for, by those of theirs. */
-function compared(
+function compare(
   what: string,
   ours: Measured,
   theirs: Measured,

@@ -6,7 +6,7 @@
 import { Limit } from "zae-limiter";
 import { DynamoRepository } from "zae-limiter/dynamodb";
 import { startEngine } from "./dynamodb/engine.ts";
-import { hammer, messageOf, read } from "./shared-table/our-client.ts";
+import { hammer, toMessage, read } from "./shared-table/our-client.ts";
 import { PythonClient, type Ends, type Load } from "./shared-table/python-client.ts";
 
 const VERSIONS = ["0.10.3", "0.17.0"];
@@ -60,12 +60,16 @@ async function tellOpening(python: PythonClient, version: string): Promise<void>
   ) as [string, string];
   await (await openOurs(ours)).close();
   const rows = [
-    ["Python", "TypeScript", await told(python.open(endpointUrl, ours, { checked: true }))],
+    [
+      "Python",
+      "TypeScript",
+      await describeOpening(python.open(endpointUrl, ours, { checked: true })),
+    ],
   ];
   await python.create(endpointUrl, theirs);
   await python.open(endpointUrl, theirs, { checked: true });
   const opening = openOurs(theirs).then((repository) => repository.close());
-  rows.push(["TypeScript", "Python", await told(opening)]);
+  rows.push(["TypeScript", "Python", await describeOpening(opening)]);
   tell("opening", ["who", "table of", "what happens"], rows);
 }
 
@@ -161,8 +165,8 @@ function tell(
   console.log(`${title}:\n\n${lines.join("\n")}\n`);
 }
 
-async function told(opening: Promise<unknown>): Promise<string> {
-  return opening.then(() => "opens it", messageOf);
+async function describeOpening(opening: Promise<unknown>): Promise<string> {
+  return opening.then(() => "opens it", toMessage);
 }
 
 function summary(ends: Ends): string {

@@ -3,7 +3,7 @@
  * reports. Usage: node sqlite-worker.js CONTESTANT FILE CONCURRENCY MILLISECONDS
  */
 import { CONTESTANTS } from "./sqlite-contestants.ts";
-import { timed } from "./harness.ts";
+import { measureTime } from "./harness.ts";
 
 /** What one process did. */
 export interface WorkerReport {
@@ -33,7 +33,7 @@ process.once("message", () => void race());
 async function race(): Promise<void> {
   let operations = 0;
   const untilMs = performance.now() + Number(milliseconds);
-  const cost = await timed(async () => {
+  const cost = await measureTime(async () => {
     for (; performance.now() < untilMs; operations += STEP)
       await contestant.run(STEP, Number(concurrency));
   });

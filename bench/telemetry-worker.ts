@@ -17,19 +17,19 @@ const TABLE = 16;
 register("./without-channels-hooks.js", import.meta.url);
 const [first, ...pace] = process.argv.slice(2);
 const [rounds, turnMs, warmUpMs] = pace.map(Number) as [number, number, number];
-const copies = [await acquiring(""), await acquiring("?without")];
+const copies = [await prepareAcquire(""), await prepareAcquire("?without")];
 const contestants = [
   ...(first === "with" ? copies : copies.toReversed()),
-  asking("question"),
-  asking("no question"),
+  buildQuestion("question"),
+  buildQuestion("no question"),
 ];
 const measured = await interleave(contestants, { rounds, turnMs, warmUpMs });
-const named = (name: string): Measured => measured.find((one) => one.name === name)!;
-const costOf = (name: string): number => median(named(name).cpuNs);
+const findMeasured = (name: string): Measured => measured.find((one) => one.name === name)!;
+const getCost = (name: string): number => median(findMeasured(name).cpuNs);
 console.log(
   JSON.stringify({
-    ratio: cpuRatio(named(""), named("?without")),
-    cpuNs: [costOf(""), costOf("?without"), costOf("question") - costOf("no question")],
+    ratio: cpuRatio(findMeasured(""), findMeasured("?without")),
+    cpuNs: [getCost(""), getCost("?without"), getCost("question") - getCost("no question")],
   }),
 );
 
@@ -38,7 +38,7 @@ console.log(
  * functions that ask nothing. They are called through a table of functions that the compiler has
  * to take for different ones: otherwise it asks once, before the loop.
  */
-function asking(name: "question" | "no question"): Contestant {
+function buildQuestion(name: "question" | "no question"): Contestant {
   const acquire = tracingChannel("bench:acquire");
   const end = channel("bench:end");
   const question = name === "question" ? "acquire.hasSubscribers || end.hasSubscribers" : "false";
@@ -56,7 +56,7 @@ function asking(name: "question" | "no question"): Contestant {
   };
 }
 
-async function acquiring(mark: string): Promise<Contestant> {
+async function prepareAcquire(mark: string): Promise<Contestant> {
   const { Limit, RateLimiter } = (await import(`zae-limiter${mark}`)) as typeof Library;
   const { MemoryRepository } = (await import(`zae-limiter/memory${mark}`)) as typeof Memory;
   const repository = new MemoryRepository();

@@ -30,10 +30,10 @@ printTable(
     question.toFixed(2),
   ]),
 );
-printVerdicts("While nobody listens", verdictsOf(measured));
+printVerdicts("While nobody listens", toVerdicts(measured));
 
 /** What channels that nobody hears cost a memory acquire and its commit. */
-function verdictsOf(races: readonly Race[]): readonly Verdict[] {
+function toVerdicts(races: readonly Race[]): readonly Verdict[] {
   const cpuNs = [0, 1, 2].map((which) => median(races.map((one) => one.cpuNs[which]!)));
   const [ours, without, difference] = cpuNs as [number, number, number];
   // The difference of two measurements: what is too small to be seen may be below zero.

@@ -46,19 +46,19 @@ describe("dependencies point inwards", () => {
       from: folders.get(from)!,
       to: folders.get(to)!,
     }));
-    const nodeOf = (path: string): string | undefined =>
+    const getNode = (path: string): string | undefined =>
       [...folders.values()]
         .filter((folder) => path.startsWith(`${folder}/`))
         .toSorted((one, other) => other.length - one.length)[0];
     const between = imports.flatMap((edge) => {
-      const [from, to] = [nodeOf(edge.from), nodeOf(edge.to)];
+      const [from, to] = [getNode(edge.from), getNode(edge.to)];
       return from === undefined || to === undefined || from === to ? [] : [{ from, to }];
     });
     const drawn = new Map(
-      [...folders.values()].map((folder) => [folder, targetsOf(folder, arrows)]),
+      [...folders.values()].map((folder) => [folder, listTargets(folder, arrows)]),
     );
     expect(between.filter(({ from, to }) => !reachable(from, drawn).has(to))).toEqual([]);
-    expect(arrows.filter(({ from, to }) => !targetsOf(from, between).includes(to))).toEqual([]);
+    expect(arrows.filter(({ from, to }) => !listTargets(from, between).includes(to))).toEqual([]);
     expect(arrows.length).toBeGreaterThan(15);
   });
 
@@ -102,7 +102,7 @@ describe("dependencies point inwards", () => {
     const pattern =
       /^(?:export )?(?:let\b|(?:const|var) (?!\w*MEMO)\w+(?:: (?!Readonly)[^=]+)? = new (?:Weak)?(?:Map|Set)\b).*/gm;
     const found = sources.flatMap((path) =>
-      [...codeOf(path).matchAll(pattern)].map(([line]) => `${path}: ${line}`),
+      [...getCode(path).matchAll(pattern)].map(([line]) => `${path}: ${line}`),
     );
     expect(found).toEqual([]);
   });
@@ -112,7 +112,7 @@ describe("dependencies point inwards", () => {
       const folder = join(ROOT, "packages", name);
       const files = filesUnder(join(folder, "src")).filter((path) => path.endsWith(".ts"));
       for (const path of files) {
-        for (const specifier of specifiersOf(join(folder, "src", path)).filter(isRelative))
+        for (const specifier of listSpecifiers(join(folder, "src", path)).filter(isRelative))
           expect(
             relative(folder, join(folder, "src", dirname(path), specifier)),
             `${name}/src/${path}`,
@@ -126,7 +126,7 @@ describe("dependencies point inwards", () => {
     const files = filesUnder(examples).filter((path) => /^[^/]+\/[^/]+\.ts$/.test(path));
     expect(files.length).toBeGreaterThan(10);
     for (const path of files)
-      for (const specifier of specifiersOf(join(examples, path)).filter(isRelative))
+      for (const specifier of listSpecifiers(join(examples, path)).filter(isRelative))
         expect(dirname(join(path, "..", specifier)), path).toBe(dirname(path));
   });
 });
@@ -143,7 +143,7 @@ describe("core is pure", () => {
     ["waiting", /\basync\b|\bawait\b|\bPromise\b/],
   ])("it touches no %s", (_, pattern) => {
     expect(
-      sources.filter((path) => path.startsWith("core/") && pattern.test(codeOf(path))),
+      sources.filter((path) => path.startsWith("core/") && pattern.test(getCode(path))),
     ).toEqual([]);
   });
 });
@@ -157,7 +157,7 @@ describe("time and randomness", () => {
     ["Math.random", /\bMath\.random\b/],
   ])("%s appears in system-clock.ts only", (_, pattern) => {
     const elsewhere = sources.filter((path) => path !== "repository/system-clock.ts");
-    expect(elsewhere.filter((path) => pattern.test(codeOf(path)))).toEqual([]);
+    expect(elsewhere.filter((path) => pattern.test(getCode(path)))).toEqual([]);
   });
 });
 
@@ -173,7 +173,7 @@ interface Manifest {
 }
 
 describe("packages", () => {
-  const library = manifestOf(LIBRARY);
+  const library = buildManifest(LIBRARY);
   const built = readdirSync(join(ROOT, "packages"))
     .map((name) => join(ROOT, "packages", name))
     .filter((folder) => existsSync(join(folder, "tsconfig.json")));
@@ -191,7 +191,7 @@ describe("packages", () => {
   it.each(built.map((folder) => [relative(ROOT, folder), folder]))(
     "%s exports files that are built and can be loaded",
     async (_, folder) => {
-      for (const [subpath, target] of Object.entries(manifestOf(folder).exports ?? {})) {
+      for (const [subpath, target] of Object.entries(buildManifest(folder).exports ?? {})) {
         if (typeof target === "string") {
           expect(existsSync(join(folder, target)), subpath).toBe(true);
           continue;
@@ -220,7 +220,7 @@ describe("packages", () => {
 
   it("lists its exports by hand", () => {
     for (const path of sources.filter((name) => name.endsWith("index.ts")))
-      expect(codeOf(path), path).not.toMatch(/export \*|export default/);
+      expect(getCode(path), path).not.toMatch(/export \*|export default/);
   });
 });
 
@@ -275,7 +275,7 @@ function filesUnder(folder: string): string[] {
   if (!existsSync(folder)) return [];
   return readdirSync(folder, { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile())
-    .map((entry) => relative(folder, join(entry.parentPath, entry.name)));
+    .map((entry) => relative(folder, join(entry.parentPath, entry.name)).replaceAll("\\", "/"));
 }
 
 /** The files that are in the repository; none where this is not a clone. */
@@ -292,11 +292,11 @@ function trackedFiles(): readonly string[] {
   }
 }
 
-function manifestOf(folder: string): Manifest {
+function buildManifest(folder: string): Manifest {
   return JSON.parse(readFileSync(join(folder, "package.json"), "utf8")) as Manifest;
 }
 
-function specifiersOf(path: string): string[] {
+function listSpecifiers(path: string): string[] {
   const code = withoutComments(readFileSync(path, "utf8"));
   const pattern = /(?:\bfrom\s*|\bimport\s*\(\s*|^\s*import\s*)"([^"]+)"/gm;
   return [...code.matchAll(pattern)].map((match) => match[1]!);
@@ -311,7 +311,7 @@ function sourcesIn(folder: string): readonly string[] {
 
 function importsIn(folder: string): readonly Import[] {
   return sourcesIn(folder).flatMap((from) =>
-    specifiersOf(join(folder, from)).map((specifier) => ({
+    listSpecifiers(join(folder, from)).map((specifier) => ({
       from,
       to: isRelative(specifier)
         ? relative(folder, join(folder, dirname(from), specifier))
@@ -340,7 +340,7 @@ function circles(edges: readonly Import[]): readonly (readonly string[])[] {
   return [...new Map(groups.map((group) => [group.join(), group])).values()];
 }
 
-function targetsOf(from: string, edges: readonly Import[]): string[] {
+function listTargets(from: string, edges: readonly Import[]): string[] {
   return edges.filter((edge) => edge.from === from).map(({ to }) => to);
 }
 
@@ -355,7 +355,7 @@ function reachable(file: string, targets: ReadonlyMap<string, readonly string[]>
   return found;
 }
 
-function codeOf(path: string): string {
+function getCode(path: string): string {
   return withoutComments(readFileSync(join(SOURCE, path), "utf8"));
 }
 

@@ -1,5 +1,5 @@
 /*
- * Compiles and runs every example of the README files and the guide.
+ * Compiles and runs every example of README and guide.
  *
  * A page is one program: its ```ts blocks share their names, in reading order. A block that begins
  * with ```ts program is a program of its own, to be copied as it is. The source of a program is the
@@ -23,7 +23,6 @@ const workshop = `${root}.cache/docs-examples/`;
 
 const pages = [
   "README.md",
-  "packages/limiter/README.md",
   ...readdirSync(`${root}docs/guide`)
     .filter((name) => name.endsWith(".md"))
     .map((name) => `docs/guide/${name}`),
@@ -31,7 +30,7 @@ const pages = [
 
 /** Pages whose examples need an engine are compiled anyway, but run only where there is one. */
 const needsEngine = (page: string): boolean =>
-  programsOf(readFileSync(root + page, "utf8")).some((program) =>
+  listPrograms(readFileSync(root + page, "utf8")).some((program) =>
     program.includes('"zae-limiter/dynamodb"'),
   );
 const missingEngine = whyMissing("dynoxide");
@@ -125,13 +124,13 @@ beforeAll(async () => {
   rmSync(workshop, { recursive: true, force: true });
   mkdirSync(workshop, { recursive: true });
   for (const page of pages)
-    for (const [index, program] of programsOf(readFileSync(root + page, "utf8")).entries())
-      writeFileSync(workshop + sourcesOf(page)[index]!, program);
+    for (const [index, program] of listPrograms(readFileSync(root + page, "utf8")).entries())
+      writeFileSync(workshop + listSources(page)[index]!, program);
   writeFileSync(`${workshop}surroundings.ts`, SURROUNDINGS);
   writeFileSync(`${workshop}run.js`, RUNNER);
-  const files = ["surroundings.ts", ...pages.flatMap(sourcesOf)];
+  const files = ["surroundings.ts", ...pages.flatMap(listSources)];
   writeFileSync(`${workshop}tsconfig.json`, JSON.stringify({ ...COMPILER_OPTIONS, files }));
-  compilerOutput = await outputOf(`${root}node_modules/typescript/bin/tsc`, [
+  compilerOutput = await runForOutput(`${root}node_modules/typescript/bin/tsc`, [
     "-p",
     workshop,
     "--pretty",
@@ -141,9 +140,9 @@ beforeAll(async () => {
   const provider = await startProvider();
   try {
     if (engine !== undefined) await createStack(engine.endpointUrl);
-    runOutput = await outputOf(
+    runOutput = await runForOutput(
       `${workshop}run.js`,
-      [JSON.stringify(runnable.map((page) => [page, sourcesOf(page)]))],
+      [JSON.stringify(runnable.map((page) => [page, listSources(page)]))],
       { ...(engine && environmentFor(engine.endpointUrl)), ...provider.environment },
     );
   } finally {
@@ -156,7 +155,7 @@ describe("the examples of", () => {
   it.each(pages)("%s compile, run and hold", (page) => {
     const markdown = readFileSync(root + page, "utf8");
     expect(
-      programsOf(markdown)
+      listPrograms(markdown)
         .join("\n")
         .match(/^startsBlock/gm)?.length ?? 0,
       "an indented or misspelt ts block is not run",
@@ -179,8 +178,8 @@ it("compiles and runs them without any other complaint", () => {
   expect(runOutput).not.toContain(FAILED);
 });
 
-it("both README files show a refusal that a retry can satisfy", () => {
-  expect(runOutput.match(/^Retry-After: [1-9]\d*$/gm)).toHaveLength(2);
+it("the README shows a refusal that a retry can satisfy", () => {
+  expect(runOutput.match(/^Retry-After: [1-9]\d*$/gm)).toHaveLength(1);
   const [, shown = ""] =
     /^```text\n(.*?)^```$/ms.exec(readFileSync(`${root}README.md`, "utf8")) ?? [];
   expect(shown).toContain("Retry-After");
@@ -195,7 +194,7 @@ it("turns a page into programs whose lines are the page's lines", () => {
     ["ts", "const b = a;"],
   ];
   const page = blocks.map(([kind, code]) => `\`\`\`${kind}\n${code}\n\`\`\`\n`).join("");
-  const [shared = "", own = ""] = programsOf(page);
+  const [shared = "", own = ""] = listPrograms(page);
   expect(shared.split("\n")).toEqual([
     "startsBlock(1);",
     "const a = 1;",
@@ -243,7 +242,7 @@ function comparable(line: string): string {
  * The programs of a page: that of its `ts` blocks together, then one for each block that is a
  * program of its own; each where it stands, and nothing else.
  */
-function programsOf(markdown: string): readonly string[] {
+function listPrograms(markdown: string): readonly string[] {
   const lines = markdown.split("\n");
   const blank = lines.map(() => "");
   const shared = [...blank];
@@ -261,9 +260,9 @@ function programsOf(markdown: string): readonly string[] {
 }
 
 /** The files of a page's programs. */
-function sourcesOf(page: string): readonly string[] {
+function listSources(page: string): readonly string[] {
   const name = page.replace(/\.md$/, "").replaceAll("/", "-");
-  const programs = programsOf(readFileSync(root + page, "utf8"));
+  const programs = listPrograms(readFileSync(root + page, "utf8"));
   return programs.map((_, index) => (index === 0 ? `${name}.ts` : `${name}.${index}.ts`));
 }
 
@@ -271,7 +270,7 @@ function sourcesOf(page: string): readonly string[] {
  * What the compiler says about a page, with the page's name and line: `docs/guide/debt.md:12: …`.
  */
 function compilerFaults(page: string): readonly string[] {
-  const names = sourcesOf(page);
+  const names = listSources(page);
   return compilerOutput
     .split("\n")
     .map((line) => /^(?:.*\/)?([^/(]+)\((\d+),\d+\): (.*)$/.exec(line))
@@ -299,7 +298,7 @@ function environmentFor(endpointUrl: string): Record<string, string> {
 }
 
 /** What a script prints, also when it fails: the tests read the faults from it. */
-async function outputOf(
+async function runForOutput(
   script: string,
   args: readonly string[],
   environment: Record<string, string> = {},

@@ -13,7 +13,6 @@ const documents = [
   "docs/guide/recipes/",
   "docs/adr/",
   "bench/",
-  "packages/limiter/",
   "packages/limiter/src/repository/dynamodb/transport/lean/",
   "packages/cli/",
   "examples/agent-budget/",
@@ -32,26 +31,18 @@ it.each(documents)("%s links only to what exists", (path) => {
   const links = [...read(path).matchAll(/\]\((?!https?:|#)([^)#]+)[^)]*\)/g)].map(
     ([, target = ""]) => target,
   );
-  // The package contains the guide, where the repository has it.
-  const base = path === "packages/limiter/README.md" ? "" : dirname(path);
+  const base = dirname(path);
   expect(links.filter((target) => !existsSync(join(root, base, target)))).toEqual([]);
 });
 
 it.each(documents)("%s links only to headings that exist", (path) => {
-  const base = path === "packages/limiter/README.md" ? "" : dirname(path);
+  const base = dirname(path);
   const links = [...read(path).matchAll(/\]\((?!https?:)([^)#]*)#([^)]+)\)/g)];
   const wrong = links.filter(([, target = "", anchor = ""]) => {
     const page = target === "" ? path : join(base, target);
-    return !anchorsOf(read(page)).includes(anchor);
+    return !listAnchors(read(page)).includes(anchor);
   });
   expect(wrong.map(([link]) => link)).toEqual([]);
-});
-
-it("the README of the package is that of the repository, without what concerns a clone", () => {
-  const unpublished = /^> Not on npm yet(?:.*\n)+?\n/m;
-  expect(read("README.md")).toMatch(unpublished);
-  const [shared] = read("README.md").replace(unpublished, "").split("\n## In a clone\n");
-  expect(shared).toBe(read("packages/limiter/README.md"));
 });
 
 it.each(documents)("%s names only files of the repository that exist", (path) => {
@@ -165,7 +156,7 @@ it("the guide tells of every instrument and every attribute of telemetry", () =>
 });
 
 /** The anchors of a page's headings: in small letters, without punctuation, spaces as hyphens. */
-function anchorsOf(page: string): readonly string[] {
+function listAnchors(page: string): readonly string[] {
   return [...page.matchAll(/^#+ (.*)$/gm)].map(([, heading = ""]) =>
     heading
       .toLowerCase()

@@ -63,14 +63,14 @@ describe("a recipe", { timeout: TIMEOUT_MS }, () => {
   });
 
   it("starts again on limits that are stored, as its comment says", async () => {
-    const program = readFileSync(programOf("openai-per-team"), "utf8")
+    const program = readFileSync(getProgram("openai-per-team"), "utf8")
       .replace("zae-limiter/memory", "zae-limiter/sqlite")
       .replace("{ MemoryRepository }", "{ SqliteRepository }")
       .replace("new MemoryRepository()", `await SqliteRepository.open("${folder}/limits.db")`);
     mkdirSync(WORKSHOP, { recursive: true });
     writeFileSync(`${WORKSHOP}/stored.js`, program);
     for (const tokens of [30, 60]) {
-      const { code, stdout } = await outcomeOf([`${WORKSHOP}/stored.js`]);
+      const { code, stdout } = await toOutcome([`${WORKSHOP}/stored.js`]);
       expect(stdout).toContain(`team-blue  requests: ${tokens / 15}  tokens: ${tokens}`);
       expect(code).toBe(0);
     }
@@ -162,7 +162,7 @@ describe("a recipe", { timeout: TIMEOUT_MS }, () => {
 
   it("tests code that uses a limiter, under node:test and under vitest", async () => {
     // The default differs between versions of Node.
-    const tested = await outcomeOf(["--test-reporter=tap", programOf("test-your-code")]);
+    const tested = await toOutcome(["--test-reporter=tap", getProgram("test-your-code")]);
     expect(tested).toMatchObject({ code: 0, stderr: "" });
     expect(tested.stdout).toMatch(/^# pass 3$/m);
 
@@ -173,20 +173,20 @@ describe("a recipe", { timeout: TIMEOUT_MS }, () => {
     writeFileSync(`${WORKSHOP}/vitest.config.mjs`, "export default {};");
     writeFileSync(`${WORKSHOP}/test-your-code.test.ts`, forVitest);
     const vitest = `${root}node_modules/vitest/vitest.mjs`;
-    const { code, stdout } = await outcomeOf([vitest, "run", "--root", WORKSHOP]);
+    const { code, stdout } = await toOutcome([vitest, "run", "--root", WORKSHOP]);
     expect(stdout).toMatch(/3 passed/);
     expect(code).toBe(0);
   });
 
   /** What a recipe prints, without empty lines; it must end well and complain about nothing. */
   async function run(name: string, ...args: readonly string[]): Promise<readonly string[]> {
-    const { code, stdout, stderr } = await outcomeOf([programOf(name), ...args]);
+    const { code, stdout, stderr } = await toOutcome([getProgram(name), ...args]);
     expect(stderr).toBe("");
     expect(code).toBe(0);
     return stdout.split("\n").filter((line) => line !== "");
   }
 
-  function outcomeOf(
+  function toOutcome(
     args: readonly string[],
   ): Promise<{ readonly code: number; readonly stdout: string; readonly stderr: string }> {
     const env = { ...process.env, ...provider.environment };
@@ -198,6 +198,6 @@ describe("a recipe", { timeout: TIMEOUT_MS }, () => {
   }
 });
 
-function programOf(name: string): string {
+function getProgram(name: string): string {
   return `${root}examples/recipes/dist/${name}.js`;
 }

@@ -26,7 +26,7 @@ beforeAll(async () => {
 afterAll(() => provider.stop());
 
 describe.each(["express-gateway", "hono-gateway"])("%s", (name) => {
-  runs(() => programOf(name));
+  runs(() => getProgram(name));
 
   it("answers until the limit is reached, then says when to retry", async () => {
     const first = await server.ask("key-ann", QUESTION);
@@ -63,7 +63,7 @@ describe.each(["express-gateway", "hono-gateway"])("%s", (name) => {
 });
 
 describe("express-gateway", () => {
-  runs(() => programOf("express-gateway"));
+  runs(() => getProgram("express-gateway"));
 
   it("charges the count of OpenAI, and says what is left as OpenAI does", async () => {
     for (let calls = 0; calls < 5; calls += 1) {
@@ -77,7 +77,7 @@ describe("express-gateway", () => {
 });
 
 describe("hono-gateway", () => {
-  runs(() => programOf("hono-gateway"));
+  runs(() => getProgram("hono-gateway"));
 
   it("says what is left of the key, not of its team, and settles the provider's count", async () => {
     const response = await server.ask("key-ann", QUESTION);
@@ -104,10 +104,10 @@ describe("hono-gateway", () => {
 });
 
 describe("trpc", () => {
-  runs(() => programOf("trpc"));
+  runs(() => getProgram("trpc"));
 
   it("refuses the fourth call of a key, and says when to retry", async () => {
-    const statuses = await statusesOf(3, "/ask", `"${QUESTION}"`, "key-refused");
+    const statuses = await computeStatuses(3, "/ask", `"${QUESTION}"`, "key-refused");
     expect(statuses).toEqual([200, 200, 200]);
     const refused = await post("/ask", `"${QUESTION}"`, "key-refused");
     expect(refused.status).toBe(429);
@@ -127,7 +127,7 @@ describe("trpc", () => {
 
   it("settles what procedures cost", async () => {
     const question = `"${"x".repeat(235)}"`;
-    expect(await statusesOf(2, "/ask", question, "key-settled")).toEqual([200, 200]);
+    expect(await computeStatuses(2, "/ask", question, "key-settled")).toEqual([200, 200]);
     const refused = await post("/ask", question, "key-settled");
     // Two calls were estimated at 200 tokens, and have cost 962 of 1000.
     expect(refused.headers.get("ratelimit")).toMatch(/"tokens";r=3[89];/);
@@ -143,10 +143,10 @@ describe("trpc", () => {
 });
 
 describe("nestjs", () => {
-  runs(() => programOf("nestjs"));
+  runs(() => getProgram("nestjs"));
 
   it("limits a controller with a guard, and settles what its handler says", async () => {
-    expect(new Set(await statusesOf(20, "/chat", "{}"))).toEqual(new Set([201]));
+    expect(new Set(await computeStatuses(20, "/chat", "{}"))).toEqual(new Set([201]));
     const refused = await post("/chat", "{}");
     expect(refused.status).toBe(429);
     expect(await refused.json()).toMatchObject({ status: 429, "violated-policies": ["rpm"] });
@@ -203,7 +203,10 @@ function post(path: string, body: string, key = "abc"): Promise<Response> {
 }
 
 /** The statuses of calls that are made one after the other. */
-async function statusesOf(calls: number, ...request: Parameters<typeof post>): Promise<number[]> {
+async function computeStatuses(
+  calls: number,
+  ...request: Parameters<typeof post>
+): Promise<number[]> {
   const statuses: number[] = [];
   for (let call = 0; call < calls; call += 1) {
     const response = await post(...request);
@@ -222,7 +225,7 @@ function nextHost(): string {
     `${next}/server.js`,
     'export const after = (task) => void task.then(() => console.log("after: settled"));',
   );
-  writeFileSync(`${WORKSHOP}/route.js`, readFileSync(programOf("nextjs-route"), "utf8"));
+  writeFileSync(`${WORKSHOP}/route.js`, readFileSync(getProgram("nextjs-route"), "utf8"));
   writeFileSync(
     `${WORKSHOP}/next-host.js`,
     `import { serve } from "@hono/node-server";
@@ -232,6 +235,6 @@ function nextHost(): string {
   return `${WORKSHOP}/next-host.js`;
 }
 
-function programOf(name: string): string {
+function getProgram(name: string): string {
   return `${root}examples/recipes/dist/${name}.js`;
 }

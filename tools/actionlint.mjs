@@ -2,13 +2,13 @@
 import { execFileSync, spawnSync } from "node:child_process";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { builtAside } from "./built-aside.mjs";
+import { buildAside } from "./build-aside.mjs";
 
 const VERSION = "1.7.12";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 
-const folder = builtAside(join(root, ".cache", `actionlint-${VERSION}`), (draft) => {
+const folder = buildAside(join(root, ".cache", `actionlint-${VERSION}`), (draft) => {
   console.error(`Building actionlint ${VERSION} …`);
   const module = `github.com/rhysd/actionlint/cmd/actionlint@v${VERSION}`;
   const env = { ...process.env, GOBIN: draft };

@@ -5,7 +5,7 @@
 import { spawnSync } from "node:child_process";
 import { existsSync } from "node:fs";
 import { fileURLToPath, pathToFileURL } from "node:url";
-import { fetchedEnvironment, pythonIn } from "./virtual-environment.mjs";
+import { fetchEnvironment, pythonIn } from "./virtual-environment.mjs";
 
 const VERSION = "1.58.0";
 
@@ -21,7 +21,7 @@ export function isCfnLintInstalled() {
 
 /** Fetches it into a virtual environment, unless that was done. */
 export function installCfnLint() {
-  return fetchedEnvironment(folder, [`cfn-lint==${VERSION}`]);
+  return fetchEnvironment(folder, [`cfn-lint==${VERSION}`]);
 }
 
 /** Checks templates with an installed cfn-lint; returns what it complains about, or nothing. */

@@ -22,6 +22,8 @@ for (const [name, command, args] of checks) {
   const { status } = spawnSync("npx", ["--no-install", command, ...args], {
     cwd: root,
     stdio: "inherit",
+    // npx is a script on Windows.
+    shell: process.platform === "win32",
   });
   console.log(`${status === 0 ? "ok    " : "FAILED"} ${name}`);
   if (status !== 0) failed += 1;

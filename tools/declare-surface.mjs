@@ -119,7 +119,7 @@ function pass({ passed }, word, { name, from, nodes = [] }) {
 function printModule({ name, declarations, passed }) {
   const files = new Map();
   const add = (file, lines) => files.set(file, [...(files.get(file) ?? []), ...lines]);
-  const own = fileOf(name) ?? "declared.d.ts";
+  const own = toFile(name) ?? "declared.d.ts";
   for (const [key, names] of passed) {
     const [word, from, whole] = JSON.parse(key);
     add(own, [`${word} ${whole || `{ ${[...names].join(", ")} }`} from "${from}";`]);
@@ -129,13 +129,13 @@ function printModule({ name, declarations, passed }) {
     add(own, ["export {};"]);
   for (const declaration of declarations)
     add(
-      fileOf(declaration.name) ?? own,
+      toFile(declaration.name) ?? own,
       declaration.nodes.map((node) => print(declaration, node)),
     );
   return files;
 }
 
-function fileOf(name) {
+function toFile(name) {
   const part = Object.keys(FILES).find((each) => FILES[each].includes(name));
   return part && `declared-${part}.d.ts`;
 }

@@ -10,7 +10,7 @@ import { execFileSync, spawn } from "node:child_process";
 import { existsSync, writeFileSync } from "node:fs";
 import { delimiter, join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
-import { builtAside } from "./built-aside.mjs";
+import { buildAside } from "./build-aside.mjs";
 
 /** The newest that can be had from Maven. */
 const VERSION = "2.6.1";
@@ -26,7 +26,7 @@ export function isDynamoDbLocalInstalled() {
 
 /** Fetches the engine and compiles its launcher, unless that was done. */
 export function installDynamoDbLocal() {
-  return builtAside(folder, (draft) => {
+  return buildAside(folder, (draft) => {
     const libraries = join(draft, "lib");
     writeFileSync(join(draft, "pom.xml"), pom());
     const quiet = ["--batch-mode", "--quiet"];

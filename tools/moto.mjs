@@ -6,7 +6,7 @@
 import { spawn } from "node:child_process";
 import { existsSync } from "node:fs";
 import { fileURLToPath, pathToFileURL } from "node:url";
-import { fetchedEnvironment, pythonIn } from "./virtual-environment.mjs";
+import { fetchEnvironment, pythonIn } from "./virtual-environment.mjs";
 
 const VERSION = "5.2.5";
 
@@ -22,7 +22,7 @@ export function isMotoInstalled() {
 
 /** Fetches it into a virtual environment, unless that was done. */
 export function installMoto() {
-  return fetchedEnvironment(folder, REQUIREMENTS);
+  return fetchEnvironment(folder, REQUIREMENTS);
 }
 
 /** Starts an installed server that forgets everything when it ends. */

@@ -2,18 +2,19 @@
 // keeps what it has transformed, and the engine that its global setup started, so a unit test takes
 // a third of a second where a vitest of its own took one and a half. Each run gets a fresh worker.
 import { resolve } from "node:path";
+import { fileURLToPath } from "node:url";
 import { createVitest } from "vitest/node";
 
 const vitest = await createVitest("test", {
   mode: "mutations",
   watch: false,
   bail: 1,
-  // A change that makes a test wait for ever shows after this long.
+  // A change that makes a test wait forever shows after this long.
   testTimeout: 5000,
   maxWorkers: 1,
   silent: true,
   reporters: [{}],
-  setupFiles: [new URL("mutation-setup.mjs", import.meta.url).pathname],
+  setupFiles: [fileURLToPath(new URL("mutation-setup.mjs", import.meta.url))],
 });
 await vitest.standalone();
 
@@ -29,7 +30,7 @@ process.on("message", async ({ changed, test, filter, seed, seeds }) => {
   if (filter === undefined) vitest.resetGlobalTestNamePattern();
   else vitest.setGlobalTestNamePattern(new RegExp(filter));
   const { testModules, unhandledErrors } = await vitest.runTestFiles([resolve(test)]);
-  process.send(resultOf(testModules, unhandledErrors, resolve(test)));
+  process.send(toResult(testModules, unhandledErrors, resolve(test)));
 });
 
 // Ends its workers and its engine, and removes what vitest keeps in a temporary folder.
@@ -39,7 +40,7 @@ process.on("disconnect", async () => {
 });
 
 /** Counts of one test file: those of the files that ran before it are still known. */
-function resultOf(modules, unhandledErrors, test) {
+function toResult(modules, unhandledErrors, test) {
   const module = modules.find(({ moduleId }) => moduleId === test);
   if (module === undefined) return { passed: 0, failed: 0, errors: `There is no ${test}.` };
   const tests = [...module.children.allTests()];

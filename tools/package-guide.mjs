@@ -1,6 +1,7 @@
-// Puts the guide into the library's package, with the pictures that it shows: npm runs this before
-// it packs (`prepack`). Other links that leave the guide lead to files that the package does not
-// have, so only their text is kept.
+// Puts README and guide into the library's package, with the pictures of the guide: npm runs this
+// before it packs (`prepack`). What concerns a clone stands between comments, and is left out.
+// Other links that leave the guide lead to files that the package does not have, so only their text
+// is kept.
 import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -15,6 +16,10 @@ for (const name of readdirSync(join(docs, "guide"), { recursive: true })) {
   mkdirSync(join(packed, dirname(page)), { recursive: true });
   writeFileSync(join(packed, page), withoutLinksAway(page));
 }
+
+const clone = /<!-- clone -->\n.*?<!-- \/clone -->\n/gs;
+const readme = readFileSync(join(docs, "../README.md"), "utf8").replaceAll(clone, "");
+writeFileSync(join(packed, "../README.md"), readme);
 
 function withoutLinksAway(page) {
   const links = /(!?)\[([^\]]*)\]\((?!https?:|#)([^)#]+)[^)]*\)/g;

@@ -9,15 +9,15 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { cascade } from "./pictures/cascade.mjs";
 import { levels } from "./pictures/levels.mjs";
 import { oneCall } from "./pictures/one-call.mjs";
-import { recording } from "./pictures/recording.mjs";
-import { sharedWrite } from "./pictures/shared-write.mjs";
+import { drawRecording } from "./pictures/draw-recording.mjs";
+import { drawSharedWrite } from "./pictures/draw-shared-write.mjs";
 
 const folder = new URL("../docs/pictures/", import.meta.url);
 const drawings = {
   "one-call.svg": oneCall,
   "levels.svg": levels,
   "cascade.svg": cascade,
-  "shared-write.svg": sharedWrite,
+  "shared-write.svg": drawSharedWrite,
 };
 
 const flags = new Set(process.argv.slice(2));
@@ -31,4 +31,4 @@ for (const [name, draw] of Object.entries(drawings)) {
     process.exitCode = 1;
   }
 }
-if (flags.has("--record")) writeFileSync(new URL("demo.svg", folder), await recording());
+if (flags.has("--record")) writeFileSync(new URL("demo.svg", folder), await drawRecording());

@@ -5,6 +5,7 @@ import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
+import { runNpm } from "./npm.mjs";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 const lockFile = `${root}package-lock.json`;
@@ -16,10 +17,7 @@ const stamp = `${root}node_modules/.installed-lock`;
 const wanted = createHash("sha256").update(readFileSync(lockFile)).digest("hex");
 if (!isInstalled()) {
   console.error("Installing what package-lock.json names …");
-  execFileSync("npm", ["ci", "--no-audit", "--no-fund", "--loglevel=error"], {
-    cwd: root,
-    stdio: ["ignore", "ignore", "inherit"],
-  });
+  runNpm(["ci", "--no-audit", "--no-fund", "--loglevel=error"], { cwd: root });
 }
 writeFileSync(stamp, wanted);
 execFileSync(process.execPath, [`${root}node_modules/typescript/bin/tsc`, "-b"], {

@@ -3,23 +3,23 @@
 //
 //   node tools/python-release.mjs 0.17.0   fetches it, then tells where it is
 import { fileURLToPath, pathToFileURL } from "node:url";
-import { fetchedEnvironment, pythonIn } from "./virtual-environment.mjs";
+import { fetchEnvironment, pythonIn } from "./virtual-environment.mjs";
 
 /** It lets a release live at any time. */
 const TIME_MACHINE = "time-machine==3.2.0";
 
 /** Where the Python of a release is, once it was fetched. */
-export function pythonOf(release) {
-  return pythonIn(folderOf(release));
+export function findPython(release) {
+  return pythonIn(findFolder(release));
 }
 
 /** Fetches a release unless that was done, and returns its Python. */
-export function fetchedPython(release) {
+export function fetchPython(release) {
   const wanted = [`zae-limiter==${release}`, TIME_MACHINE];
-  return pythonIn(fetchedEnvironment(folderOf(release), wanted));
+  return pythonIn(fetchEnvironment(findFolder(release), wanted));
 }
 
-function folderOf(release) {
+function findFolder(release) {
   return fileURLToPath(new URL(`../.cache/python-zae-limiter-${release}`, import.meta.url));
 }
 
@@ -27,7 +27,7 @@ if (import.meta.url === pathToFileURL(process.argv[1] ?? "").href) {
   const [release] = process.argv.slice(2);
   if (release === undefined) throw new Error("Say which: node tools/python-release.mjs RELEASE");
   try {
-    console.log(fetchedPython(release));
+    console.log(fetchPython(release));
   } catch (error) {
     // A command that failed has said why.
     if (error.status === undefined) console.error(error.message);

@@ -30,7 +30,7 @@ const READERS = [
   ["test/documents.test.ts", /\.md$/],
 ];
 
-const changed = changedFiles(process.argv[2] ?? "HEAD");
+const changed = listChangedFiles(process.argv[2] ?? "HEAD");
 if (changed.length === 0) {
   console.log("Nothing has changed since the last commit. Name another: npm run quick -- main");
 } else {
@@ -68,7 +68,7 @@ if (changed.length === 0) {
 }
 
 /** Files that differ from a commit and still exist, new ones included. */
-function changedFiles(commit) {
+function listChangedFiles(commit) {
   return [
     ...git("diff", "--name-only", "--diff-filter=d", "--relative", commit),
     ...git("ls-files", "--others", "--exclude-standard"),

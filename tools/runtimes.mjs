@@ -25,7 +25,7 @@ import { setTimeout } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { build } from "esbuild";
 import { startProvider } from "#local-provider";
-import { node20, node22, node24, runtimePackages } from "./fetched.mjs";
+import { node20, node22, node24, runtimePackages } from "./fetch-packages.mjs";
 import { runNpm } from "./npm.mjs";
 
 const root = fileURLToPath(new URL("..", import.meta.url));

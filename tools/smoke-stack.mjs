@@ -12,7 +12,7 @@ import { execFileSync, spawnSync } from "node:child_process";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { builtAside } from "./built-aside.mjs";
+import { buildAside } from "./build-aside.mjs";
 import { installDynamoDbLocal } from "./dynamodb-local.mjs";
 
 const VERSION = "4.14.0";
@@ -47,13 +47,13 @@ function run(command, args) {
 }
 
 /** Fetches LocalStack into a virtual environment, unless that was done. */
-function installed() {
+function installLocalStack() {
   if (existsSync(folder)) return;
   const python = python313();
   if (python === undefined)
     fail("LocalStack needs Python 3.13, which was not found on the path or in pyenv: install it.");
   console.log(`Fetching LocalStack ${VERSION}, once.`);
-  builtAside(folder, (draft) => {
+  buildAside(folder, (draft) => {
     const own = join(draft, "bin", "python");
     run(python, ["-m", "venv", draft]);
     run(own, ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", UV]);
@@ -71,7 +71,7 @@ if (spawnSync("unshare", [...APART, "true"]).status !== 0)
     "LocalStack needs namespaces of its own, which only root on Linux may make (unshare failed).",
   );
 try {
-  installed();
+  installLocalStack();
   installDynamoDbLocal();
 } catch (error) {
   fail(`LocalStack or DynamoDB Local could not be fetched: ${error.message.split("\n")[0]}`);

@@ -8,7 +8,7 @@ import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
-import { builtAside } from "./built-aside.mjs";
+import { buildAside } from "./build-aside.mjs";
 
 const VERSION = "1.8.0";
 
@@ -21,7 +21,7 @@ export function isVersitygwInstalled() {
 
 /** Builds it, unless that was done. */
 export function installVersitygw() {
-  return builtAside(folder, (draft) => {
+  return buildAside(folder, (draft) => {
     const module = `github.com/versity/versitygw/cmd/versitygw@v${VERSION}`;
     execFileSync("go", ["install", module], {
       env: { ...process.env, GOBIN: draft },

@@ -1,11 +1,11 @@
 // Virtual environments of Python, for the tools that come from there: fetched with pip once.
 import { execFileSync } from "node:child_process";
 import { join } from "node:path";
-import { builtAside } from "./built-aside.mjs";
+import { buildAside } from "./build-aside.mjs";
 
 /** Fetches packages into an environment of their own, unless it exists; returns its folder. */
-export function fetchedEnvironment(folder, requirements) {
-  return builtAside(folder, (draft) => {
+export function fetchEnvironment(folder, requirements) {
+  return buildAside(folder, (draft) => {
     // Compiling everything would take as long as fetching it, and most of it is never imported.
     const quiet = ["--quiet", "--disable-pip-version-check", "--prefer-binary", "--no-compile"];
     run("python3", ["-m", "venv", draft]);

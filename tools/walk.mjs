@@ -30,7 +30,7 @@ async function walk(endpointUrl) {
     stack: `walk-${process.pid}`,
     endpointUrl,
     provisioning: "table",
-    clock: stoppedClock(),
+    clock: makeStoppedClock(),
   });
   await repository.setSystemDefaults([
     Limit.perMinute("rpm", 1000),
@@ -48,7 +48,7 @@ async function walk(endpointUrl) {
 }
 
 /** Time stands still, so that a slow machine walks no other way: more time earns more tokens. */
-function stoppedClock() {
+function makeStoppedClock() {
   const nowMs = Date.now();
   return { now: () => nowMs, sleep: () => new Promise(() => {}) };
 }

@@ -27,12 +27,12 @@ export async function printMemory(endpointUrl: string, records: number): Promise
   const batches = Math.ceil(records / BATCH);
   const step = Math.ceil(batches / POINTS);
   for (let batch = 1; batch <= batches; batch += 1) {
-    const entityOf = (index: number): string => `e${batch}-${index % ENTITIES}`;
+    const toEntity = (index: number): string => `e${batch}-${index % ENTITIES}`;
     await processBatch(
       aggregator,
-      Array.from({ length: BATCH }, (_, index) => made.next(entityOf(index))),
+      Array.from({ length: BATCH }, (_, index) => made.next(toEntity(index))),
     );
-    for (let index = 0; index < ENTITIES; index += 1) made.forget(entityOf(index));
+    for (let index = 0; index < ENTITIES; index += 1) made.forget(toEntity(index));
     if (batch === 1 || batch % step === 0) {
       collectGarbage();
       const { heapUsed, rss } = process.memoryUsage();

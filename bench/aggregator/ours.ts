@@ -1,12 +1,12 @@
 import {
   openAggregator,
-  streamRecordOf,
+  parseStreamRecord,
   type Aggregator,
   type RawStreamRecord,
 } from "zae-limiter/aggregator";
 import type { DynamoClient, DynamoTransport } from "zae-limiter/dynamodb";
 import type { BillMeter } from "../dynamodb/bill.ts";
-import { timed, type Cost } from "../harness.ts";
+import { measureTime, type Cost } from "../harness.ts";
 import type { BucketRecords } from "./bucket-records.ts";
 import type { Case, Contestant } from "./contestant.ts";
 
@@ -25,12 +25,12 @@ export async function ours(options: {
     id,
     name,
     enter: async (race) => {
-      const next = nextOf(records, race);
+      const next = makeNext(records, race);
       const run = async (count: number): Promise<Cost> => {
         let [wallNs, cpuNs] = [0, 0];
         for (let left = count; left > 0; left -= race.batch) {
           const batch = Array.from({ length: Math.min(race.batch, left) }, next);
-          const cost = await timed(async () => process(aggregator, batch));
+          const cost = await measureTime(async () => process(aggregator, batch));
           wallNs += cost.wallNs;
           cpuNs += cost.cpuNs;
         }
@@ -38,7 +38,7 @@ export async function ours(options: {
       };
       return {
         run,
-        bill: async (count) => meter.measured(async () => void (await run(count))),
+        bill: async (count) => meter.measure(async () => void (await run(count))),
       };
     },
     close: async () => aggregator.close(),
@@ -50,13 +50,13 @@ export async function process(
   aggregator: Aggregator,
   batch: readonly RawStreamRecord[],
 ): Promise<void> {
-  const records = batch.flatMap((raw) => streamRecordOf(raw) ?? []);
+  const records = batch.flatMap((raw) => parseStreamRecord(raw) ?? []);
   const { counted, failures } = await aggregator.process(records);
   if (failures.length > 0) throw failures[0]!.error;
   if (counted !== batch.length) throw new Error(`${counted} of ${batch.length} records counted`);
 }
 
-function nextOf(records: BucketRecords, { id, entities }: Case): () => RawStreamRecord {
+function makeNext(records: BucketRecords, { id, entities }: Case): () => RawStreamRecord {
   let made = 0;
   return () => {
     made += 1;

@@ -16,7 +16,7 @@ interface Send<Output> {
   readonly input: object;
   /** Sends it, perhaps with a wish added to the input. */
   readonly next: (input: object) => Promise<Output>;
-  readonly answered: (output: Output) => object;
+  readonly toAnswer: (output: Output) => object;
 }
 
 /**
@@ -27,7 +27,7 @@ export class BillMeter {
   #counting: { requests: number; writeUnits: number; readUnits: number } | undefined;
 
   /** What the work was billed. */
-  async measured(work: () => Promise<void>): Promise<Bill> {
+  async measure(work: () => Promise<void>): Promise<Bill> {
     const counting = (this.#counting = { requests: 0, writeUnits: 0, readUnits: 0 });
     try {
       await work();
@@ -46,33 +46,33 @@ export class BillMeter {
             operation: commandName,
             input: call.input,
             next: async (input) => next({ ...call, input }),
-            answered: ({ output }) => output,
+            toAnswer: ({ output }) => output,
           }),
       { step: "initialize", name: "countUnits" },
     );
   }
 
   /** The same transport, counted. */
-  around(transport: DynamoTransport): DynamoTransport {
+  wrap(transport: DynamoTransport): DynamoTransport {
     return {
       call: async (operation, input, options) =>
         this.#send({
           operation,
           input,
           next: async (asked) => transport.call(operation, asked, options),
-          answered: (output) => output,
+          toAnswer: (output) => output,
         }),
       close: () => transport.close(),
     };
   }
 
-  async #send<Output>({ operation, input, next, answered }: Send<Output>): Promise<Output> {
+  async #send<Output>({ operation, input, next, toAnswer }: Send<Output>): Promise<Output> {
     const counting = this.#counting;
     if (counting === undefined) return next(input);
     counting.requests += 1;
     try {
       const output = await next({ ...input, ReturnConsumedCapacity: "INDEXES" });
-      const units = unitsOf(answered(output));
+      const units = sumUnits(toAnswer(output));
       if (/Get|Query|Scan/.test(operation)) counting.readUnits += units;
       else counting.writeUnits += units;
       return output;
@@ -89,7 +89,7 @@ export function isConditionFailure(error: unknown): boolean {
   return error instanceof Error && error.name === "ConditionalCheckFailedException";
 }
 
-function unitsOf(output: object): number {
+function sumUnits(output: object): number {
   const { ConsumedCapacity: consumed } = output as {
     ConsumedCapacity?: { CapacityUnits?: number } | { CapacityUnits?: number }[];
   };

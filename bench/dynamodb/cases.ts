@@ -41,7 +41,7 @@ export function cases({ calls, manyEntities, fewEntities }: CaseSizes): readonly
       id: "sequential",
       title: `one call after another, ${fewEntities} entities`,
       concurrency: 1,
-      entityIds: named("calm", fewEntities),
+      entityIds: numberNames("calm", fewEntities),
     },
     {
       id: "hot",
@@ -53,20 +53,20 @@ export function cases({ calls, manyEntities, fewEntities }: CaseSizes): readonly
       id: "many",
       title: `${calls} calls at once, ${manyEntities} entities`,
       concurrency: calls,
-      entityIds: named("one-of-many", manyEntities),
+      entityIds: numberNames("one-of-many", manyEntities),
     },
     {
       id: "children",
       title: `${calls} calls at once, ${calls} children of one parent`,
       concurrency: calls,
-      entityIds: named("child", calls),
+      entityIds: numberNames("child", calls),
       parentId: "parent",
     },
     {
       id: "cascade",
       title: `one call after another, ${fewEntities} children of one parent`,
       concurrency: 1,
-      entityIds: named("calm-child", fewEntities),
+      entityIds: numberNames("calm-child", fewEntities),
       parentId: "calm-parent",
     },
     {
@@ -108,6 +108,6 @@ export function operate(
 /** Does this many operations. */
 export type Operate = (operations: number) => Promise<void>;
 
-function named(name: string, count: number): readonly string[] {
+function numberNames(name: string, count: number): readonly string[] {
   return Array.from({ length: count }, (_, index) => `${name}-${index}`);
 }

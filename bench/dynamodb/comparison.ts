@@ -32,7 +32,7 @@ export async function compare(
   const outcomes = new Map<ContestantId, Outcome>();
   for (const [index, { id, entry }] of entered.entries()) {
     // What was read from the configuration is believed for a minute on all sides; reading it again
-    // is no part of a call's bill.
+    // is not part of a call's bill.
     await entry.run(billed);
     outcomes.set(id, { measured: measured[index]!, bill: await entry.bill(billed), billed });
   }
@@ -60,11 +60,11 @@ function printCase({ title }: Case, outcomes: readonly Outcome[]): void {
   );
   for (const { measured, bill, billed } of outcomes)
     if (bill.statistics !== undefined)
-      console.log(`  ${measured.name}, ${billed} calls: ${described(bill.statistics)}`);
+      console.log(`  ${measured.name}, ${billed} calls: ${describe(bill.statistics)}`);
   console.log("");
 }
 
-function described({
+function describe({
   batches,
   batchedOperations,
   refusalsFromMemory,

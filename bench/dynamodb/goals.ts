@@ -1,4 +1,4 @@
-import { judged, median, printTable } from "../harness.ts";
+import { judge, median, printTable } from "../harness.ts";
 import type { Case } from "./cases.ts";
 import { perCpuSecond, type Outcome } from "./comparison.ts";
 import type { ContestantId } from "./contestants/contestant.ts";
@@ -101,9 +101,9 @@ function ratioRow({ what, race, transport, theirs, atLeast }: RatioGoal, results
   const mine = results[race]?.get(`ours-${transport}`)?.measured;
   const other = results[race]?.get(rivalOn(transport, theirs))?.measured;
   if (mine === undefined || other === undefined)
-    return [name, judged(0, goal)[0], "–", "NOT MEASURED", "–"];
+    return [name, judge(0, goal)[0], "–", "NOT MEASURED", "–"];
   const ratio = median(mine.cpuNs.map((cpuNs, round) => other.cpuNs[round]! / cpuNs));
-  return [name, ...judged(ratio, goal), `${perCpuSecond(mine)} : ${perCpuSecond(other)}`];
+  return [name, ...judge(ratio, goal), `${perCpuSecond(mine)} : ${perCpuSecond(other)}`];
 }
 
 function requestsRow(
@@ -114,7 +114,7 @@ function requestsRow(
   const outcome = results[race]?.get(`ours-${transport}`);
   if (outcome === undefined) return undefined;
   const { bill, billed } = outcome;
-  return [`${what}, ${LABELS[transport]}`, ...judged(bill.requests / billed, { atMost })];
+  return [`${what}, ${LABELS[transport]}`, ...judge(bill.requests / billed, { atMost })];
 }
 
 /** One unit for each write, and for one that its condition refused, whatever it was sent in. */
@@ -130,7 +130,7 @@ function writeUnitsRow(results: Results, transport: TransportName): Row | undefi
   const units = bills.reduce((sum, { writeUnits }) => sum + writeUnits, 0);
   return [
     `all of these cases: write units a write, ${LABELS[transport]}`,
-    ...judged(units / sent, { atMost: 1 }),
+    ...judge(units / sent, { atMost: 1 }),
   ];
 }
 

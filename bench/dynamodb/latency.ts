@@ -3,7 +3,7 @@
  * it wait. Contestants take turns call by call, with idle time in between.
  */
 import { setTimeout as sleep } from "node:timers/promises";
-import { judged, median, printTable, whole } from "../harness.ts";
+import { judge, median, printTable, whole } from "../harness.ts";
 import { LONE_CASES, type Case } from "./cases.ts";
 import type { Contestant, ContestantId, Entry } from "./contestants/contestant.ts";
 
@@ -62,7 +62,7 @@ async function printLatency(
       const [middleMs, slowMs] = [median(waitsMs), percentile(waitsMs, 95)];
       const ratio = middleMs / median(unshared.waitsMs);
       const slowRatio = slowMs / percentile(unshared.waitsMs, 95);
-      const [goal, measured, verdict] = judged(
+      const [goal, measured, verdict] = judge(
         ratio,
         id === "ours-lean" ? { atMost: AT_MOST } : undefined,
       );

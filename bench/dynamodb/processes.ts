@@ -110,7 +110,7 @@ async function together(
         entityId: `${warmUp}-${name}`,
         seconds: pace.warmUpSeconds,
       });
-      offered = grantsOf(reports) / pace.warmUpSeconds;
+      offered = sumGrants(reports) / pace.warmUpSeconds;
     }
     const limit = Math.max(1, Math.round(offered * RATE_OF_OFFERED));
     const burst = Math.max(1, Math.round(limit * BURST_SECONDS));
@@ -163,7 +163,7 @@ function row(
   const reports = totals.flatMap((total) => total.reports);
   const sum = (count: (report: WorkerReport) => number): number =>
     reports.reduce((total, report) => total + count(report), 0);
-  const grants = grantsOf(reports);
+  const grants = sumGrants(reports);
   const writes = sum((report) => report.writes);
   const latenciesMs = reports.flatMap((report) => report.latenciesMs);
   const asked = grants + sum((report) => report.refusals + report.unavailable);
@@ -180,7 +180,7 @@ function row(
   ];
 }
 
-function grantsOf(reports: readonly WorkerReport[]): number {
+function sumGrants(reports: readonly WorkerReport[]): number {
   return reports.reduce((total, { grants }) => total + grants, 0);
 }
 

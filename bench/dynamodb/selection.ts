@@ -41,13 +41,13 @@ export function readSelection(args: readonly string[]): Selection {
   });
   return {
     quick: values.quick,
-    parts: named("--only", values.only, PARTS),
-    against: named("--against", values.against, RIVALS),
-    on: named("--on", values.on, TRANSPORTS),
+    parts: parseNames("--only", values.only, PARTS),
+    against: parseNames("--against", values.against, RIVALS),
+    on: parseNames("--on", values.on, TRANSPORTS),
   };
 }
 
-function named<Name extends string>(
+function parseNames<Name extends string>(
   option: string,
   text: string,
   known: readonly Name[],

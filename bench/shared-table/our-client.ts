@@ -31,7 +31,7 @@ export async function hammer(repository: DynamoRepository, load: Load): Promise<
           continue;
         }
         count("failed");
-        count(messageOf(error).slice(0, 200));
+        count(toMessage(error).slice(0, 200));
       }
     }
   };
@@ -65,11 +65,11 @@ export async function read(
   };
   const found: Record<string, string> = {};
   for (const [what, reading] of Object.entries(readings))
-    found[what] = await reading().then((value) => JSON.stringify(value), messageOf);
+    found[what] = await reading().then((value) => JSON.stringify(value), toMessage);
   return found;
 }
 
 /** The name of an error and what it says. */
-export function messageOf(error: unknown): string {
+export function toMessage(error: unknown): string {
   return error instanceof Error ? `${error.name}: ${error.message}` : String(error);
 }

@@ -18,7 +18,7 @@ Options:
 
 const KEYS = ["ann-secret", "bob-secret"];
 
-const { serve, port, help } = optionsOf(process.argv.slice(2));
+const { serve, port, help } = parseOptions(process.argv.slice(2));
 if (help) console.log(HELP);
 else await run(serve, Number(port));
 
@@ -32,7 +32,7 @@ async function run(isServing: boolean, servingPort: number): Promise<void> {
   console.log(`${answers}: OPENAI_API_KEY is ${provider === undefined ? "set" : "not set"}.\n`);
 
   const server = chatServer(repository, KEYS).listen(isServing ? servingPort : 0);
-  const url = `http://localhost:${await listening(server)}`;
+  const url = `http://localhost:${await listen(server)}`;
   if (isServing) return printCommands(url);
   await visit(url, KEYS, repository, (line) => console.log(line));
   server.close().closeAllConnections();
@@ -50,7 +50,7 @@ function printCommands(url: string): void {
 }
 
 /** The port that a server has got. Ends the process if that is not free. */
-async function listening(server: Server): Promise<number> {
+async function listen(server: Server): Promise<number> {
   await new Promise<void>((resolve) => {
     server.once("listening", resolve);
     server.once("error", (error) => leave(`${error.message}. Choose another port with --port.`));
@@ -58,7 +58,7 @@ async function listening(server: Server): Promise<number> {
   return (server.address() as AddressInfo).port;
 }
 
-function optionsOf(args: readonly string[]) {
+function parseOptions(args: readonly string[]) {
   try {
     const { values } = parseArgs({
       args: [...args],

@@ -24,7 +24,7 @@ export async function storeLimits(repository: Repository, keys: readonly string[
 /** The server. The key of a request is charged, and the team with it. */
 export function chatServer(repository: Repository, keys: readonly string[]): Express {
   const limiter = new RateLimiter({ repository });
-  // Calls of the model happen deep inside the AI SDK; this tells them for whom.
+  // Model calls happen deep inside the AI SDK; this tells them for whom.
   const caller = new AsyncLocalStorage<string>();
   const model = wrapLanguageModel({
     model: createOpenAI().chat(MODEL), // reads OPENAI_API_KEY and OPENAI_BASE_URL

@@ -24,7 +24,7 @@ const REMAINDER = 0.001;
 const MAX_STARTS = 500;
 
 /** How much a limit allows in an interval: a full bucket, and what it earns meanwhile. */
-export function allowedIn(limit: Limit, ms: number): number {
+export function computeAllowed(limit: Limit, ms: number): number {
   return (
     limit.capacity +
     ((ms + CLOCK_SLACK_MS) * limit.refillAmount) / (limit.refillPeriodSeconds * 1000) +
@@ -107,7 +107,7 @@ function tightestFrom(
       if (returns[nextReturn]!.endMs >= startMs) returned += returns[nextReturn]!.amount;
     }
     const ms = take.endMs - startMs;
-    const use = { used: charged + take.amount - returned, allowed: allowedIn(limit, ms), ms };
+    const use = { used: charged + take.amount - returned, allowed: computeAllowed(limit, ms), ms };
     if (roomIn(use) < roomIn(tightest)) tightest = use;
   }
   return tightest;

@@ -67,7 +67,7 @@ export interface Change {
 }
 
 /** What calls changed in one limit. Each takes 1 of `rpm`; `tpm` is settled to the real tokens. */
-export function changesOf(calls: readonly Call[], limitName: string): readonly Change[] {
+export function listChanges(calls: readonly Call[], limitName: string): readonly Change[] {
   return calls.flatMap((call): readonly Change[] => {
     const { estimate, actual, acquireStartMs, acquireEndMs, settleStartMs, settleEndMs } = call;
     const taken = limitName === "rpm" ? 1 : estimate;

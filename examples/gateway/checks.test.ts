@@ -2,7 +2,7 @@ import { Limit } from "zae-limiter";
 import { describe, expect, it } from "vitest";
 import { roomIn, tightestUse } from "./bound.ts";
 import type { Call, Change } from "./call-log.ts";
-import { checksOf, limitKey, type Evidence } from "./checks.ts";
+import { runChecks, limitKey, type Evidence } from "./checks.ts";
 import type { ReadBack } from "./read-back.ts";
 import { BUCKETS, PROJECT } from "./scenario.ts";
 
@@ -102,7 +102,7 @@ const evidence = (
   return { calls, stored, lowest: new Map() };
 };
 
-const verdicts = (given: Evidence): readonly boolean[] => checksOf(given).map(({ ok }) => ok);
+const verdicts = (given: Evidence): readonly boolean[] => runChecks(given).map(({ ok }) => ok);
 
 describe("the checks", () => {
   it("pass when the file agrees with the call log", () => {

@@ -1,6 +1,6 @@
 import type { Amounts, Limit } from "zae-limiter";
-import { allowedIn, roomIn, tightestUse, type Use } from "./bound.ts";
-import { changesOf, type Call, type Change } from "./call-log.ts";
+import { computeAllowed, roomIn, tightestUse, type Use } from "./bound.ts";
+import { listChanges, type Call, type Change } from "./call-log.ts";
 import type { ReadBack } from "./read-back.ts";
 import { BUCKETS, KEYS, MODELS, PROJECT, type DemoBucket } from "./scenario.ts";
 import { numberText } from "./text.ts";
@@ -24,7 +24,7 @@ export interface Evidence {
 }
 
 /** Checks each promise on what was done. */
-export function checksOf(evidence: Evidence): readonly Check[] {
+export function runChecks(evidence: Evidence): readonly Check[] {
   return [strict(evidence), belowZero(evidence), usageAddsUp(evidence), allOrNothing(evidence)];
 }
 
@@ -35,11 +35,12 @@ export function limitKey(entityId: string, model: string, limitName: string): st
 
 function strict({ calls, stored }: Evidence): Check {
   const uses = eachLimit((bucket, limit) => {
-    const changes = changesOf(callsOf(calls, bucket), limit.name);
+    const changes = listChanges(selectCalls(calls, bucket), limit.name);
     const name = limitKey(bucket.entityId, bucket.model, limit.name);
-    return [tightestUse(changes, limit), useOfAll(changes, limit, storedOf(stored, bucket))].map(
-      (use) => ({ name, use }),
-    );
+    return [
+      tightestUse(changes, limit),
+      computeUse(changes, limit, findStored(stored, bucket)),
+    ].map((use) => ({ name, use }));
   }).flat();
   const { name, use: tightest } = uses.reduce((left, right) =>
     roomIn(right.use) < roomIn(left.use) ? right : left,
@@ -57,7 +58,7 @@ function strict({ calls, stored }: Evidence): Check {
  * What was used from the first call to the end, together with what is left: the file must not hold
  * tokens that were never earned.
  */
-function useOfAll(
+function computeUse(
   changes: readonly Change[],
   limit: Limit,
   { available, readAtMs }: ReadBack,
@@ -70,17 +71,17 @@ function useOfAll(
   const ms = readAtMs - startMs;
   return {
     used: used + (available[limit.name] ?? limit.capacity),
-    allowed: allowedIn(limit, ms),
+    allowed: computeAllowed(limit, ms),
     ms,
   };
 }
 
 function belowZero({ calls, lowest, stored }: Evidence): Check {
   const debts = eachLimit((bucket, limit) => {
-    const overruns = changesOf(callsOf(calls, bucket), limit.name).filter(
+    const overruns = listChanges(selectCalls(calls, bucket), limit.name).filter(
       ({ kind }) => kind === "overrun",
     );
-    const left = storedOf(stored, bucket).available[limit.name] ?? limit.capacity;
+    const left = findStored(stored, bucket).available[limit.name] ?? limit.capacity;
     const least = Math.min(
       left,
       lowest.get(limitKey(bucket.entityId, bucket.model, limit.name)) ?? left,
@@ -91,11 +92,11 @@ function belowZero({ calls, lowest, stored }: Evidence): Check {
       overrun: overruns.reduce((sum, { amount }) => sum + amount, 0),
     };
   });
-  const leastOf = (limitName: string): string =>
+  const findLeast = (limitName: string): string =>
     numberText(
       Math.min(...debts.filter(({ name }) => name === limitName).map((debt) => debt.least)),
     );
-  const [tokens, requests] = [leastOf("tpm"), leastOf("rpm")];
+  const [tokens, requests] = [findLeast("tpm"), findLeast("rpm")];
   return {
     promise: "Only settlements go below zero, and by no more than they took",
     ok: debts.every((debt) => debt.least >= -debt.overrun),
@@ -108,8 +109,8 @@ function belowZero({ calls, lowest, stored }: Evidence): Check {
 function usageAddsUp({ calls, stored }: Evidence): Check {
   const wrong: string[] = [];
   for (const bucket of BUCKETS) {
-    const expected = usedBy(callsOf(calls, bucket));
-    for (const { window, total, requests } of storedOf(stored, bucket).usage) {
+    const expected = sumUse(selectCalls(calls, bucket));
+    for (const { window, total, requests } of findStored(stored, bucket).usage) {
       const same = requests === expected.rpm && sameAmounts(total, expected);
       if (!same)
         wrong.push(
@@ -118,7 +119,7 @@ function usageAddsUp({ calls, stored }: Evidence): Check {
         );
     }
   }
-  const { rpm, tpm } = usedBy(calls);
+  const { rpm, tpm } = sumUse(calls);
   return {
     promise:
       "Usage adds up: the file's windows equal what was consumed; " +
@@ -132,14 +133,14 @@ function usageAddsUp({ calls, stored }: Evidence): Check {
 }
 
 function allOrNothing({ stored }: Evidence): Check {
-  const sumOf = (entityIds: readonly string[], model: string): number =>
+  const addUp = (entityIds: readonly string[], model: string): number =>
     stored
       .filter((read) => read.model === model && entityIds.includes(read.entityId))
       .reduce((sum, { usage }) => sum + (usage[0]?.total["tpm"] ?? 0), 0);
   const sums = MODELS.map(({ name }) => ({
     name,
-    keys: sumOf(KEYS, name),
-    project: sumOf([PROJECT], name),
+    keys: addUp(KEYS, name),
+    project: addUp([PROJECT], name),
   }));
   return {
     promise: "All or nothing: what the keys used is what their project used",
@@ -155,17 +156,17 @@ function eachLimit<T>(visit: (bucket: DemoBucket, limit: Limit) => T): readonly 
 }
 
 /** The calls that took from a bucket: a key's own, and all of them for the project. */
-function callsOf(calls: readonly Call[], { entityId, model }: DemoBucket): readonly Call[] {
+function selectCalls(calls: readonly Call[], { entityId, model }: DemoBucket): readonly Call[] {
   return calls.filter(
     (call) => call.model === model && (entityId === PROJECT || call.key === entityId),
   );
 }
 
-function storedOf(stored: readonly ReadBack[], { entityId, model }: DemoBucket): ReadBack {
+function findStored(stored: readonly ReadBack[], { entityId, model }: DemoBucket): ReadBack {
   return stored.find((read) => read.entityId === entityId && read.model === model)!;
 }
 
-function usedBy(calls: readonly Call[]): { readonly rpm: number; readonly tpm: number } {
+function sumUse(calls: readonly Call[]): { readonly rpm: number; readonly tpm: number } {
   const done = calls.filter(({ actual }) => actual !== undefined);
   return { rpm: done.length, tpm: done.reduce((sum, { actual = 0 }) => sum + actual, 0) };
 }

@@ -1,7 +1,7 @@
 import { rmSync } from "node:fs";
 import { openRepository } from "zae-limiter/open";
 import { addCounts, type CallLog } from "./call-log.ts";
-import { checksOf, type Check } from "./checks.ts";
+import { runChecks, type Check } from "./checks.ts";
 import { Gateway } from "./gateway.ts";
 import { showLiveView } from "./live-view.ts";
 import { readBack } from "./read-back.ts";
@@ -55,16 +55,16 @@ export async function runDemo(options: DemoOptions): Promise<DemoResult> {
     const logs = await work;
     await using fresh = await openRepository(url);
     const calls = logs.flatMap((log) => log.calls);
-    return resultOf(logs, checksOf({ calls, stored: await readBack(fresh), lowest }));
+    return buildResult(logs, runChecks({ calls, stored: await readBack(fresh), lowest }));
   } finally {
     await repository.close();
   }
 }
 
-function resultOf(logs: readonly CallLog[], checks: readonly Check[]): DemoResult {
+function buildResult(logs: readonly CallLog[], checks: readonly Check[]): DemoResult {
   const counts = Object.values(addCounts(logs.map((log) => log.counts)));
-  const sum = (of: (log: CallLog) => number): number =>
-    logs.reduce((total, log) => total + of(log), 0);
+  const sum = (getCount: (log: CallLog) => number): number =>
+    logs.reduce((total, log) => total + getCount(log), 0);
   return {
     ok: checks.every(({ ok }) => ok),
     granted: counts.reduce((total, { granted }) => total + granted, 0),

@@ -1,7 +1,7 @@
 import { RateLimiter, RateLimiterUnavailable, type Lease, type Repository } from "zae-limiter";
 import { countKey, type CallLog, type Call, type Counts } from "./call-log.ts";
 import { KEYS, MODELS, type Model } from "./scenario.ts";
-import { between, nowMs, pause } from "./time-and-random.ts";
+import { drawBetween, nowMs, pause } from "./time-and-random.ts";
 
 /** The share of calls that fail and are rolled back. */
 const FAILING_SHARE = 0.08;
@@ -46,7 +46,7 @@ export class Gateway {
       failed: 0,
     });
     while (nowMs() < endMs) {
-      const estimate = Math.floor(between(model.estimate.least, model.estimate.most));
+      const estimate = Math.floor(drawBetween(model.estimate.least, model.estimate.most));
       const acquireStartMs = nowMs();
       const lease = await this.#ask(key, model.name, estimate);
       const acquireEndMs = nowMs();
@@ -54,7 +54,7 @@ export class Gateway {
       else if (lease === "refused") count.refused += 1;
       else {
         count.granted += 1;
-        await pause(between(5, 40));
+        await pause(drawBetween(5, 40));
         const settleStartMs = nowMs();
         const actual = await this.#end(lease, estimate);
         if (actual === undefined) count.failed += 1;
@@ -69,7 +69,7 @@ export class Gateway {
           actual,
         });
       }
-      await pause(between(20, 120));
+      await pause(drawBetween(20, 120));
     }
   }
 
@@ -93,7 +93,7 @@ export class Gateway {
 
   /** Ends a call and returns what it used according to the store. */
   async #end(lease: Lease, estimate: number): Promise<number | undefined> {
-    const actual = between(0, 1) < FAILING_SHARE ? undefined : realCost(estimate);
+    const actual = drawBetween(0, 1) < FAILING_SHARE ? undefined : realCost(estimate);
     try {
       if (actual === undefined) await lease.rollback();
       else {
@@ -112,6 +112,6 @@ export class Gateway {
 
 /** The real cost of a call: most estimates are off by a little, some by far. */
 function realCost(estimate: number): number {
-  const factor = between(0, 1) < RUNAWAY_SHARE ? between(4, 8) : between(0.4, 1.5);
+  const factor = drawBetween(0, 1) < RUNAWAY_SHARE ? drawBetween(4, 8) : drawBetween(0.4, 1.5);
   return Math.round(estimate * factor);
 }

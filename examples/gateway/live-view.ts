@@ -1,7 +1,7 @@
 import type { Amounts, Repository } from "zae-limiter";
 import { countKey, type Counts } from "./call-log.ts";
 import { limitKey } from "./checks.ts";
-import { availableOf } from "./read-back.ts";
+import { toAvailable } from "./read-back.ts";
 import { BUCKETS } from "./scenario.ts";
 import { DEFAULT_COLUMNS, type Paint } from "./text.ts";
 import { nowMs, pause } from "./time-and-random.ts";
@@ -56,7 +56,7 @@ async function readBalances(repository: Repository): Promise<ReadonlyMap<string,
   const balances = new Map<string, Amounts>();
   for (const { entityId, model } of BUCKETS) {
     const states = await repository.getBuckets(entityId, { resource: model });
-    balances.set(countKey(entityId, model), availableOf(states));
+    balances.set(countKey(entityId, model), toAvailable(states));
   }
   return balances;
 }

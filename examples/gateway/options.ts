@@ -38,7 +38,7 @@ const FAULTS: readonly string[] = ["double-refill"];
 
 /** Reads the command line. Throws `UsageError` for anything that it does not know. */
 export function parseOptions(args: readonly string[]): CommandLineOptions {
-  const { seconds, file, fault, yes, json, help } = valuesOf(args);
+  const { seconds, file, fault, yes, json, help } = parseValues(args);
   if (!/^\d+(\.\d+)?$/.test(seconds) || Number(seconds) > LONGEST_SECONDS)
     throw new UsageError(
       `--seconds must be a number from 0 to ${LONGEST_SECONDS}, such as 5 or 0.5.`,
@@ -55,7 +55,7 @@ export function parseOptions(args: readonly string[]): CommandLineOptions {
   };
 }
 
-function valuesOf(args: readonly string[]) {
+function parseValues(args: readonly string[]) {
   try {
     return parseArgs({
       args: [...args],

@@ -22,7 +22,7 @@ const WINDOWS: readonly UsageWindow[] = ["hourly", "daily", "monthly"];
 export async function readBack(repository: Repository): Promise<readonly ReadBack[]> {
   const read: ReadBack[] = [];
   for (const { entityId, model } of BUCKETS) {
-    const available = availableOf(await repository.getBuckets(entityId, { resource: model }));
+    const available = toAvailable(await repository.getBuckets(entityId, { resource: model }));
     const readAtMs = nowMs();
     const usage: ReadBack["usage"][number][] = [];
     for (const window of WINDOWS) {
@@ -39,6 +39,6 @@ export async function readBack(repository: Repository): Promise<readonly ReadBac
 }
 
 /** Tokens available by limit. */
-export function availableOf(states: readonly BucketState[]): Amounts {
+export function toAvailable(states: readonly BucketState[]): Amounts {
   return Object.fromEntries(states.map(({ limitName, available }) => [limitName, available]));
 }

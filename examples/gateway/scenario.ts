@@ -24,16 +24,16 @@ export const MODELS: readonly Model[] = [
     name: "model-large",
     estimate: { least: 150, most: 450 },
     limits: {
-      ofKey: parsed("rpm:600/min:20", "tpm:24000/min:1600"),
-      ofProject: parsed("rpm:1200/min:40", "tpm:54000/min:3600"),
+      ofKey: parseLimits("rpm:600/min:20", "tpm:24000/min:1600"),
+      ofProject: parseLimits("rpm:1200/min:40", "tpm:54000/min:3600"),
     },
   },
   {
     name: "model-small",
     estimate: { least: 60, most: 140 },
     limits: {
-      ofKey: parsed("rpm:240/min:8", "tpm:90000/min:3000"),
-      ofProject: parsed("rpm:540/min:15", "tpm:300000/min:10000"),
+      ofKey: parseLimits("rpm:240/min:8", "tpm:90000/min:3000"),
+      ofProject: parseLimits("rpm:540/min:15", "tpm:300000/min:10000"),
     },
   },
 ];
@@ -67,6 +67,6 @@ export async function storeScenario(repository: Repository): Promise<void> {
   }
 }
 
-function parsed(...texts: readonly string[]): readonly Limit[] {
+function parseLimits(...texts: readonly string[]): readonly Limit[] {
   return texts.map((text) => Limit.parse(text));
 }

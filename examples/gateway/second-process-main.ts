@@ -4,7 +4,7 @@
 import { openRepository } from "zae-limiter/open";
 import type { Message } from "./call-log.ts";
 import { Gateway } from "./gateway.ts";
-import { doubledClock } from "./time-and-random.ts";
+import { makeDoubledClock } from "./time-and-random.ts";
 
 const REPORT_EVERY_MS = 200;
 
@@ -14,7 +14,7 @@ process.on("disconnect", exit);
 
 const repository = await openRepository(
   url,
-  fault === "double-refill" ? { clock: doubledClock() } : {},
+  fault === "double-refill" ? { clock: makeDoubledClock() } : {},
 );
 const gateway = new Gateway(repository);
 const timer = setInterval(() => send({ counts: gateway.counts }), REPORT_EVERY_MS);

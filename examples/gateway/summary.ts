@@ -1,5 +1,5 @@
 import type { DemoResult } from "./demo.ts";
-import { numberText, wrapped, type Paint } from "./text.ts";
+import { numberText, wrapText, type Paint } from "./text.ts";
 
 /** The width of the word at the start of a check, with the space after it. */
 const VERDICT_CELLS = 7;
@@ -18,15 +18,15 @@ export function summaryText(result: DemoResult, columns: number, paint: Paint): 
     `${numberText(granted)} calls granted (${shares} by process), ${numberText(failed)} of them ` +
     `failed and were rolled back; ${numberText(refused)} refused.${trouble}`;
   const lines = checks.map(({ promise, ok, detail }) => {
-    const verdict = wrapped(
+    const verdict = wrapText(
       `${ok ? paint("green", "ok    ") : paint("red", "FAILED")} ${promise}`,
       columns,
       VERDICT_CELLS,
     );
-    return `${verdict}\n${wrapped(" ".repeat(VERDICT_CELLS) + detail, columns, VERDICT_CELLS)}\n`;
+    return `${verdict}\n${wrapText(" ".repeat(VERDICT_CELLS) + detail, columns, VERDICT_CELLS)}\n`;
   });
-  const heading = wrapped("Read back from the file by a fresh repository:", columns);
-  return `\n${wrapped(counts, columns)}\n\n${heading}\n${lines.join("")}`;
+  const heading = wrapText("Read back from the file by a fresh repository:", columns);
+  return `\n${wrapText(counts, columns)}\n\n${heading}\n${lines.join("")}`;
 }
 
 /**
@@ -51,7 +51,7 @@ export function nextText(file: string, columns: number): string {
     ...verbs.map((verb) => `npx zae-limiter ${verb}`),
   ];
   const commands = lines.map((line) =>
-    wrapped(`  ${line}`, columns - CONTINUATION.length, 4).replaceAll("\n", `${CONTINUATION}\n`),
+    wrapText(`  ${line}`, columns - CONTINUATION.length, 4).replaceAll("\n", `${CONTINUATION}\n`),
   );
   return `\nTry next, on the same file:\n${commands.join("\n")}\n`;
 }

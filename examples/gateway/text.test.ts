@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { barText, tableText, wrapped } from "./text.ts";
+import { barText, tableText, wrapText } from "./text.ts";
 
 it("aligns text to the left and numbers to the right", () => {
   const rows = [
@@ -16,14 +16,14 @@ it("draws a bar to an eighth of a cell", () => {
 });
 
 it("breaks a sentence between words, and indents what follows", () => {
-  expect(wrapped("ok     one two three", 12, 7)).toBe("ok     one\n       two\n       three");
-  expect(wrapped("   one two three", 10, 3)).toBe("   one two\n   three");
-  expect(wrapped("short", 80)).toBe("short");
-  expect(wrapped("a-word-that-is-longer-than-the-line and more", 10)).toBe(
+  expect(wrapText("ok     one two three", 12, 7)).toBe("ok     one\n       two\n       three");
+  expect(wrapText("   one two three", 10, 3)).toBe("   one two\n   three");
+  expect(wrapText("short", 80)).toBe("short");
+  expect(wrapText("a-word-that-is-longer-than-the-line and more", 10)).toBe(
     "a-word-that-is-longer-than-the-line\nand more",
   );
 });
 
 it("does not count colours when it breaks a line", () => {
-  expect(wrapped("\u001B[32mok\u001B[39m one two", 6)).toBe("\u001B[32mok\u001B[39m one\ntwo");
+  expect(wrapText("\u001B[32mok\u001B[39m one two", 6)).toBe("\u001B[32mok\u001B[39m one\ntwo");
 });

@@ -54,12 +54,12 @@ export function tableText(
 }
 
 /** Breaks a sentence between words into lines; all lines but the first are indented. */
-export function wrapped(text: string, columns: number, indent = 0): string {
+export function wrapText(text: string, columns: number, indent = 0): string {
   const [first = "", ...words] = text.match(/^ *[^ ]*| +[^ ]+/g) ?? [];
   const lines: string[] = [];
   let line = first;
   for (const word of words) {
-    if (widthOf(line) + widthOf(word) <= columns) line += word;
+    if (measureWidth(line) + measureWidth(word) <= columns) line += word;
     else {
       lines.push(line);
       line = " ".repeat(indent) + word.trimStart();
@@ -69,6 +69,6 @@ export function wrapped(text: string, columns: number, indent = 0): string {
 }
 
 /** Colours take no cells. */
-function widthOf(text: string): number {
+function measureWidth(text: string): number {
   return stripVTControlCharacters(text).length;
 }

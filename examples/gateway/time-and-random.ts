@@ -17,12 +17,12 @@ export function pause(ms: number): Promise<void> {
 }
 
 /** A random number from `least` up to, but not including, `most`. */
-export function between(least: number, most: number): number {
+export function drawBetween(least: number, most: number): number {
   return least + Math.random() * (most - least);
 }
 
 /** A deliberate fault: a clock at twice the speed, which makes a limiter refill twice as fast. */
-export function doubledClock(): Clock {
+export function makeDoubledClock(): Clock {
   const startMs = Date.now();
   return { now: () => startMs + 2 * (Date.now() - startMs), sleep: (ms) => pause(ms / 2) };
 }

@@ -48,12 +48,12 @@ describe("fits into 60 columns:", () => {
     );
     const available = new Map(each.map((key) => [key, { rpm: -99, tpm: -99_999 }]));
     const moment = { elapsedMs: 86_399_900, lengthMs: 86_400_000, counts, available };
-    expect(widthOf(viewText(moment, plain))).toBeLessThanOrEqual(COLUMNS);
+    expect(getWidth(viewText(moment, plain))).toBeLessThanOrEqual(COLUMNS);
   });
 
   it("what stands above it, which says that refusals are wanted", () => {
     const intro = introText(COLUMNS, plain);
-    expect(widthOf(intro)).toBeLessThanOrEqual(COLUMNS);
+    expect(getWidth(intro)).toBeLessThanOrEqual(COLUMNS);
     expect(intro.replaceAll("\n", " ")).toContain(
       "most calls are refused, which is what is wanted",
     );
@@ -61,6 +61,6 @@ describe("fits into 60 columns:", () => {
   });
 });
 
-function widthOf(text: string): number {
+function getWidth(text: string): number {
   return Math.max(...text.split("\n").map((line) => line.length));
 }

@@ -1,7 +1,7 @@
 import type { Amounts, Limit } from "zae-limiter";
 import { countKey, type Count, type Counts } from "./call-log.ts";
 import { BUCKETS, KEYS, MODELS, PROJECT, type DemoBucket } from "./scenario.ts";
-import { barText, numberText, tableText, wrapped, type Paint } from "./text.ts";
+import { barText, numberText, tableText, wrapText, type Paint } from "./text.ts";
 
 /** What the live view shows at one moment. */
 export interface Moment {
@@ -27,7 +27,7 @@ export function introText(columns: number, paint: Paint): string {
     [name, "project", ...limits.ofProject.map(rateText)],
   ]);
   const table = tableText(["Model", "Limits of", "rpm (burst)", "tpm (burst)"], rows, paint);
-  return `${wrapped(sentence, columns)}\n\n${table}\n`;
+  return `${wrapText(sentence, columns)}\n\n${table}\n`;
 }
 
 /**
@@ -38,7 +38,7 @@ export function viewText({ elapsedMs, lengthMs, counts, available }: Moment, pai
   const time = `${(elapsedMs / 1000).toFixed(1)} s of ${numberText(lengthMs / 1000)} s`;
   const tables = MODELS.map(({ name }) => {
     const rows = BUCKETS.filter(({ model }) => model === name).map((bucket) => {
-      const { granted, refused } = countOf(bucket, counts);
+      const { granted, refused } = sumCounts(bucket, counts);
       const left = available.get(countKey(bucket.entityId, bucket.model)) ?? {};
       const balances = bucket.limits.map((limit) => balanceText(limit, left));
       const counted: (string | number)[] = [bucket.entityId, granted, refused];
@@ -61,7 +61,7 @@ function rateText({ refillAmount, capacity }: Limit): string {
 }
 
 /** The count of a key, or the sum over all keys for the project. */
-function countOf({ entityId, model }: DemoBucket, counts: Counts): Count {
+function sumCounts({ entityId, model }: DemoBucket, counts: Counts): Count {
   const sum = { granted: 0, refused: 0, failed: 0 };
   for (const id of entityId === PROJECT ? KEYS : [entityId]) {
     const count = counts[countKey(id, model)];

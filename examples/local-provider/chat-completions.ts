@@ -6,40 +6,41 @@ export const CHAT_COMPLETIONS: Protocol = {
   provider: "openai",
   whole: (answer) => ({
     ...frame(answer, "chat.completion"),
-    choices: choicesOf(answer).map((index) => ({
+    choices: listChoices(answer).map((index) => ({
       index,
-      message: { role: "assistant", refusal: null, ...messageOf(answer) },
+      message: { role: "assistant", refusal: null, ...buildMessage(answer) },
       finish_reason: finishReason(answer),
       logprobs: null,
     })),
-    ...(answer.usage === null ? {} : { usage: usageOf(answer) }),
+    ...(answer.usage === null ? {} : { usage: toUsage(answer) }),
   }),
   *events(answer) {
-    for (const index of choicesOf(answer)) {
+    for (const index of listChoices(answer)) {
       yield chunk(answer, index, { role: "assistant", content: "" });
-      for (const delta of deltasOf(answer)) yield { ...chunk(answer, index, delta), isPiece: true };
+      for (const delta of listDeltas(answer))
+        yield { ...chunk(answer, index, delta), isPiece: true };
       yield chunk(answer, index, {}, finishReason(answer));
     }
     if (isAsked(answer) && answer.usage !== null)
-      yield { data: { ...chunkFrame(answer), choices: [], usage: usageOf(answer) } };
+      yield { data: { ...chunkFrame(answer), choices: [], usage: toUsage(answer) } };
     yield { data: "[DONE]" };
   },
   error: openaiError,
   errorEvent: (message) => ({ data: openaiError(500, message) }),
 };
 
-function choicesOf({ request }: Answer): readonly number[] {
+function listChoices({ request }: Answer): readonly number[] {
   return [...Array(request.body.n ?? 1).keys()];
 }
 
-function messageOf({ text, toolCall }: Answer): object {
+function buildMessage({ text, toolCall }: Answer): object {
   if (toolCall === undefined) return { content: text };
   const { id, name } = toolCall;
   const called = { name, arguments: JSON.stringify(toolCall.arguments) };
   return { content: null, tool_calls: [{ id, type: "function", function: called }] };
 }
 
-function* deltasOf({ pieces, toolCall }: Answer): Generator<object> {
+function* listDeltas({ pieces, toolCall }: Answer): Generator<object> {
   if (toolCall === undefined) {
     for (const content of pieces) yield { content };
     return;
@@ -78,6 +79,6 @@ function frame({ request }: Answer, object: string): object {
   return { id: "chatcmpl-1", object, created: 0, model: request.body.model };
 }
 
-function usageOf({ usage, used: { input, output } }: Answer): unknown {
+function toUsage({ usage, used: { input, output } }: Answer): unknown {
   return usage ?? { prompt_tokens: input, completion_tokens: output, total_tokens: input + output };
 }

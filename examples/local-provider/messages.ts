@@ -10,16 +10,16 @@ import {
 export const MESSAGES: Protocol = {
   provider: "anthropic",
   whole: (answer) => ({
-    ...messageOf(answer),
-    content: [{ ...block(answer), ...filled(answer) }],
+    ...buildMessage(answer),
+    content: [{ ...block(answer), ...toContent(answer) }],
     stop_reason: stopReason(answer),
-    ...usageOf(answer, answer.used),
+    ...toUsage(answer, answer.used),
   }),
   *events(answer) {
-    const message = { ...messageOf(answer), ...usageOf(answer, { ...answer.used, output: 1 }) };
+    const message = { ...buildMessage(answer), ...toUsage(answer, { ...answer.used, output: 1 }) };
     yield event("message_start", { message });
     yield event("content_block_start", { index: 0, content_block: block(answer) });
-    for (const delta of deltasOf(answer))
+    for (const delta of listDeltas(answer))
       yield { ...event("content_block_delta", { index: 0, delta }), isPiece: true };
     yield event("content_block_stop", { index: 0 });
     const { output } = answer.used;
@@ -37,7 +37,7 @@ function event(name: string, fields: object): StreamEvent {
   return { name, data: { type: name, ...fields } };
 }
 
-function messageOf({ request }: Answer): object {
+function buildMessage({ request }: Answer): object {
   return {
     id: "msg_1",
     type: "message",
@@ -54,11 +54,11 @@ function block({ toolCall }: Answer): object {
   return { type: "tool_use", id: toolCall.id, name: toolCall.name, input: {} };
 }
 
-function filled({ text, toolCall }: Answer): object {
+function toContent({ text, toolCall }: Answer): object {
   return toolCall === undefined ? { text } : { input: toolCall.arguments };
 }
 
-function* deltasOf({ pieces, toolCall }: Answer): Generator<object> {
+function* listDeltas({ pieces, toolCall }: Answer): Generator<object> {
   if (toolCall === undefined) for (const text of pieces) yield { type: "text_delta", text };
   else
     for (const partial_json of argumentPieces(toolCall))
@@ -70,7 +70,7 @@ function stopReason({ toolCall, isCutShort }: Answer): string {
   return isCutShort ? "max_tokens" : "end_turn";
 }
 
-function usageOf({ usage }: Answer, { input, output }: Answer["used"]): object {
+function toUsage({ usage }: Answer, { input, output }: Answer["used"]): object {
   if (usage === null) return {};
   return { usage: usage ?? { input_tokens: input, output_tokens: output } };
 }

@@ -116,14 +116,14 @@ class LocalProvider implements Provider {
 
   async #answer(incoming: IncomingMessage, reply: Reply): Promise<void> {
     try {
-      const body = await bodyOf(incoming);
+      const body = await readBody(incoming);
       const request = { path: incoming.url ?? "", headers: incoming.headers, body };
       this.requests.push(request);
       if (this.requests.length > MAX_REQUESTS) this.requests.shift();
       await respond(request, reply, {
         attempts: this.#attempts,
         account: this.#account,
-        used: (model, { input, output }) => {
+        addUse: (model, { input, output }) => {
           const before = this.used.get(model) ?? { input: 0, output: 0 };
           this.used.set(model, { input: before.input + input, output: before.output + output });
         },
@@ -137,8 +137,8 @@ class LocalProvider implements Provider {
   }
 }
 
-/** A body that is no JSON is like an empty one. */
-async function bodyOf(incoming: IncomingMessage): Promise<ProviderBody> {
+/** A body that is not JSON is like an empty one. */
+async function readBody(incoming: IncomingMessage): Promise<ProviderBody> {
   const pieces: Buffer[] = [];
   for await (const piece of incoming) pieces.push(piece as Buffer);
   try {

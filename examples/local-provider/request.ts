@@ -57,15 +57,15 @@ export function questionTokens(body: Partial<ProviderBody>): number {
 /** The texts of a question, of whichever protocol. */
 export function questionTexts(body: Partial<ProviderBody>): string[] {
   const { system, instructions, messages, input, prompt } = body;
-  return [system, instructions, messages, input, prompt].flatMap(textsOf);
+  return [system, instructions, messages, input, prompt].flatMap(listTexts);
 }
 
-function textsOf(content: unknown): string[] {
+function listTexts(content: unknown): string[] {
   if (typeof content === "string") return [content];
-  if (Array.isArray(content)) return content.flatMap(textsOf);
+  if (Array.isArray(content)) return content.flatMap(listTexts);
   if (typeof content !== "object" || content === null) return [];
   const { text, content: inner, output } = content as Readonly<Record<string, unknown>>;
-  return [text, inner, output].flatMap(textsOf);
+  return [text, inner, output].flatMap(listTexts);
 }
 
 /** The most tokens of an answer, if the request says so. */
@@ -86,7 +86,7 @@ export function toolResults({ messages, input }: ProviderBody): number {
 }
 
 /** A call of the first tool: numbers are the number of the step, and all else is its name. */
-export function toolCallOf({ tools }: ProviderBody, step: number): ToolCall | undefined {
+export function buildToolCall({ tools }: ProviderBody, step: number): ToolCall | undefined {
   const tool = tools?.[0];
   const name = tool?.name ?? tool?.function?.name;
   if (tool === undefined || name === undefined) return undefined;

@@ -9,12 +9,12 @@ import { eventText, type Answer, type Protocol } from "./protocol.ts";
 import {
   maxTokens,
   questionTokens,
-  toolCallOf,
+  buildToolCall,
   toolResults,
   type ProviderRequest,
 } from "./request.ts";
 import { RESPONSES } from "./responses.ts";
-import { SLOW_WORDS, wishesOf, type Wishes } from "./wishes.ts";
+import { SLOW_WORDS, readWishes, type Wishes } from "./wishes.ts";
 
 export type Reply = ServerResponse;
 
@@ -23,7 +23,7 @@ interface Kept {
   readonly attempts: Map<string, number>;
   readonly account: Account | undefined;
   /** Called with what an answer uses. */
-  used(model: string, usage: Answer["used"]): void;
+  addUse(model: string, usage: Answer["used"]): void;
 }
 
 const PROTOCOLS: Readonly<Record<string, Protocol>> = {
@@ -48,38 +48,38 @@ export async function respond(request: ProviderRequest, reply: Reply, kept: Kept
   if (protocol === undefined)
     return sendJson(reply, 404, CHAT_COMPLETIONS.error(404, `There is no ${request.path}.`));
 
-  const wishes = wishesOf(request, kept.attempts);
+  const wishes = readWishes(request, kept.attempts);
   for (const [name, value] of Object.entries(wishes.headers)) reply.setHeader(name, value);
-  const answer = answerOf(request, wishes, protocol);
+  const answer = buildAnswer(request, wishes, protocol);
   if (wishes.fault === "hang") return;
   if (wishes.fault === "no-answer") return void reply.destroy();
-  const refused = errorOf(request, wishes, answer, protocol, reply, kept);
+  const refused = findError(request, wishes, answer, protocol, reply, kept);
   if (refused !== undefined)
     return sendJson(reply, refused.status, protocol.error(refused.status, refused.message));
 
-  kept.used(request.body.model, answer.used);
+  kept.addUse(request.body.model, answer.used);
   if (request.body.stream === true && protocol.events !== undefined)
     return stream(protocol, answer, wishes, reply);
   return sendWhole(protocol.whole(answer), wishes, reply);
 }
 
-function answerOf(request: ProviderRequest, wishes: Wishes, protocol: Protocol): Answer {
+function buildAnswer(request: ProviderRequest, wishes: Wishes, protocol: Protocol): Answer {
   const { body } = request;
   const input = questionTokens(body);
   const usage = wishes.fault === "no-usage" ? null : wishes.usage;
   const steps = toolResults(body);
-  const toolCall = steps < wishes.toolCalls ? toolCallOf(body, steps + 1) : undefined;
+  const toolCall = steps < wishes.toolCalls ? buildToolCall(body, steps + 1) : undefined;
   const words = wishes.answer.split(/(?<= )/);
   const isCutShort = toolCall === undefined && words.length > maxTokens(body);
   if (isCutShort) words.length = maxTokens(body);
   const text = words.join("");
   const said = toolCall === undefined ? text : JSON.stringify(toolCall.arguments);
   const output = protocol === EMBEDDINGS ? 0 : answerTokens(said.trimEnd()) * (body.n ?? 1);
-  const pieces = grouped(words, wishes.chunkWords);
+  const pieces = groupWords(words, wishes.chunkWords);
   return { request, text, pieces, toolCall, isCutShort, used: { input, output }, usage };
 }
 
-function grouped(words: readonly string[], size: number): readonly string[] {
+function groupWords(words: readonly string[], size: number): readonly string[] {
   if (size <= 1) return words;
   const pieces: string[] = [];
   for (let at = 0; at < words.length; at += size) pieces.push(words.slice(at, at + size).join(""));
@@ -87,7 +87,7 @@ function grouped(words: readonly string[], size: number): readonly string[] {
 }
 
 /** The error that a request is answered with, if it is. Says in the headers what is left. */
-function errorOf(
+function findError(
   request: ProviderRequest,
   { fault }: Wishes,
   { used }: Answer,

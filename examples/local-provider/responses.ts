@@ -4,10 +4,10 @@ import { argumentPieces, type Answer, type Protocol, type StreamEvent } from "./
 
 export const RESPONSES: Protocol = {
   provider: "openai",
-  whole: (answer) => responseOf(answer, statusOf(answer)),
+  whole: (answer) => buildResponse(answer, toStatus(answer)),
   *events(answer) {
     let sequence_number = 0;
-    for (const { name, data, isPiece = false } of unnumbered(answer)) {
+    for (const { name, data, isPiece = false } of listEvents(answer)) {
       yield { name: name!, data: { type: name, sequence_number, ...(data as object) }, isPiece };
       sequence_number += 1;
     }
@@ -22,13 +22,13 @@ export const RESPONSES: Protocol = {
 const TEXT_ID = "msg_1";
 const CALL_ID = "fc_1";
 
-function* unnumbered(answer: Answer): Generator<StreamEvent> {
-  const begun = { response: responseOf(answer, "in_progress") };
+function* listEvents(answer: Answer): Generator<StreamEvent> {
+  const begun = { response: buildResponse(answer, "in_progress") };
   yield { name: "response.created", data: begun };
   yield { name: "response.in_progress", data: begun };
   yield* answer.toolCall === undefined ? textEvents(answer) : callEvents(answer);
-  const status = statusOf(answer);
-  yield { name: `response.${status}`, data: { response: responseOf(answer, status) } };
+  const status = toStatus(answer);
+  yield { name: `response.${status}`, data: { response: buildResponse(answer, status) } };
 }
 
 function* textEvents(answer: Answer): Generator<StreamEvent> {
@@ -70,11 +70,11 @@ function* callEvents(answer: Answer): Generator<StreamEvent> {
   yield { name: "response.output_item.done", data: { output_index: 0, item } };
 }
 
-function statusOf({ isCutShort }: Answer): "completed" | "incomplete" {
+function toStatus({ isCutShort }: Answer): "completed" | "incomplete" {
   return isCutShort ? "incomplete" : "completed";
 }
 
-function responseOf(answer: Answer, status: string): object {
+function buildResponse(answer: Answer, status: string): object {
   const { request, toolCall, usage, used } = answer;
   const isOver = status !== "in_progress";
   const output = toolCall === undefined ? textItem(answer) : callItem(answer);
@@ -94,7 +94,7 @@ function responseOf(answer: Answer, status: string): object {
     tool_choice: "auto",
     tools: [],
     top_p: 1,
-    ...(isOver && usage === null ? {} : { usage: isOver ? (usage ?? usageOf(used)) : null }),
+    ...(isOver && usage === null ? {} : { usage: isOver ? (usage ?? toUsage(used)) : null }),
   };
 }
 
@@ -118,7 +118,7 @@ function callItem({ toolCall }: Answer): { readonly name: string; readonly argum
   return { ...call, name, arguments: JSON.stringify(toolCall!.arguments) };
 }
 
-function usageOf({ input, output }: Answer["used"]): object {
+function toUsage({ input, output }: Answer["used"]): object {
   return {
     input_tokens: input,
     input_tokens_details: { cached_tokens: 0 },

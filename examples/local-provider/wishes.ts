@@ -57,17 +57,17 @@ export interface Wishes {
 }
 
 /** `attempts` counts how often a fault was asked for. Throws for a header that it cannot read. */
-export function wishesOf(request: ProviderRequest, attempts: Map<string, number>): Wishes {
+export function readWishes(request: ProviderRequest, attempts: Map<string, number>): Wishes {
   const usage = header(request, "usage");
   const headers = JSON.parse(header(request, "headers") ?? "{}") as Record<string, string>;
   return {
-    answer: answerOf(header(request, "answer") ?? ANSWER),
+    answer: toAnswer(header(request, "answer") ?? ANSWER),
     toolCalls: Number(header(request, "tool-calls") ?? 0),
     usage: usage === undefined ? undefined : JSON.parse(usage),
     headers,
     chunkDelayMs: Number(header(request, "chunk-delay") ?? 0),
     chunkWords: Number(header(request, "chunk-words") ?? 1),
-    fault: faultOf(request, attempts),
+    fault: findFault(request, attempts),
   };
 }
 
@@ -76,12 +76,12 @@ function header({ headers }: ProviderRequest, name: string): string | undefined 
   return Array.isArray(value) ? value.join(", ") : value;
 }
 
-function answerOf(answer: string): string {
+function toAnswer(answer: string): string {
   const words = /^\d+$/.test(answer) ? Number(answer) : 0;
   return words === 0 ? answer : "word ".repeat(words).trimEnd();
 }
 
-function faultOf(request: ProviderRequest, attempts: Map<string, number>): Fault | undefined {
+function findFault(request: ProviderRequest, attempts: Map<string, number>): Fault | undefined {
   const text = header(request, "fault");
   if (text === undefined || text === "") return wordOfFault(request);
   const [name = "", times] = text.split(" ");

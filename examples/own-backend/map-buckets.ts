@@ -2,23 +2,23 @@ import type { Entity, LimitStatus } from "zae-limiter";
 import {
   afterRefusal,
   apply,
-  chargesOf,
+  buildClaims,
   costsMilli,
-  dividedAmounts,
+  divideAmounts,
   fits,
-  knownAmounts,
-  negated,
-  statusesOf,
-  statusesOfTaken,
-  settlementOf,
+  selectKnownAmounts,
+  negate,
+  computeStatuses,
+  computeTakenStatuses,
+  allocateSettlement,
   takesAnything,
-  underPolicy,
+  withPolicyLimits,
   type Bucket,
   type BucketStore,
   type ConsumeOutcome,
   type ConsumeRequest,
   type MaybePromise,
-  type OwnedCharge,
+  type OwnedClaim,
   type PolicySource,
   type Receipt,
   type ResourceAmounts,
@@ -32,14 +32,14 @@ interface Slot {
 }
 
 /** What a call takes from one bucket; `slot` is undefined until the bucket is stored. */
-type SlotCharge = OwnedCharge & { readonly isParent: boolean; slot: Slot | undefined };
+type SlotClaim = OwnedClaim & { readonly isParent: boolean; slot: Slot | undefined };
 
 /** What a lease took. It ends once. */
 class MapReceipt implements Receipt {
-  readonly parts: SlotCharge[];
+  readonly parts: SlotClaim[];
   isEnded = false;
 
-  constructor(parts: SlotCharge[]) {
+  constructor(parts: SlotClaim[]) {
     this.parts = parts;
   }
 }
@@ -67,45 +67,45 @@ export class MapBuckets implements BucketStore {
 
   consume(request: ConsumeRequest, extending?: Receipt): ConsumeOutcome {
     const nowMs = this.#dependencies.nowMs();
-    const charges = this.#findCharges(request, nowMs);
-    if (!fits(charges, nowMs)) {
-      const statuses = statusesOf(charges, nowMs);
-      for (const { slot, policy } of charges)
+    const claims = this.#findClaims(request, nowMs);
+    if (!fits(claims, nowMs)) {
+      const statuses = computeStatuses(claims, nowMs);
+      for (const { slot, policy } of claims)
         if (slot !== undefined)
           slot.bucket = afterRefusal(slot.bucket, policy, nowMs) ?? slot.bucket;
       return { granted: false, statuses };
     }
-    for (const charge of charges) this.#take(charge, nowMs);
+    for (const claim of claims) this.#take(claim, nowMs);
     const receipt = (extending as MapReceipt | undefined) ?? new MapReceipt([]);
-    receipt.parts.push(...charges);
-    const own = charges.filter(({ isParent }) => !isParent);
+    receipt.parts.push(...claims);
+    const own = claims.filter(({ isParent }) => !isParent);
     return { granted: true, receipt, limitNames: own.map(({ policy }) => policy.names) };
   }
 
   charge(request: ConsumeRequest): void {
     const nowMs = this.#dependencies.nowMs();
-    for (const charge of this.#findCharges(request, nowMs))
-      if (takesAnything(charge)) this.#take(charge, nowMs);
+    for (const claim of this.#findClaims(request, nowMs))
+      if (takesAnything(claim)) this.#take(claim, nowMs);
   }
 
   settle(receipt: Receipt, deltas: readonly ResourceAmounts[]): void {
     const parts = end(receipt);
     for (const { resource, amounts } of deltas)
-      for (const share of settlementOf(parts, resource, amounts))
+      for (const share of allocateSettlement(parts, resource, amounts))
         this.#writeEnd(share.part, share.amounts);
   }
 
   giveBack(receipt: Receipt): void {
-    for (const part of end(receipt)) this.#writeEnd(part, negated(part.amounts));
+    for (const part of end(receipt)) this.#writeEnd(part, negate(part.amounts));
   }
 
   read(request: ConsumeRequest): readonly LimitStatus[] {
     const nowMs = this.#dependencies.nowMs();
-    return statusesOf(this.#findCharges(request, nowMs), nowMs);
+    return computeStatuses(this.#findClaims(request, nowMs), nowMs);
   }
 
   remembered(receipt: Receipt): readonly LimitStatus[] {
-    return statusesOfTaken(
+    return computeTakenStatuses(
       receipt.parts,
       ({ entityId, resource }) => this.#slots.get(resource)?.get(entityId)?.bucket,
       this.#dependencies.nowMs(),
@@ -134,43 +134,47 @@ export class MapBuckets implements BucketStore {
     return [...this.#slots.values()].filter((slots) => slots.delete(entityId)).length;
   }
 
-  #findCharges(request: ConsumeRequest, nowMs: number): SlotCharge[] {
+  #findClaims(request: ConsumeRequest, nowMs: number): SlotClaim[] {
     this.#dependencies.assertActive();
-    return chargesOf(request, (wanted) => this.#findCharge(wanted, nowMs));
+    return buildClaims(request, (wanted) => this.#findClaim(wanted, nowMs));
   }
 
-  #findCharge(wanted: WantedBucket, nowMs: number): SlotCharge | undefined {
+  #findClaim(wanted: WantedBucket, nowMs: number): SlotClaim | undefined {
     const { entityId, resource, override, isParent } = wanted;
     const { policies, findEntity } = this.#dependencies;
-    const policy = override ?? now(policies.resolve(entityId, resource));
+    const policy = override ?? assertSync(policies.resolve(entityId, resource));
     if (policy === undefined) return undefined;
-    const known = knownAmounts(wanted, policy, now(policies.levels(entityId, resource)));
+    const known = selectKnownAmounts(
+      wanted,
+      policy,
+      assertSync(policies.levels(entityId, resource)),
+    );
     const slot = this.#slots.get(resource)?.get(entityId);
     const entity = findEntity(entityId);
     return {
       entityId,
       resource,
       policy,
-      ...dividedAmounts(policy, known),
-      bucket: underPolicy(slot?.bucket, policy, nowMs),
+      ...divideAmounts(policy, known),
+      bucket: withPolicyLimits(slot?.bucket, policy, nowMs),
       parentId: entity?.cascade === true ? entity.parentId : undefined,
       isParent,
       slot,
     };
   }
 
-  #take(charge: SlotCharge, nowMs: number): void {
-    const { entityId, resource, bucket, amounts } = charge;
+  #take(claim: SlotClaim, nowMs: number): void {
+    const { entityId, resource, bucket, amounts } = claim;
     const taken = apply(bucket, costsMilli(bucket, amounts), nowMs);
-    if (charge.slot === undefined) {
-      charge.slot = { bucket: taken };
+    if (claim.slot === undefined) {
+      claim.slot = { bucket: taken };
       const slots = this.#slots.get(resource) ?? new Map<string, Slot>();
-      this.#slots.set(resource, slots.set(entityId, charge.slot));
-    } else charge.slot.bucket = taken;
+      this.#slots.set(resource, slots.set(entityId, claim.slot));
+    } else claim.slot.bucket = taken;
   }
 
   /** Writes the end of a lease, unless the bucket was deleted. */
-  #writeEnd({ entityId, resource, slot }: SlotCharge, amounts: ResourceAmounts["amounts"]): void {
+  #writeEnd({ entityId, resource, slot }: SlotClaim, amounts: ResourceAmounts["amounts"]): void {
     if (slot === undefined || this.#slots.get(resource)?.get(entityId) !== slot) return;
     const costs = costsMilli(slot.bucket, amounts);
     slot.bucket = apply(slot.bucket, costs, this.#dependencies.nowMs());
@@ -178,14 +182,14 @@ export class MapBuckets implements BucketStore {
 }
 
 /** What is to be settled: nothing the second time, so that a repeated call is harmless. */
-function end(receipt: Receipt): readonly SlotCharge[] {
+function end(receipt: Receipt): readonly SlotClaim[] {
   const { parts, isEnded } = receipt as MapReceipt;
   (receipt as MapReceipt).isEnded = true;
   return isEnded ? [] : parts;
 }
 
 /** The limits are in this process, so the policy is there without waiting. */
-function now<T>(value: MaybePromise<T>): T {
+function assertSync<T>(value: MaybePromise<T>): T {
   if (value instanceof Promise) throw new TypeError("The limits of this backend need no I/O.");
   return value;
 }

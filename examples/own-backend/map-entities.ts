@@ -43,7 +43,7 @@ export class MapEntities implements EntityStore {
   update(
     entityId: string,
     change: EntityChange,
-    eventOf: (before: Entity) => AuditEvent,
+    buildEvent: (before: Entity) => AuditEvent,
     guard: Guard,
   ): Entity {
     this.#provisioner.check(guard);
@@ -51,7 +51,7 @@ export class MapEntities implements EntityStore {
     if (before === undefined) throw new EntityNotFoundError(entityId);
     const after = copy({ ...before, ...change });
     this.#entities.set(entityId, after);
-    this.#audit.add(eventOf(before));
+    this.#audit.add(buildEvent(before));
     return copy(after);
   }
 
@@ -67,7 +67,7 @@ export class MapEntities implements EntityStore {
       .map(copy);
   }
 
-  cascadedInto(entityIds: readonly string[]): ReadonlySet<string> {
+  findCascadeTargets(entityIds: readonly string[]): ReadonlySet<string> {
     return new Set(
       entityIds.filter((entityId) => this.children(entityId).some(({ cascade }) => cascade)),
     );

@@ -1,5 +1,5 @@
 import {
-  mergedConfig,
+  mergeConfig,
   NO_CONFIG,
   withoutLimits,
   type AuditEvent,
@@ -40,7 +40,7 @@ export class MapLimits implements LimitStore {
 
   put(key: ConfigKey, config: StoredConfig, event: AuditEvent, guard: Guard): void {
     this.#provisioner.check(guard);
-    if (key.level === "system") this.#system = mergedConfig(this.#system, config);
+    if (key.level === "system") this.#system = mergeConfig(this.#system, config);
     else if (key.level === "resource") this.#resources.set(key.resource, config);
     else {
       const entities = this.#entities.get(key.resource) ?? new Map<string, StoredConfig>();
@@ -57,7 +57,7 @@ export class MapLimits implements LimitStore {
   }
 
   deleteEntity(entityId: string): number {
-    return [...this.#entities.keys()].filter((resource) => this.#deleteOf(entityId, resource))
+    return [...this.#entities.keys()].filter((resource) => this.#deleteOne(entityId, resource))
       .length;
   }
 
@@ -85,13 +85,13 @@ export class MapLimits implements LimitStore {
 
   #delete(key: ConfigKey, options: DeleteOptions): boolean {
     if (key.level === "resource") return this.#resources.delete(key.resource);
-    if (key.level === "entity") return this.#deleteOf(key.entityId, key.resource);
+    if (key.level === "entity") return this.#deleteOne(key.entityId, key.resource);
     const before = this.#system;
     this.#system = options.keepSettings ? withoutLimits(before) : NO_CONFIG;
     return options.keepSettings ? before.limits !== undefined : before !== NO_CONFIG;
   }
 
-  #deleteOf(entityId: string, resource: string): boolean {
+  #deleteOne(entityId: string, resource: string): boolean {
     const entities = this.#entities.get(resource);
     const isDeleted = entities?.delete(entityId) ?? false;
     if (entities?.size === 0) this.#entities.delete(resource);

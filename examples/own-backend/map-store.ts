@@ -79,7 +79,7 @@ export class MapStore implements Store {
       limits,
       provisioner,
       audit,
-      usage: { rows: () => ({ items: [], next: undefined }), countedUntilMs: () => undefined },
+      usage: { rows: () => ({ items: [], next: undefined }), getCountedUntilMs: () => undefined },
     };
   }
 }

@@ -17,11 +17,11 @@ const limiter = new RateLimiter({ repository });
 
 /** The most that a call will use, more or less. What it does not use is given back. */
 function estimateTokens(messages: Messages, maxTokens: number): number {
-  const bytes = messages.reduce((sum, { content }) => sum + bytesOf(content), 0);
+  const bytes = messages.reduce((sum, { content }) => sum + countBytes(content), 0);
   return Math.ceil(bytes / 4) + messages.length * TOKENS_PER_MESSAGE + maxTokens;
 }
 
-function bytesOf(content: Messages[number]["content"]): number {
+function countBytes(content: Messages[number]["content"]): number {
   return Buffer.byteLength(typeof content === "string" ? content : JSON.stringify(content ?? ""));
 }
 

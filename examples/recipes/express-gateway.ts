@@ -4,7 +4,7 @@ import express, { type RequestHandler } from "express";
 import OpenAI from "openai";
 import { Limit, RateLimiter } from "zae-limiter";
 import { limitRequests } from "zae-limiter/express";
-import { clientAddress, giveBackFailures, hashedId, leaseOf } from "zae-limiter/http";
+import { clientAddress, giveBackFailures, hashedId, getLease } from "zae-limiter/http";
 import { MemoryRepository } from "zae-limiter/memory";
 
 const MODEL = "gpt-4.1-mini";
@@ -42,7 +42,7 @@ app.post("/chat", express.json(), needsQuestion, limit, async (request, response
     max_completion_tokens: MAX_TOKENS,
     messages: [{ role: "user", content: request.body.question }],
   });
-  leaseOf(request)?.settle({ tpm: completion.usage?.total_tokens });
+  getLease(request)?.settle({ tpm: completion.usage?.total_tokens });
   response.json({ answer: completion.choices[0]?.message.content });
 });
 

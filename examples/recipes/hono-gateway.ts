@@ -7,7 +7,7 @@ import { streamText } from "hono/streaming";
 import OpenAI from "openai";
 import { Limit, RateLimiter } from "zae-limiter";
 import { limitRequests } from "zae-limiter/hono";
-import { leaseOf } from "zae-limiter/http";
+import { getLease } from "zae-limiter/http";
 import { MemoryRepository } from "zae-limiter/memory";
 
 const MODEL = "gpt-4.1-mini";
@@ -26,9 +26,9 @@ const limiter = new RateLimiter({ repository });
 
 const limit = limitRequests({
   limiter,
-  entity: keyOf,
+  entity: readKey,
   resource: MODEL,
-  consume: async (context) => ({ rpm: 1, tpm: tokensIn(await questionOf(context)) + MAX_TOKENS }),
+  consume: async (context) => ({ rpm: 1, tpm: tokensIn(await readQuestion(context)) + MAX_TOKENS }),
   settle: ({ status }, lease) => {
     console.log(`${lease.entityId}: ${status}, ${lease.consumed.tpm} tokens`);
     return status < 400 ? undefined : "give-back";
@@ -37,7 +37,7 @@ const limit = limitRequests({
 
 const app = new Hono();
 app.post("/chat", limit, async (context) => {
-  const question = await questionOf(context);
+  const question = await readQuestion(context);
   const chunks = await openai.chat.completions.create({
     model: MODEL,
     max_completion_tokens: MAX_TOKENS,
@@ -53,7 +53,7 @@ app.post("/chat", limit, async (context) => {
       const text = choices[0]?.delta.content ?? "";
       answer += text;
       const used = usage?.total_tokens ?? tokensIn(question) + tokensIn(answer);
-      leaseOf(context)?.settle({ tpm: used }); // the last one counts, whenever the stream ends
+      getLease(context)?.settle({ tpm: used }); // the last one counts, whenever the stream ends
       await output.write(text);
     }
   });
@@ -65,13 +65,13 @@ app.onError((error) => {
   return Response.json({ error: "The call failed." }, { status: 502 });
 });
 
-function keyOf(context: Context): string {
+function readKey(context: Context): string {
   const key = context.req.header("authorization")?.replace("Bearer ", "") ?? "";
   if (!KEYS.includes(key)) throw new HTTPException(401, { message: "Unknown key." });
   return key;
 }
 
-async function questionOf(context: Context): Promise<string> {
+async function readQuestion(context: Context): Promise<string> {
   const { question } = await context.req.json<{ question?: string }>();
   if (!question) throw new HTTPException(400, { message: "Send JSON with a question." });
   return question;

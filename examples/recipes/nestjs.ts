@@ -7,7 +7,7 @@ import { minutes, ThrottlerGuard, ThrottlerModule } from "@nestjs/throttler";
 import type { NextFunction, Request, Response } from "express";
 import { Limit, RateLimiter } from "zae-limiter";
 import { limitRequests } from "zae-limiter/express";
-import { clientAddress, hashedId, leaseOf, refusalProblem } from "zae-limiter/http";
+import { clientAddress, hashedId, getLease, refusalProblem } from "zae-limiter/http";
 import { MemoryRepository } from "zae-limiter/memory";
 import { nestThrottlerStorage } from "zae-limiter/stores";
 
@@ -45,7 +45,7 @@ class LimitGuard implements nest.CanActivate {
 class ChatController {
   @nest.Post()
   ask(@nest.Req() request: Request): { answer: string } {
-    leaseOf(request)?.settle({ tpm: 42 }); // what the answer has really cost
+    getLease(request)?.settle({ tpm: 42 }); // what the answer has really cost
     return { answer: "A bucket holds tokens." };
   }
 }

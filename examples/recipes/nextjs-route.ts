@@ -1,7 +1,7 @@
 // app/api/chat/route.ts: a route handler of Next.js with limits, settled after the response.
 import { after } from "next/server";
 import { Limit, RateLimiter } from "zae-limiter";
-import { giveBackFailures, hashedId, leaseOf, limitHandler } from "zae-limiter/http";
+import { giveBackFailures, hashedId, getLease, limitHandler } from "zae-limiter/http";
 import { openRepository } from "zae-limiter/open";
 
 // Where functions run on many machines, set for instance LIMITS=dynamodb://eu-west-1/limits.
@@ -21,8 +21,8 @@ export const POST = limitHandler(
   async (request) => {
     const { question } = (await request.json()) as { question?: string };
     if (!question) return Response.json({ error: "Send JSON with a question." }, { status: 400 });
-    const answer = `You asked: ${question}`; // stands for a call of a model
-    leaseOf(request)?.settle({ tpm: question.length + answer.length });
+    const answer = `You asked: ${question}`; // stands for a model call
+    getLease(request)?.settle({ tpm: question.length + answer.length });
     return Response.json({ answer });
   },
 );

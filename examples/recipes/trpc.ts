@@ -37,7 +37,7 @@ const appRouter = t.router({
       throw new TRPCError({ code: "BAD_REQUEST", message: "Send a question." });
     })
     .mutation(({ input, ctx }) => {
-      const answer = `You asked: ${input}`; // stands for a call of a model
+      const answer = `You asked: ${input}`; // stands for a model call
       ctx.lease.settle({ tokens: input.length + answer.length });
       return answer;
     }),

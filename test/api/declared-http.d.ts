@@ -58,7 +58,7 @@ declare module "declared/zae-limiter/http" {
     readonly onError?: (error: unknown, request: Q) => void;
   }
   export function giveBackFailures(outcome: { readonly status: number }): "give-back" | undefined;
-  export function leaseOf(request: object): Lease | undefined;
+  export function getLease(request: object): Lease | undefined;
   export interface HttpLimitOptions<Q> {
     readonly limiter: RateLimiter;
     readonly entity: (request: Q) => MaybePromise<string | undefined>;
@@ -97,7 +97,7 @@ declare module "declared/zae-limiter/http" {
     readonly ipv6Prefix?: number;
   }
   export function hashedId(prefix: string, secret: string): string;
-  export function idOf(text: string): string;
+  export function toId(text: string): string;
 }
 
 declare module "declared/zae-limiter/express" {

@@ -99,7 +99,7 @@ declare module "declared/@zae-limiter/infra" {
     readonly compatible: boolean;
     readonly meaning: string;
   }
-  export function parametersOf(
+  export function toParameters(
     stack: string,
     options: StackOptions,
     current?: Parameters,

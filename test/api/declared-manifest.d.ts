@@ -56,7 +56,7 @@ declare module "declared/zae-limiter/manifest" {
     readonly entities: number;
     readonly levels: number;
   }
-  export function manifestOf(namespace: string, declared: DeclaredLimits): object;
+  export function buildManifest(namespace: string, declared: DeclaredLimits): object;
   export function readManifest(documents: readonly ManifestDocument[]): Manifest;
   export interface Manifest {
     readonly namespace: string;
@@ -67,7 +67,7 @@ declare module "declared/zae-limiter/manifest" {
   export interface ManifestDocument {
     readonly file: string;
     readonly content: unknown;
-    positionOf(path: readonly (string | number)[]): Position | undefined;
+    findPosition(path: readonly (string | number)[]): Position | undefined;
   }
   export interface Position {
     readonly line: number;

@@ -57,7 +57,7 @@ declare module "declared/zae-limiter/aggregator" {
     readonly error: unknown;
   }
   export const STREAM_FILTERS: readonly string[];
-  export function streamRecordOf(
+  export function parseStreamRecord(
     raw: RawStreamRecord,
     streamArn?: string,
   ): StreamRecord | undefined;

@@ -896,28 +896,35 @@ declare module "declared/zae-limiter/backend" {
     policy: Policy,
     nowMs: number,
   ): Bucket | undefined;
-  export function chargesOf<C extends Owned>(
+  export function buildClaims<C extends Owned>(
     request: WantedAmounts,
     find: (wanted: WantedBucket) => C | undefined,
   ): C[];
-  export function chargesOf<C extends Owned>(
+  export function buildClaims<C extends Owned>(
     request: WantedAmounts,
-    find: FindCharge<C>,
+    find: FindClaim<C>,
     nowMs: number,
   ): C[];
   export function costsMilli(bucket: Bucket, amounts: Amounts): number[];
-  export function dividedAmounts(policy: Policy, amounts: Amounts): DividedAmounts;
-  export function fits(charges: readonly Charge[], nowMs: number): boolean;
-  export function knownAmounts(
+  export function divideAmounts(policy: Policy, amounts: Amounts): DividedAmounts;
+  export function fits(claims: readonly BucketClaim[], nowMs: number): boolean;
+  export function selectKnownAmounts(
     { amounts, override, isParent, field }: WantedBucket,
     policy: Policy,
     levels: Levels,
   ): Amounts;
-  export function negated(amounts: Amounts): Amounts;
-  export function statusesOf(charges: readonly Charge[], nowMs: number): readonly LimitStatus[];
+  export function negate(amounts: Amounts): Amounts;
+  export function computeStatuses(
+    claims: readonly BucketClaim[],
+    nowMs: number,
+  ): readonly LimitStatus[];
   export function takesAnything({ amounts, unlimited }: DividedAmounts): boolean;
-  export function underPolicy(stored: Bucket | undefined, policy: Policy, nowMs: number): Bucket;
-  export interface Charge {
+  export function withPolicyLimits(
+    stored: Bucket | undefined,
+    policy: Policy,
+    nowMs: number,
+  ): Bucket;
+  export interface BucketClaim {
     readonly entityId: string;
     readonly resource: string;
     readonly policy: Policy;
@@ -927,7 +934,7 @@ declare module "declared/zae-limiter/backend" {
     readonly costs?: readonly number[];
     readonly others?: readonly Bucket[];
   }
-  export type OwnedCharge = Charge & Owned;
+  export type OwnedClaim = BucketClaim & Owned;
   export interface WantedBucket {
     readonly entityId: string;
     readonly resource: string;
@@ -957,15 +964,15 @@ declare module "declared/zae-limiter/backend" {
     readonly bucketLimits: readonly BucketLimit[];
     readonly names: ReadonlySet<string>;
   }
-  export function settlementOf<Part extends TakenPart>(
+  export function allocateSettlement<Part extends TakenPart>(
     parts: readonly Part[],
     resource: string,
     deltas: Amounts,
     parentKnows?: (parent: Part, name: string) => boolean,
   ): readonly BorneShare<Part>[];
-  export function statusesOfTaken<Part extends TakenPart>(
+  export function computeTakenStatuses<Part extends TakenPart>(
     parts: readonly Part[],
-    storedOf: (part: Part) => Bucket | undefined,
+    findStored: (part: Part) => Bucket | undefined,
     nowMs: number,
   ): readonly LimitStatus[];
   export interface TakenPart {
@@ -1097,7 +1104,7 @@ declare module "declared/zae-limiter/backend" {
     readonly amounts: Amounts;
     readonly field?: string;
   }
-  export function mergedConfig(stored: StoredConfig, wanted: StoredConfig): StoredConfig;
+  export function mergeConfig(stored: StoredConfig, wanted: StoredConfig): StoredConfig;
   export const NO_CONFIG: StoredConfig;
   export function withoutLimits({ settings }: StoredConfig): StoredConfig;
   export interface AuditStore {
@@ -1124,12 +1131,12 @@ declare module "declared/zae-limiter/backend" {
     update(
       entityId: string,
       change: EntityChange,
-      eventOf: (before: Entity) => AuditEvent,
+      buildEvent: (before: Entity) => AuditEvent,
       guard: Guard,
     ): MaybePromise<Entity>;
     get(entityId: string): MaybePromise<Entity | undefined>;
     children(parentId: string): MaybePromise<readonly Entity[]>;
-    cascadedInto(entityIds: readonly string[]): MaybePromise<ReadonlySet<string>>;
+    findCascadeTargets(entityIds: readonly string[]): MaybePromise<ReadonlySet<string>>;
     list(page: KeyPage): MaybePromise<Keyed<Entity>>;
     delete(entityId: string, event: AuditEvent): MaybePromise<void>;
   }
@@ -1184,8 +1191,8 @@ declare module "declared/zae-limiter/backend" {
   }
   export interface PolicySource {
     readonly version: number;
-    unchangedSince(version: number): boolean;
-    cached(entityId: string, resource: string, held?: CachedPolicy): CachedPolicy | undefined;
+    isUnchangedSince(version: number): boolean;
+    getCached(entityId: string, resource: string, held?: CachedPolicy): CachedPolicy | undefined;
     resolve(entityId: string, resource: string): MaybePromise<Policy | undefined>;
     levels(entityId: string, resource: string): MaybePromise<readonly (Policy | undefined)[]>;
     refresh(entityId: string, resource: string): MaybePromise<Policy | undefined>;
@@ -1230,7 +1237,7 @@ declare module "declared/zae-limiter/backend" {
   }
   export interface UsageStore {
     rows(range: UsageRange, page: KeyPage): MaybePromise<Keyed<UsageRow>>;
-    countedUntilMs(): MaybePromise<number | undefined>;
+    getCountedUntilMs(): MaybePromise<number | undefined>;
     completeSinceMs?(window: UsageWindow): number | undefined;
   }
   export interface VersionStore {
@@ -1256,8 +1263,8 @@ declare module "declared/zae-limiter/backend" {
     }[];
     readonly override: Policy | undefined;
   }
-  type FindCharge<C extends Owned> = (wanted: WantedBucket, nowMs: number) => C | undefined;
-  type DividedAmounts = Pick<Charge, "amounts" | "unlimited">;
+  type FindClaim<C extends Owned> = (wanted: WantedBucket, nowMs: number) => C | undefined;
+  type DividedAmounts = Pick<BucketClaim, "amounts" | "unlimited">;
   type Levels = readonly (Policy | undefined)[];
   interface BorneShare<Part extends TakenPart> {
     readonly part: Part;
@@ -1300,8 +1307,8 @@ declare module "declared/zae-limiter/backend" {
       readonly ttlMs: number;
     });
     get version(): number;
-    unchangedSince(version: number): boolean;
-    cached(entityId: string, resource: string, held?: CachedPolicy): CachedPolicy | undefined;
+    isUnchangedSince(version: number): boolean;
+    getCached(entityId: string, resource: string, held?: CachedPolicy): CachedPolicy | undefined;
     resolve(entityId: string, resource: string): MaybePromise<Policy | undefined>;
     levels(entityId: string, resource: string): MaybePromise<readonly (Policy | undefined)[]>;
     knows(entityId: string, resource: string, limitName: string): boolean;

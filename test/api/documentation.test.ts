@@ -9,14 +9,12 @@ describe("what an editor shows", () => {
     expect(members.length).toBeGreaterThan(500);
     // A table of weights; and values as DynamoDB writes them, which lose their comments when built.
     const named = members.filter(({ name }) => !/^(?:METERING|AttributeValue)\./.test(name));
-    expect(listed(named.filter(({ comment }) => !/\w/.test(comment.split(/@\w/)[0]!)))).toEqual([]);
+    expect(list(named.filter(({ comment }) => !/\w/.test(comment.split(/@\w/)[0]!)))).toEqual([]);
   });
 
   it("the comment of every method and function has an example", () => {
     const methods = members.filter(({ isCallable }) => isCallable);
-    expect(listed(methods.filter(({ comment }) => !/@example\s[\s*]*\S/.test(comment)))).toEqual(
-      [],
-    );
+    expect(list(methods.filter(({ comment }) => !/@example\s[\s*]*\S/.test(comment)))).toEqual([]);
     expect(methods.length).toBeGreaterThan(150);
   });
 
@@ -41,6 +39,6 @@ describe("what an editor shows", () => {
   });
 });
 
-function listed(members: readonly PublicMember[]): readonly string[] {
+function list(members: readonly PublicMember[]): readonly string[] {
   return members.map(({ name, place }) => `${name} (${place})`);
 }

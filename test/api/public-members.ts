@@ -46,7 +46,7 @@ export function publicApi(): readonly PublicMember[] {
 /** A class says what its constructor is for. */
 function isOfConstructor({ nodes }: Declaration, { start }: SyntaxNode): boolean {
   return nodes
-    .flatMap((node) => (isNode(node["body"]) ? childrenOf(node["body"]) : []))
+    .flatMap((node) => (isNode(node["body"]) ? getChildren(node["body"]) : []))
     .some(
       (member) => member["kind"] === "constructor" && member.start < start && start < member.end,
     );
@@ -57,7 +57,7 @@ function membersIn(
   node: SyntaxNode,
   path: string,
 ): readonly PublicMember[] {
-  return childrenOf(node).flatMap((child) => {
+  return getChildren(node).flatMap((child) => {
     if (isPrivate(child) || child["kind"] === "constructor") return [];
     const member = memberName(declaration, child);
     if (member === undefined) return membersIn(declaration, child, path);
@@ -90,7 +90,7 @@ function inheritedComments({ nodes, references }: Declaration, member: string): 
     .flatMap((other) => {
       if (other.nodes === undefined) return [];
       return other.nodes
-        .flatMap((node) => (isNode(node["body"]) ? childrenOf(node["body"]) : []))
+        .flatMap((node) => (isNode(node["body"]) ? getChildren(node["body"]) : []))
         .filter((each) => memberName(other, each) === member)
         .map((each) => commentBefore(other, each))
         .concat(inheritedComments(other, member));
@@ -116,7 +116,7 @@ function isFunctionType({ references }: Declaration, type: SyntaxNode): boolean 
   );
 }
 
-function childrenOf(node: SyntaxNode): readonly SyntaxNode[] {
+function getChildren(node: SyntaxNode): readonly SyntaxNode[] {
   return Object.values(node).flat().filter(isNode);
 }
 

@@ -18,7 +18,7 @@ import { GetItemCommand } from "@aws-sdk/client-dynamodb";
 import { PutObjectCommand } from "@aws-sdk/client-s3";
 import { Limit, RateLimiter } from "zae-limiter";
 import type * as api from "zae-limiter";
-import { folderArchive, openAggregator, runAggregator, s3Archive, streamRecordOf, tableOptions } from "zae-limiter/aggregator";
+import { folderArchive, openAggregator, runAggregator, s3Archive, parseStreamRecord, tableOptions } from "zae-limiter/aggregator";
 import type { Aggregator, AuditArchive, RawStreamRecord, StreamRecord } from "zae-limiter/aggregator";
 import { subscribe } from "node:diagnostics_channel";
 import { CHANNELS, type EndMessage } from "zae-limiter/diagnostics";
@@ -26,10 +26,10 @@ import { instrument } from "zae-limiter/otel";
 import { checkTable, DynamoRepository, leanTransport, tableDeclaration } from "zae-limiter/dynamodb";
 import type { DynamoTransport, HttpAgent, ObservedTransport, RepositoryBuilder } from "zae-limiter/dynamodb";
 import { yamlDocument } from "@zae-limiter/infra/manifest";
-import { applyLimits, diffLimits, exportLimits, formatProblem, manifestOf, planLimits, readManifest } from "zae-limiter/manifest";
+import { applyLimits, diffLimits, exportLimits, formatProblem, buildManifest, planLimits, readManifest } from "zae-limiter/manifest";
 import type { Manifest, ManifestDocument, ManifestError, StoredLimits } from "zae-limiter/manifest";
 import { createServer } from "node:http";
-import { clientAddress, giveBackFailures, hashedId, idOf, leaseOf, limitHandler, limitListener, rateLimitHeaders, refusalProblem } from "zae-limiter/http";
+import { clientAddress, giveBackFailures, hashedId, toId, getLease, limitHandler, limitListener, rateLimitHeaders, refusalProblem } from "zae-limiter/http";
 import type { HttpLimitOptions } from "zae-limiter/http";
 import OpenAI from "openai";
 import Anthropic from "@anthropic-ai/sdk";
@@ -145,7 +145,7 @@ const ARGUMENTS: readonly (readonly [folder: string, list: string])[] = [
 
 it("every example compiles", async () => {
   const examples = publicApi().flatMap((member) =>
-    examplesOf(member).map((code) => ({ member, code })),
+    listExamples(member).map((code) => ({ member, code })),
   );
   expect(examples.length).toBeGreaterThan(100);
   const program = [SURROUNDINGS];
@@ -179,7 +179,7 @@ it("every example compiles", async () => {
 }, 60_000);
 
 /** The examples of a comment, without the comment's own signs. */
-function examplesOf({ comment }: PublicMember): readonly string[] {
+function listExamples({ comment }: PublicMember): readonly string[] {
   const text = comment.replace(/^\/\*\*/, "").replace(/\*\/$/, "");
   const plain = text
     .split("\n")

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeEach, expect, it } from "vitest";
-import { outcomeOf, type Outcome } from "./project.ts";
+import { toOutcome, type Outcome } from "./project.ts";
 
 /*
  * The library's command in layouts that npm does not make. package.test.ts has it with the real
@@ -55,5 +55,5 @@ function install(place: string, manifest: string): void {
 }
 
 function start(...args: readonly string[]): Promise<Outcome> {
-  return outcomeOf(process.execPath, [join(store, "zae-limiter.js"), ...args], { cwd: project });
+  return toOutcome(process.execPath, [join(store, "zae-limiter.js"), ...args], { cwd: project });
 }

@@ -70,22 +70,22 @@ const PROGRAM = `
 it.each(["zae-limiter", "zae-limiter/memory"])(
   "%s bundles for browsers without externals, and names no global of Node's",
   async (entry) => {
-    const { metafile, text } = await bundled(`export * from "${entry}";`);
+    const { metafile, text } = await bundle(`export * from "${entry}";`);
     const reached = Object.keys(metafile!.inputs);
     expect(reached.filter((path) => /dynamodb|sqlite|testing/.test(path))).toEqual([]);
     expect(text.match(new RegExp(`${MARK}\\w+`, "g"))).toBeNull();
-    const { text: small } = await bundled(`export * from "${entry}";`, { minify: true });
+    const { text: small } = await bundle(`export * from "${entry}";`, { minify: true });
     console.info(`${entry}: ${Math.round(small.length / 1000)} kB minified`);
   },
 );
 
 it("the check finds a global of Node's", async () => {
-  const { text } = await bundled("export const bytes = Buffer.from(process.title);");
+  const { text } = await bundle("export const bytes = Buffer.from(process.title);");
   expect(text.match(new RegExp(`${MARK}\\w+`, "g"))).toEqual([`${MARK}Buffer`, `${MARK}process`]);
 });
 
 it("a bundle works where there are only the globals of the web", async () => {
-  const { text } = await bundled(PROGRAM, { minify: true });
+  const { text } = await bundle(PROGRAM, { minify: true });
   console.info(`a program with both: ${Math.round(text.length / 1000)} kB minified`);
   const context = createContext({ ...WEB_GLOBALS }) as { readonly report?: Promise<string> };
   expect(runInContext("typeof process + typeof Buffer + typeof require", context)).toBe(
@@ -119,7 +119,7 @@ it("zae-limiter/dynamodb bundles for Node, and does not take along what manages 
   expect(result.outputFiles[0]!.text).toContain("@zae-limiter/infra");
 });
 
-async function bundled(
+async function bundle(
   program: string,
   { minify = false } = {},
 ): Promise<BuildResult & { readonly text: string }> {

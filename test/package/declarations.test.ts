@@ -17,7 +17,7 @@ import { basename, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { compilers } from "../../tools/fetched.mjs";
+import { compilers } from "../../tools/fetch-packages.mjs";
 import { availableOrSkipped } from "./available.ts";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
@@ -27,12 +27,12 @@ const ownCompiler = join(root, "node_modules/typescript");
 /** Outside of the workspace, where the compiler would find the types of Node by itself. */
 const folder = mkdtempSync(join(tmpdir(), "declarations-"));
 
-const versionOf = (path: string): string =>
+const getVersion = (path: string): string =>
   (JSON.parse(readFileSync(join(path, "package.json"), "utf8")) as { version: string }).version;
 
 const all = [
   ...(availableOrSkipped("older compilers", compilers) ?? []),
-  [versionOf(ownCompiler), join(ownCompiler, "bin/tsc")] as const,
+  [getVersion(ownCompiler), join(ownCompiler, "bin/tsc")] as const,
 ];
 
 const entries = Object.keys(
@@ -58,7 +58,7 @@ const alone = entries.filter(
 
 /** Uses every type that a compiler may lack. */
 const PROGRAM = `
-${exportsOf(alone)}
+${listExports(alone)}
 import { RateLimiter, type Repository } from "zae-limiter";
 import { leanTransport, type HttpAgent } from "zae-limiter/dynamodb";
 
@@ -76,7 +76,7 @@ const WITH_NODE = `
 import { Agent } from "node:http";
 import { Agent as SecureAgent } from "node:https";
 import { use } from "./program.js";
-${exportsOf(WITH_NODES)}
+${listExports(WITH_NODES)}
 
 declare const repository: import("zae-limiter").Repository;
 export const used = use(repository, AbortSignal.timeout(1000), new Agent());
@@ -101,7 +101,7 @@ beforeAll(() => {
     });
     writeFileSync(join(folder, project, "package.json"), '{ "type": "module" }');
     writeFileSync(join(folder, project, "program.ts"), PROGRAM);
-    writeFileSync(join(folder, project, "fetch.ts"), exportsOf(WITH_FETCH));
+    writeFileSync(join(folder, project, "fetch.ts"), listExports(WITH_FETCH));
   }
   install("node", { "@types/node": "@types/node" });
   install("peers", {
@@ -113,7 +113,7 @@ beforeAll(() => {
   });
   for (const file of ["express.ts", "same.ts"])
     cpSync(join(root, "test/types-consumer/http", file), join(folder, "peers", file));
-  writeFileSync(join(folder, "peers/peers.ts"), exportsOf(WITH_PEERS));
+  writeFileSync(join(folder, "peers/peers.ts"), listExports(WITH_PEERS));
   writeFileSync(join(folder, "node/with-node.ts"), WITH_NODE);
   writeFileSync(join(folder, "bare/with-disposable.ts"), WITH_DISPOSABLE);
 }, TIMEOUT_MS);
@@ -159,7 +159,7 @@ it("those of frameworks, and a server with Express 4", { timeout: TIMEOUT_MS }, 
 });
 
 /** A program that uses every type of entries. */
-function exportsOf(names: readonly string[]): string {
+function listExports(names: readonly string[]): string {
   return names.map((entry, index) => `export * as entry${index} from "${entry}";`).join("\n");
 }
 
@@ -168,7 +168,7 @@ function install(project: string, packages: Readonly<Record<string, string>>): v
   for (const [name, source] of Object.entries(packages)) {
     const path = join(folder, project, "node_modules", name);
     mkdirSync(dirname(path), { recursive: true });
-    symlinkSync(join(root, "node_modules", source), path);
+    symlinkSync(join(root, "node_modules", source), path, "junction");
   }
 }
 

@@ -15,7 +15,7 @@ import { tmpdir } from "node:os";
 import { dirname, join, normalize } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { node24 } from "../../tools/fetched.mjs";
+import { node24 } from "../../tools/fetch-packages.mjs";
 import { describeWithEngine, freshTableName } from "../../packages/limiter/test/support/engine.ts";
 import {
   refuse,
@@ -24,7 +24,7 @@ import {
 import { startGateway, untilRefused } from "../support/gateway-process.ts";
 import { startProvider, type Provider } from "../../examples/local-provider/provider.ts";
 import { availableOrSkipped } from "./available.ts";
-import { outcomeOf, Project, type Outcome } from "./project.ts";
+import { toOutcome, Project, type Outcome } from "./project.ts";
 import { startRegistry, type Registry } from "./registry.ts";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
@@ -54,7 +54,7 @@ let libraryFirst: Project;
 beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), "new-user-"));
   provider = await startProvider();
-  registry = await startRegistry(await packed(), {
+  registry = await startRegistry(await pack(), {
     modules: join(root, "node_modules"),
     folder: join(folder, "registry"),
   });
@@ -74,7 +74,7 @@ afterAll(async () => {
 
 describe("the library, installed alone", { timeout: TIMEOUT_MS }, () => {
   it("brings no other package", () => {
-    expect(packagesOf(library)).toEqual(["zae-limiter"]);
+    expect(listPackages(library)).toEqual(["zae-limiter"]);
   });
 
   it.each(nodes)("loads every entry by import and by require on %s", async (_, node) => {
@@ -368,12 +368,12 @@ async function textUntil(end: string, response: Response): Promise<string> {
 }
 
 /** Packs both packages as they are published; returns their files by name. */
-async function packed(): Promise<Record<string, string>> {
+async function pack(): Promise<Record<string, string>> {
   const workspaces = ["zae-limiter", "@zae-limiter/cli", "@zae-limiter/upgrade"].map(
     (name) => `--workspace=${name}`,
   );
   const options = ["--json", "--loglevel=error", "--pack-destination", folder];
-  const { code, stdout, stderr } = await outcomeOf("npm", ["pack", ...workspaces, ...options], {
+  const { code, stdout, stderr } = await toOutcome("npm", ["pack", ...workspaces, ...options], {
     cwd: root,
   });
   if (code !== 0) throw new Error(stderr);
@@ -391,12 +391,16 @@ async function projectWith(
   return project;
 }
 
-function packagesOf({ folder: path }: Project): readonly string[] {
+function listPackages({ folder: path }: Project): readonly string[] {
   return readdirSync(join(path, "node_modules")).filter((name) => !name.startsWith("."));
 }
 
 function filesUnder(path: string): readonly string[] {
   return readdirSync(path, { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile())
-    .map((entry) => join(entry.parentPath, entry.name).slice(path.length + 1));
+    .map((entry) =>
+      join(entry.parentPath, entry.name)
+        .slice(path.length + 1)
+        .replaceAll("\\", "/"),
+    );
 }

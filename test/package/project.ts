@@ -54,18 +54,20 @@ export class Project {
 
   /** Runs a command in the project, whatever comes of it. */
   run(command: string, ...args: readonly string[]): Promise<Outcome> {
-    return outcomeOf(command, args, { cwd: this.folder, env: this.#environment });
+    return toOutcome(command, args, { cwd: this.folder, env: this.#environment });
   }
 }
 
 /** What comes of a command. */
-export function outcomeOf(
+export function toOutcome(
   command: string,
   args: readonly string[],
   options: { readonly cwd: string; readonly env?: NodeJS.ProcessEnv },
 ): Promise<Outcome> {
   return new Promise((resolve, reject) => {
-    execFile(command, args, options, (error, stdout, stderr) => {
+    // npm and npx are scripts on Windows.
+    const shell = process.platform === "win32" && command !== process.execPath;
+    execFile(command, args, { ...options, shell }, (error, stdout, stderr) => {
       const code = error === null ? 0 : error.code;
       if (typeof code === "number") resolve({ code, stdout, stderr });
       else reject(error!);

@@ -28,7 +28,7 @@ export async function startRegistry(
   const server = createServer((request, response) => {
     const path = decodeURIComponent(request.url ?? "").slice(1);
     const name = path.replace(/^tarballs\//, "");
-    const answer = path === name ? describe(name, url) : tarballOf(name);
+    const answer = path === name ? describe(name, url) : packTarball(name);
     answer.then(
       (body) => send(response, 200, body),
       (error: unknown) => send(response, 404, JSON.stringify({ error: String(error) })),
@@ -41,26 +41,26 @@ export async function startRegistry(
 
   /** What npm wants to know of a package: its only version, and where that is. */
   async function describe(name: string, base: string): Promise<string> {
-    const manifest = manifestOf(name);
+    const manifest = buildManifest(name);
     const version = { ...manifest, dist: { tarball: `${base}tarballs/${name}` } };
     const tags = { latest: manifest.version };
     return JSON.stringify({ name, "dist-tags": tags, versions: { [manifest.version]: version } });
   }
 
-  function manifestOf(name: string): Manifest {
+  function buildManifest(name: string): Manifest {
     return JSON.parse(readFileSync(join(modules, name, "package.json"), "utf8")) as Manifest;
   }
 
-  async function tarballOf(name: string): Promise<Buffer> {
+  async function packTarball(name: string): Promise<Buffer> {
     const known = packed[name];
     if (known !== undefined) return readFileSync(known);
     const draft = join(folder, name);
     const archive = join(draft, "package.tgz");
     if (!existsSync(archive)) {
       mkdirSync(draft, { recursive: true });
-      symlinkSync(join(modules, name), join(draft, "package"));
+      symlinkSync(join(modules, name), join(draft, "package"), "junction");
       // Thousands of files that nobody needs who runs it, unless its code is there.
-      const sources = String(manifestOf(name).main).includes("src/") ? [] : ["--exclude=src"];
+      const sources = String(buildManifest(name).main).includes("src/") ? [] : ["--exclude=src"];
       const without = ["--exclude=*.map", ...sources];
       await promisify(execFile)("tar", ["-czhf", archive, ...without, "-C", draft, "package"]);
     }

@@ -22,7 +22,7 @@ import { SqliteRepository } from "zae-limiter/sqlite";
 const LIMITS = [Limit.perHour("rpm", 2), Limit.perHour("tpm", 10_000)];
 const PATIENCE_MS = 5000;
 
-const { limiter, limited, hono } = await makeServers();
+const servers = await makeServers();
 
 const essentials = {
   "/memory": provesMemory,
@@ -34,9 +34,9 @@ const essentials = {
 export async function answer(request, ...rest) {
   const { pathname, searchParams } = new URL(request.url);
   if (essentials[pathname] !== undefined) return report(essentials[pathname], searchParams);
-  if (pathname.startsWith("/handler/")) return limited(request, ...rest);
-  if (pathname.startsWith("/hono/")) return hono.fetch(request, ...rest);
-  return Response.json(await limiter.available(searchParams.get("entity"), "web"));
+  if (pathname.startsWith("/handler/")) return servers.limited(request, ...rest);
+  if (pathname.startsWith("/hono/")) return servers.hono.fetch(request, ...rest);
+  return Response.json(await servers.limiter.available(searchParams.get("entity"), "web"));
 }
 
 async function report(essential, parameters) {

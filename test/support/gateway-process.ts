@@ -20,7 +20,7 @@ export async function startGateway(
     env: { ...process.env, ...env, PORT: "0" },
     stdio: ["ignore", "pipe", "ignore"],
   });
-  const nextLine = linesOf(child);
+  const nextLine = listLines(child);
   const [url] = /http:\S+/.exec(await nextLine())!;
   return {
     url,
@@ -52,7 +52,7 @@ export async function untilRefused(gateway: Gateway): Promise<Response> {
 }
 
 /** Returns one line after another. */
-function linesOf(child: ChildProcess): () => Promise<string> {
+function listLines(child: ChildProcess): () => Promise<string> {
   const iterator = createInterface({ input: child.stdout! })[Symbol.asyncIterator]();
   return async () => {
     const { value, done } = await iterator.next();

@@ -13,13 +13,13 @@ const [TOP, BOTTOM] = [70, 200];
 
 export async function cascade() {
   const { taken, statuses, refusal } = await run();
-  const of = (entityId) => statuses.find((status) => status.entityId === entityId);
+  const findStatus = (entityId) => statuses.find((status) => status.entityId === entityId);
   const middle = (TOP + BOTTOM) / 2;
   const shapes = [
     text(LEFT, 36, "Every call takes from its key and from the project, or from neither", "bold"),
-    box(LEFT, TOP, "key-a", of("key-a"), `took ${taken["key-a"]}`),
-    box(LEFT, BOTTOM, "key-b", of("key-b"), `took ${taken["key-b"]}, and asks for 1 more`),
-    box(RIGHT, middle, "project", of("project"), "shared by both keys"),
+    box(LEFT, TOP, "key-a", findStatus("key-a"), `took ${taken["key-a"]}`),
+    box(LEFT, BOTTOM, "key-b", findStatus("key-b"), `took ${taken["key-b"]}, and asks for 1 more`),
+    box(RIGHT, middle, "project", findStatus("project"), "shared by both keys"),
     arrow(LEFT + BOX.width, TOP + 46, RIGHT - 6, middle + 34),
     arrow(LEFT + BOX.width, BOTTOM + 46, RIGHT - 6, middle + 58, "var(--red)"),
     text(LEFT + BOX.width + 34, TOP + 42, `${taken["key-a"]} calls`, "small soft"),

@@ -15,8 +15,8 @@ const [HIGHEST, LOWEST] = [1100, -450];
 
 export async function oneCall() {
   const { points, takenTo, workedTo, settledTo, retryMs } = await run();
-  const at = (ms, tokens) => `${number(x(ms))} ${number(y(tokens))}`;
-  const curve = `M${points.map(([ms, tokens]) => at(ms, tokens)).join(" L")}`;
+  const toPoint = (ms, tokens) => `${number(x(ms))} ${number(y(tokens))}`;
+  const curve = `M${points.map(([ms, tokens]) => toPoint(ms, tokens)).join(" L")}`;
   const debt = points.filter(([ms, tokens]) => ms >= SETTLE_MS && tokens <= 0);
   const debtEndMs = debt.at(-1)[0];
   const shapes = [
@@ -35,7 +35,7 @@ export async function oneCall() {
     }),
     text((x(ACQUIRE_MS) + x(SETTLE_MS)) / 2, y(LOWEST) - 10, "the work", "soft small middle"),
     path(
-      `M${at(SETTLE_MS, 0)} L${debt.map(([ms, tokens]) => at(ms, tokens)).join(" L")} L${at(debtEndMs, 0)} Z`,
+      `M${toPoint(SETTLE_MS, 0)} L${debt.map(([ms, tokens]) => toPoint(ms, tokens)).join(" L")} L${toPoint(debtEndMs, 0)} Z`,
       { fill: "var(--red-soft)" },
     ),
     path(curve, { stroke: "var(--blue)", "stroke-width": 2.5, "stroke-linejoin": "round" }),

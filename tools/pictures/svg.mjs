@@ -22,7 +22,7 @@ const THEME = `
 export function picture({ width, height, title, style = "" }, shapes) {
   return [
     `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}" width="${width}" height="${height}" role="img">`,
-    `<title>${escaped(title)}</title>`,
+    `<title>${escapeXml(title)}</title>`,
     `<style>${THEME}${style}</style>`,
     rect(0.5, 0.5, width - 1, height - 1, {
       fill: "var(--paper)",
@@ -37,7 +37,7 @@ export function picture({ width, height, title, style = "" }, shapes) {
 
 export function text(x, y, content, classes = "") {
   const kind = classes === "" ? "" : ` class="${classes}"`;
-  return `<text x="${number(x)}" y="${number(y)}"${kind}>${escaped(content)}</text>`;
+  return `<text x="${number(x)}" y="${number(y)}"${kind}>${escapeXml(content)}</text>`;
 }
 
 export function rect(x, y, width, height, attributes = {}) {
@@ -87,6 +87,6 @@ function attributesText(attributes) {
     .join(" ");
 }
 
-export function escaped(content) {
+export function escapeXml(content) {
   return String(content).replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
 }

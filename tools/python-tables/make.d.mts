@@ -2,7 +2,7 @@
 export declare const RELEASES: readonly string[];
 
 /** What a release says to a table: "opened", or the name of its error. */
-export declare function openedWith(
+export declare function openWith(
   release: string,
   where: {
     readonly endpointUrl: string;

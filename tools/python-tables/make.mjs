@@ -8,20 +8,20 @@ import { connect } from "node:net";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath, pathToFileURL } from "node:url";
-import { fetchedPython, pythonOf } from "../python-release.mjs";
+import { fetchPython, findPython } from "../python-release.mjs";
 
 /** The releases that tables are made with: the last one before its features grew, and a new one. */
 export const RELEASES = ["0.10.3", "0.17.0"];
 
 const FIRST_PORT = 18_470;
 
-const pathOf = (path) => fileURLToPath(new URL(path, import.meta.url));
+const toPath = (path) => fileURLToPath(new URL(path, import.meta.url));
 
 /** What a release says to a table; undefined where it was not fetched. */
-export function openedWith(release, { endpointUrl, tableName, namespace }) {
-  const python = pythonOf(release);
+export function openWith(release, { endpointUrl, tableName, namespace }) {
+  const python = findPython(release);
   if (!existsSync(python)) return undefined;
-  const script = [pathOf("open.py"), endpointUrl, tableName, namespace];
+  const script = [toPath("open.py"), endpointUrl, tableName, namespace];
   return execFileSync(python, script, { encoding: "utf8" }).trim();
 }
 
@@ -30,12 +30,12 @@ async function make(folder) {
   for (const [index, release] of RELEASES.entries()) {
     const port = FIRST_PORT + index;
     const where = ["--host", "127.0.0.1", "--port", String(port)];
-    const engine = spawn(pathOf("../../node_modules/@dynoxide/linux-x64/dynoxide"), where);
+    const engine = spawn(toPath("../../node_modules/@dynoxide/linux-x64/dynoxide"), where);
     try {
       await untilOpen(port);
       const file = join(folder, `${release}.jsonl`);
-      const script = [pathOf("make.py"), `http://127.0.0.1:${port}`, file];
-      execFileSync(fetchedPython(release), script, {
+      const script = [toPath("make.py"), `http://127.0.0.1:${port}`, file];
+      execFileSync(fetchPython(release), script, {
         stdio: ["ignore", "ignore", "inherit"],
       });
       console.log(`made ${file}`);

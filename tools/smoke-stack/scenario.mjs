@@ -14,7 +14,7 @@ import { Limit, RateLimiter } from "zae-limiter";
 import { DynamoRepository } from "zae-limiter/dynamodb";
 
 const [environment] = process.argv.slice(2);
-const pathOf = (name) => fileURLToPath(new URL(name, import.meta.url));
+const toPath = (name) => fileURLToPath(new URL(name, import.meta.url));
 const START_TIMEOUT_MS = 120_000;
 const COUNT_TIMEOUT_MS = 60_000;
 const WATCHDOG_MS = 600_000;
@@ -31,7 +31,7 @@ const home = mkdtempSync(join(tmpdir(), "smoke-stack-"));
 const log = openSync(join(home, "log"), "w");
 const localstack = spawn(
   join(environment, "bin", "python"),
-  [pathOf("run_localstack.py"), process.execPath, pathOf("../dynamodb-local.mjs")],
+  [toPath("run_localstack.py"), process.execPath, toPath("../dynamodb-local.mjs")],
   {
     stdio: ["ignore", log, log],
     env: {
@@ -51,17 +51,17 @@ const watchdog = setTimeout(() => process.exit(1), WATCHDOG_MS);
 process.once("exit", () => localstack.kill("SIGKILL"));
 
 try {
-  await step("LocalStack starts", started);
-  await step("a stack is created, by a change set, with events and outputs", created);
-  await step("the table works, and has its version", used);
-  await step("the function counts usage from the stream", counted);
-  await step("the provisioner applies what a resource declares, and answers", declared);
-  await step("deploying it again changes nothing", unchanged);
-  await step("an option is changed in place", updated);
-  await step("its status is shown", shown);
-  await step("it is deleted", deleted);
-  await step("it is created again", createdAgain);
-  await step("everything is deleted", deletedWithData);
+  await step("LocalStack starts", waitForStart);
+  await step("a stack is created, by a change set, with events and outputs", createStack);
+  await step("the table works, and has its version", useTable);
+  await step("the function counts usage from the stream", checkCounts);
+  await step("the provisioner applies what a resource declares, and answers", declareLimits);
+  await step("deploying it again changes nothing", deployUnchanged);
+  await step("an option is changed in place", updateStack);
+  await step("its status is shown", checkStatus);
+  await step("it is deleted", removeStack);
+  await step("it is created again", createAgain);
+  await step("everything is deleted", removeWithData);
   console.log("All of it works.");
 } catch (error) {
   console.error(error);
@@ -82,7 +82,7 @@ async function step(name, work) {
   console.log(`ok  ${name} (${((performance.now() - startedMs) / 1000).toFixed(1)} s)`);
 }
 
-async function started() {
+async function waitForStart() {
   for (const beganMs = performance.now(); performance.now() - beganMs < START_TIMEOUT_MS;) {
     assert.equal(localstack.exitCode, null, "LocalStack ended");
     const answer = await fetch(`${endpointUrl}/_localstack/health`).catch(() => undefined);
@@ -92,7 +92,7 @@ async function started() {
   assert.fail("LocalStack does not answer");
 }
 
-async function created() {
+async function createStack() {
   const events = [];
   const { outcome, changes, outputs } = await deployStack({
     ...place,
@@ -114,7 +114,7 @@ async function withRepository(work) {
   }
 }
 
-function used() {
+function useTable() {
   return withRepository(async (repository) => {
     await repository.setSystemDefaults([Limit.perMinute("rpm", 100)]);
     const limiter = new RateLimiter({ repository });
@@ -124,7 +124,7 @@ function used() {
   });
 }
 
-function counted() {
+function checkCounts() {
   return withRepository(async (repository) => {
     for (const beganMs = performance.now(); performance.now() - beganMs < COUNT_TIMEOUT_MS;) {
       const usage = await repository.getUsageSummary({ entityId: "key-1" }).catch(() => undefined);
@@ -136,7 +136,7 @@ function counted() {
 }
 
 /** LocalStack calls no custom resources, so this is what CloudFormation would send. */
-async function declared() {
+async function declareLimits() {
   const answers = [];
   const server = createServer(async (request, response) => {
     answers.push(JSON.parse(await text(request)));
@@ -175,11 +175,11 @@ async function declared() {
   });
 }
 
-async function unchanged() {
+async function deployUnchanged() {
   assert.equal((await deployStack(place)).outcome, "unchanged");
 }
 
-async function updated() {
+async function updateStack() {
   const stackOptions = { lambdaMemoryMb: 512 };
   const { outcome, changes } = await deployStack({ ...place, stackOptions });
   assert.equal(outcome, "updated");
@@ -187,7 +187,7 @@ async function updated() {
   assert.equal((await deployStack(place)).outcome, "unchanged", "the option keeps its value");
 }
 
-async function shown() {
+async function checkStatus() {
   const { infrastructure, table, connectivity, aggregator, functions } = await stackStatus(place);
   assert.equal(infrastructure.status, "UPDATE_COMPLETE");
   assert.ok(connectivity.reachable);
@@ -195,15 +195,15 @@ async function shown() {
   assert.equal(functions.length, 2);
 }
 
-async function deleted() {
+async function removeStack() {
   assert.equal((await deleteStack(place)).outcome, "deleted");
 }
 
-async function createdAgain() {
+async function createAgain() {
   assert.equal((await deployStack(place)).outcome, "created");
 }
 
-async function deletedWithData() {
+async function removeWithData() {
   assert.equal((await deleteStack({ ...place, withData: true })).outcome, "deleted");
   assert.equal((await deleteStack(place)).outcome, "absent");
 }

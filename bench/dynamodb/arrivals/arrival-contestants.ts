@@ -1,7 +1,7 @@
 import { Limit, RateLimiter, type Repository } from "zae-limiter";
 import { DynamoRepository, type DynamoTransport } from "zae-limiter/dynamodb";
 import { NEVER_REACHED, operate } from "../cases.ts";
-import { bareTable, counterOf, takeOne } from "../contestants/floor.ts";
+import { bareTable, buildCounter, takeOne } from "../contestants/floor.ts";
 import { openLeanTransport } from "../transports.ts";
 import { NAMESPACE, openBoundedRepository, type BoundedOptions } from "./bounded-repository.ts";
 import { DistantTransport } from "./distant-transport.ts";
@@ -49,26 +49,26 @@ export async function openArrivalContestants(
     const transport = new DistantTransport(lean);
     const repository = await open(transport);
     repositories.push(repository);
-    return { role, name, transport, call: await acquiring(repository) };
+    return { role, name, transport, call: await prepareAcquire(repository) };
   };
   try {
     const contestants: ArrivalContestant[] = [
       { role: "idle", name: "idle", transport: new DistantTransport(lean), call: async () => {} },
-      await updating(new DistantTransport(lean), entityIds),
+      await prepareUpdate(new DistantTransport(lean), entityIds),
       await ours("unshared", "zae-limiter, sharing off", async (transport) =>
         DynamoRepository.open(NAMESPACE, {
-          ...optionsOf("unshared", transport),
+          ...toOptions("unshared", transport),
           shareRequests: false,
         }),
       ),
       await ours("shared", "zae-limiter, as it is", async (transport) =>
-        DynamoRepository.open(NAMESPACE, optionsOf("shared", transport)),
+        DynamoRepository.open(NAMESPACE, toOptions("shared", transport)),
       ),
     ];
     for (const bound of BOUNDS)
       contestants.push(
         await ours("shared", `zae-limiter, at most ${bound} under way`, async (transport) =>
-          openBoundedRepository(optionsOf(`bound-${bound}`, transport), bound),
+          openBoundedRepository(toOptions(`bound-${bound}`, transport), bound),
         ),
       );
     for (let warmUp = 0; warmUp < WARM_UPS; warmUp += 1)
@@ -82,18 +82,18 @@ export async function openArrivalContestants(
 
 type Open = (transport: DynamoTransport) => Promise<Repository>;
 
-function optionsOf(name: string, transport: DynamoTransport): BoundedOptions {
+function toOptions(name: string, transport: DynamoTransport): BoundedOptions {
   return {
     transport,
     stack: `bench-arrivals-${name}`,
     provisioning: "table",
     stream: false,
-    // Longer than this benchmark: reading the configuration again is no part of a call's cost.
+    // Longer than this benchmark: reading the configuration again is not part of a call's cost.
     configCacheTtlMs: 3_600_000,
   };
 }
 
-async function acquiring(repository: Repository): Promise<ArrivalContestant["call"]> {
+async function prepareAcquire(repository: Repository): Promise<ArrivalContestant["call"]> {
   await repository.setSystemDefaults([
     Limit.perMinute("rpm", NEVER_REACHED),
     Limit.perMinute("tpm", NEVER_REACHED),
@@ -107,7 +107,7 @@ async function acquiring(repository: Repository): Promise<ArrivalContestant["cal
 }
 
 /** The floor: one bare conditional UpdateItem a call. */
-async function updating(
+async function prepareUpdate(
   transport: DistantTransport,
   entityIds: readonly string[],
 ): Promise<ArrivalContestant> {
@@ -116,7 +116,7 @@ async function updating(
   };
   await send("CreateTable", bareTable(FLOOR_TABLE));
   await forAll(entityIds, async (key) =>
-    send("PutItem", counterOf(FLOOR_TABLE, { key, tokens: NEVER_REACHED })),
+    send("PutItem", buildCounter(FLOOR_TABLE, { key, tokens: NEVER_REACHED })),
   );
   const call = async (key: string): Promise<void> => send("UpdateItem", takeOne(FLOOR_TABLE, key));
   return { role: "floor", name: "floor: conditional UpdateItem", transport, call };

@@ -16,7 +16,7 @@ parentPort!.on("message", ({ dueMs }: Schedule) => {
   for (const [index, ms] of dueMs.entries()) {
     const waitMs = ms - Number(process.hrtime.bigint()) / 1e6;
     if (waitMs > 0) Atomics.wait(neverWoken, 0, 0, waitMs);
-    // oxlint-disable-next-line unicorn/require-post-message-target-origin -- This is no window.
+    // oxlint-disable-next-line unicorn/require-post-message-target-origin -- This is not a window.
     parentPort!.postMessage(index);
   }
 });

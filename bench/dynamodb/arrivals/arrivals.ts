@@ -57,7 +57,7 @@ export async function printArrivals(
         const load = { perSecond: rate, seconds, seed: SEED + round };
         for (let turn = 0; turn < turns.size; turn += 1) {
           const contestant = field.contestants[(round + turn) % turns.size]!;
-          turns.get(contestant)!.push(await turnOf(contestant, { loop, load, entityIds }));
+          turns.get(contestant)!.push(await runTurn(contestant, { loop, load, entityIds }));
         }
       }
       printRate(`${whole(rate)} arrivals/s, ${LATENCY_MS} ms a request`, turns);
@@ -68,7 +68,7 @@ export async function printArrivals(
   }
 }
 
-async function turnOf(
+async function runTurn(
   { transport, call }: ArrivalContestant,
   {
     loop,
@@ -77,12 +77,12 @@ async function turnOf(
   }: { readonly loop: OpenLoop; readonly load: Load; readonly entityIds: readonly string[] },
 ): Promise<Turn> {
   transport.latencyMs = LATENCY_MS;
-  transport.taken();
+  transport.takeCounts();
   const { latenciesMs, failed, cpuMs } = await loop.run(load, async (index) =>
     call(entityIds[index % entityIds.length]!),
   );
   return {
-    ...transport.taken(),
+    ...transport.takeCounts(),
     calls: latenciesMs.length + failed,
     medianMs: median(latenciesMs),
     p95Ms: percentile(latenciesMs, 95),
@@ -92,7 +92,7 @@ async function turnOf(
 }
 
 function printRate(title: string, turns: Turns): void {
-  const [idle, unshared] = [turnsOf("idle", turns), turnsOf("unshared", turns)];
+  const [idle, unshared] = [findTurns("idle", turns), findTurns("unshared", turns)];
   // The arrivals themselves cost something, too, which is nobody's.
   const cpuUs = (turn: Turn, round: number): number =>
     (turn.cpuMs / turn.calls - idle[round]!.cpuMs / idle[round]!.calls) * 1000;
@@ -135,7 +135,7 @@ function printRate(title: string, turns: Turns): void {
   );
 }
 
-function turnsOf(wanted: Role, turns: Turns): readonly Turn[] {
+function findTurns(wanted: Role, turns: Turns): readonly Turn[] {
   return [...turns].find(([{ role }]) => role === wanted)![1];
 }
 

@@ -43,7 +43,7 @@ export class DistantTransport implements DynamoTransport {
   }
 
   /** The counts, which begin again at zero. */
-  taken(): Sent {
+  takeCounts(): Sent {
     const sent = {
       requests: this.#requests,
       writes: this.#writes,

@@ -47,7 +47,8 @@ export class OpenLoop {
         arrived.push(arrive(index));
         if (arrived.length === dueMs.length) resolve();
       });
-      // oxlint-disable-next-line unicorn/require-post-message-target-origin -- This is no window.
+      // This is a worker, not a window.
+      // oxlint-disable-next-line unicorn/require-post-message-target-origin -- see above
       this.#worker.postMessage({ dueMs } satisfies Schedule);
     });
     await Promise.all(arrived);

@@ -75,7 +75,7 @@ async function onSdk(client: DynamoDB): Promise<readonly Contestant[]> {
 
 async function onLean(lean: DynamoTransport): Promise<readonly Contestant[]> {
   const meter = new BillMeter();
-  const transport = meter.around(lean);
+  const transport = meter.wrap(lean);
   const call = async (operation: string, input: object): Promise<object> =>
     transport.call(operation, input, { signal: new AbortController().signal });
   return [

@@ -19,8 +19,8 @@ export interface FloorOptions {
  */
 export function floor({ id, name, tableName, meter, put, update }: FloorOptions): Contestant {
   const take = async (key: string): Promise<unknown> => update(takeOne(tableName, key));
-  const operationOf = ({ parentId, exhausted }: Case): ((entityId: string) => Promise<void>) => {
-    if (exhausted) return async (key) => take(key).then(unexpectedGrant, onlyRefused);
+  const buildOperation = ({ parentId, exhausted }: Case): ((entityId: string) => Promise<void>) => {
+    if (exhausted) return async (key) => take(key).then(throwUnexpectedGrant, onlyRefused);
     if (parentId !== undefined)
       return async (key) => void (await Promise.all([take(key), take(parentId)]));
     return async (key) => void (await take(key));
@@ -33,9 +33,9 @@ export function floor({ id, name, tableName, meter, put, update }: FloorOptions)
         ...race.entityIds,
         ...(race.parentId === undefined ? [] : [race.parentId]),
       ])
-        await put(counterOf(tableName, { key, tokens: race.exhausted ? 0 : NEVER_REACHED }));
-      const run = operate(race, operationOf(race));
-      return { run, bill: async (operations) => meter.measured(async () => run(operations)) };
+        await put(buildCounter(tableName, { key, tokens: race.exhausted ? 0 : NEVER_REACHED }));
+      const run = operate(race, buildOperation(race));
+      return { run, bill: async (operations) => meter.measure(async () => run(operations)) };
     },
     close: async () => {},
   };
@@ -63,14 +63,14 @@ export function bareTable(tableName: string): CreateTableInput {
 }
 
 /** A counter that holds so many tokens. */
-export function counterOf(
+export function buildCounter(
   tableName: string,
   { key, tokens }: { readonly key: string; readonly tokens: number },
 ): PutItemInput {
   return { TableName: tableName, Item: { key: { S: key }, tk: { N: String(tokens) } } };
 }
 
-function unexpectedGrant(): never {
+function throwUnexpectedGrant(): never {
   throw new Error("The floor was granted what should be refused");
 }
 

@@ -88,7 +88,7 @@ export async function ours({
         run,
         bill: async (operations) => {
           const before = repository.getStatistics();
-          const bill = await meter.measured(async () => run(operations));
+          const bill = await meter.measure(async () => run(operations));
           return { ...bill, statistics: difference(repository.getStatistics(), before) };
         },
       };

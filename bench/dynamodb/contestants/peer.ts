@@ -23,22 +23,22 @@ export function peers(options: PeerOptions): readonly Contestant[] {
   return [
     contestant(options, "peer-single", {
       name: "rate-limiter-flexible, one limit",
-      operationOf: ({ parentId, exhausted }) => {
+      buildOperation: ({ parentId, exhausted }) => {
         if (parentId !== undefined) return undefined;
-        if (exhausted) return refusing(store(options, "refusing", { points: 1 }));
+        if (exhausted) return buildRefusing(store(options, "refusing", { points: 1 }));
         const limiter = store(options, "single");
         return async (entityId) => void (await limiter.consume(entityId, 1));
       },
     }),
     contestant(options, "peer-blocking", {
       name: "rate-limiter-flexible, in-memory block",
-      operationOf: ({ exhausted }) =>
+      buildOperation: ({ exhausted }) =>
         exhausted &&
-        refusing(store(options, "blocking", { points: 1, inMemoryBlockOnConsumed: 1 })),
+        buildRefusing(store(options, "blocking", { points: 1, inMemoryBlockOnConsumed: 1 })),
     }),
     contestant(options, "peer-union", {
       name: "rate-limiter-flexible, union of two",
-      operationOf: ({ parentId, exhausted }) => {
+      buildOperation: ({ parentId, exhausted }) => {
         if (parentId !== undefined || exhausted) return undefined;
         const limiter = new RateLimiterUnion(
           store(options, "union-rpm"),
@@ -49,7 +49,7 @@ export function peers(options: PeerOptions): readonly Contestant[] {
     }),
     contestant(options, "peer-two-calls", {
       name: "rate-limiter-flexible, two calls",
-      operationOf: ({ parentId }) => {
+      buildOperation: ({ parentId }) => {
         if (parentId === undefined) return undefined;
         const limiter = store(options, "family");
         return async (entityId) =>
@@ -66,14 +66,14 @@ function contestant(
   id: ContestantId,
   {
     name,
-    operationOf,
-  }: { readonly name: string; readonly operationOf: (race: Case) => Operation | undefined },
+    buildOperation,
+  }: { readonly name: string; readonly buildOperation: (race: Case) => Operation | undefined },
 ): Contestant {
   return {
     id,
     name,
     enter: async (race) => {
-      const operation = operationOf(race);
+      const operation = buildOperation(race);
       if (operation === undefined) return undefined;
       const run = operate(race, operation);
       // The first call of each key is granted where all others are refused, and creates the item in
@@ -81,7 +81,7 @@ function contestant(
       await operate(race, async (entityId) => operation(entityId).catch(() => {}))(
         race.entityIds.length,
       );
-      return { run, bill: async (operations) => meter.measured(async () => run(operations)) };
+      return { run, bill: async (operations) => meter.measure(async () => run(operations)) };
     },
     close: async () => {},
   };
@@ -104,8 +104,8 @@ function store(
   });
 }
 
-/** It rejects with its state, which is no error; an error is one. */
-function refusing(limiter: RateLimiterDynamo): Operation {
+/** It rejects with its state, which is not an error; an error is one. */
+function buildRefusing(limiter: RateLimiterDynamo): Operation {
   return async (entityId) =>
     limiter.consume(entityId, 1).then(
       () => {

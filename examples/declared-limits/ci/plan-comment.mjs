@@ -19,7 +19,7 @@ function planComment({ namespace, entries, counts, registered }) {
     drift === 0 ? "" : ` ${drift} of these were changed by hand since the last apply.`,
   ].join("");
   const summary = `${create} to create, ${update} to update, ${remove} to delete.${notes}`;
-  return `${title}${summary}\n\n${fenced("diff", changes.flatMap(entryLines))}`;
+  return `${title}${summary}\n\n${fence("diff", changes.flatMap(entryLines))}`;
 }
 
 /** A change in the format of a diff, which GitHub colours. */
@@ -39,16 +39,16 @@ function placeText({ level, entityId, resource }) {
 }
 
 function errorComment(text) {
-  const { message, problems = [] } = parsedError(text);
+  const { message, problems = [] } = parseError(text);
   const lines = problems.map(({ file, line, column, message: what, suggestion = "" }) => {
     const place = [file, line, column].filter((part) => part !== undefined).join(":");
     return oneLine(`${place}: ${what} ${suggestion}`.trimEnd());
   });
   const shown = lines.length === 0 ? [oneLine(message)] : lines;
-  return `**Limits**: the plan failed.\n\n${fenced("text", shown)}`;
+  return `**Limits**: the plan failed.\n\n${fence("text", shown)}`;
 }
 
-function parsedError(text) {
+function parseError(text) {
   try {
     return JSON.parse(text).error;
   } catch {
@@ -56,7 +56,7 @@ function parsedError(text) {
   }
 }
 
-function fenced(language, lines) {
+function fence(language, lines) {
   let length = 0;
   const shown = lines.filter((line) => (length += line.length + 1) <= LONGEST);
   const left = lines.length - shown.length;

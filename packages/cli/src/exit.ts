@@ -11,7 +11,7 @@ import type { ApplyError, ManifestError } from "zae-limiter/manifest";
 import type { Environment } from "./environment.ts";
 import { coloursFor, type Colours } from "./output/colours.ts";
 import { jsonText } from "./output/json.ts";
-import { leftText, problemsText } from "./output/plan.ts";
+import { formatRemaining, problemsText } from "./output/plan.ts";
 import { printable } from "./output/text.ts";
 
 /** The exit codes of the program. Scripts rely on them. */
@@ -56,13 +56,14 @@ export function reportError(error: unknown, json: boolean, { stderr, env }: Envi
       );
     return EXIT.wrongUsage;
   }
-  const message = messageOf(error);
+  const message = toMessage(error);
   const colours = coloursFor(stderr, env);
-  if (json) stderr.write(jsonText({ error: { code: codeOf(error), message, ...factsOf(error) } }));
+  if (json) stderr.write(jsonText({ error: { code: toCode(error), message, ...toFacts(error) } }));
   // Problems name their files, so that editors and review bots find the lines.
   else if (isManifestError(error)) stderr.write(problemsText(error.problems));
-  else stderr.write(`${colours.red("error:")} ${printable(message)}\n${leftOf(error, colours)}`);
-  return exitCodeOf(error);
+  else
+    stderr.write(`${colours.red("error:")} ${printable(message)}\n${formatLeft(error, colours)}`);
+  return toExitCode(error);
 }
 
 /** What commander says of a wrong command, which repeats arguments, and may suggest others. */
@@ -91,7 +92,7 @@ const SYNTAX_FIELDS: ReadonlySet<string> = new Set([
 ]);
 
 /** The exit code that an error stands for. */
-export function exitCodeOf(error: unknown): ExitCode {
+export function toExitCode(error: unknown): ExitCode {
   if (
     error instanceof UsageError ||
     error instanceof InvalidIdentifierError ||
@@ -104,7 +105,7 @@ export function exitCodeOf(error: unknown): ExitCode {
 
 const OWN_ERRORS = [UsageError, LocalError, OutputError, Cancelled] as const;
 
-function codeOf(error: unknown): string {
+function toCode(error: unknown): string {
   if (error instanceof ZaeLimiterError || OWN_ERRORS.some((type) => error instanceof type))
     return (error as Error & { readonly code: string }).code;
   return "ERR_CLI_UNEXPECTED";
@@ -113,26 +114,26 @@ function codeOf(error: unknown): string {
 // Both errors are known by their codes: loading their classes would slow down every other verb.
 
 function isManifestError(error: unknown): error is ManifestError {
-  return codeOf(error) === "ERR_LIMITER_MANIFEST";
+  return toCode(error) === "ERR_LIMITER_MANIFEST";
 }
 
 function isApplyError(error: unknown): error is ApplyError {
-  return codeOf(error) === "ERR_LIMITER_APPLY";
+  return toCode(error) === "ERR_LIMITER_APPLY";
 }
 
 /** What a failed apply has left; without a cause it has not even begun. */
-function leftOf(error: unknown, colours: Colours): string {
+function formatLeft(error: unknown, colours: Colours): string {
   const isPart = isApplyError(error) && error.cause !== undefined && error.left.length > 0;
-  return isPart ? leftText(error.left, colours) : "";
+  return isPart ? formatRemaining(error.left, colours) : "";
 }
 
 /** What programs may want to know of an error besides its code and its message. */
-function factsOf(error: unknown): object {
+function toFacts(error: unknown): object {
   if (isManifestError(error)) return { problems: error.problems };
   return isApplyError(error) ? { done: error.done, left: error.left } : {};
 }
 
-function messageOf(error: unknown): string {
+function toMessage(error: unknown): string {
   const message = withoutCredentials(error instanceof Error ? error.message : String(error));
   if (error instanceof NamespaceNotFoundError && !message.includes("zae-limiter namespace"))
     return `${message} To register it: zae-limiter namespace register ${error.namespaceName}`;

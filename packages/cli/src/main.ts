@@ -5,7 +5,7 @@ import { holdNodeNotice } from "./node-notice.ts";
 import { reportUnwritten, run } from "./program.ts";
 
 // A reader that has seen enough (`… | head`) closes the pipe. The verb goes on, so its exit code is
-// the same; one that would go on for ever is told as of an interrupt. After any other error, such
+// the same; one that would go on forever is told as of an interrupt. After any other error, such
 // as a full disk, it goes on too, but has failed.
 let unwritten: Error | undefined;
 process.stdout.on("error", (error: NodeJS.ErrnoException) => {

@@ -117,7 +117,7 @@ const progressing =
   };
 
 describe("progress", () => {
-  it("is a line every ten seconds where standard error is no terminal", async () => {
+  it("is a line every ten seconds where standard error is not a terminal", async () => {
     const clock = { nowMs: 0 };
     const runner = progressing([0, 5_000, 9_999, 10_000, 12_000], clock);
     const { stderr } = await aggregate("", runner, { nowMs: () => clock.nowMs });

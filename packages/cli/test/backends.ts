@@ -5,7 +5,7 @@ import type { Repository } from "zae-limiter";
 import { openRepository } from "zae-limiter/open";
 import { ManualClock } from "zae-limiter/testing";
 import { afterEach, beforeEach, describe } from "vitest";
-import { jsonOf, zaeLimiter, type Outcome, type Setup } from "./command-line.ts";
+import { readJson, zaeLimiter, type Outcome, type Setup } from "./command-line.ts";
 
 /** What the tests on one backend share. It is set up anew for each test. */
 export interface World {
@@ -26,7 +26,7 @@ export function onEveryBackend(body: (world: World) => void): void {
     const world = {
       run: (line: string | readonly string[], more: Setup = {}) =>
         zaeLimiter(line, { ...setup, ...more }),
-      json: (line: string) => jsonOf(line, setup),
+      json: (line: string) => readJson(line, setup),
     } as { -readonly [K in keyof World]: World[K] };
 
     beforeEach(async () => {

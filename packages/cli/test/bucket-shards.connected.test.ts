@@ -3,7 +3,7 @@ import { MemoryRepository } from "zae-limiter/memory";
 import { beforeEach, describe, expect, it } from "vitest";
 import { openRepository } from "zae-limiter/open";
 import { describeWithEngine, freshTableName } from "../../limiter/test/support/engine.ts";
-import { jsonOf, zaeLimiter, type Outcome, type Setup } from "./command-line.ts";
+import { readJson, zaeLimiter, type Outcome, type Setup } from "./command-line.ts";
 
 describeWithEngine("bucket split and merge on DynamoDB", (engine) => {
   let here: Setup;
@@ -27,7 +27,10 @@ describeWithEngine("bucket split and merge on DynamoDB", (engine) => {
     expect(guide).toContain(
       `zae-limiter bucket split key-1 --resource gpt-4 --shards 4\n# ${stdout}`,
     );
-    const buckets = (await jsonOf("bucket show key-1", here)) as readonly Record<string, unknown>[];
+    const buckets = (await readJson("bucket show key-1", here)) as readonly Record<
+      string,
+      unknown
+    >[];
     expect(buckets.filter(({ limitName }) => limitName === "rpd")).toMatchObject(
       [0, 1, 2, 3].map((shard) => ({
         shard,
@@ -40,7 +43,7 @@ describeWithEngine("bucket split and merge on DynamoDB", (engine) => {
     expect(table).toContain(
       "gpt-4     rpd    2/4            7         10  10 every 86,400 s                0\n",
     );
-    expect(await jsonOf("available key-1 gpt-4", here)).toMatchObject({
+    expect(await readJson("available key-1 gpt-4", here)).toMatchObject({
       available: { rpd: 30, tpd: 100_001 },
     });
   });
@@ -51,7 +54,7 @@ describeWithEngine("bucket split and merge on DynamoDB", (engine) => {
       [8, 8],
       [2, 8],
     ])
-      expect(await jsonOf(`bucket split key-1 -r gpt-4 --shards ${wanted}`, here)).toEqual({
+      expect(await readJson(`bucket split key-1 -r gpt-4 --shards ${wanted}`, here)).toEqual({
         entityId: "key-1",
         resource: "gpt-4",
         shards,
@@ -60,7 +63,7 @@ describeWithEngine("bucket split and merge on DynamoDB", (engine) => {
 
   it("merges a bucket, and prints what the guide shows", async () => {
     await run("bucket split key-1 --resource gpt-4 --shards 8");
-    expect(await jsonOf("bucket merge key-1 -r gpt-4 --shards 4", here)).toEqual({
+    expect(await readJson("bucket merge key-1 -r gpt-4 --shards 4", here)).toEqual({
       entityId: "key-1",
       resource: "gpt-4",
       shards: 4,
@@ -74,11 +77,11 @@ describeWithEngine("bucket split and merge on DynamoDB", (engine) => {
     expect(guide).toContain(
       `zae-limiter bucket merge key-1 --resource gpt-4 --shards 1\n# ${stdout}`,
     );
-    expect(await jsonOf("bucket show key-1", here)).toMatchObject([
+    expect(await readJson("bucket show key-1", here)).toMatchObject([
       { limitName: "rpd", shardCount: 1, capacityMilli: 40_000 },
       { limitName: "tpd", shardCount: 1 },
     ]);
-    expect(await jsonOf("available key-1 gpt-4", here)).toMatchObject({
+    expect(await readJson("available key-1 gpt-4", here)).toMatchObject({
       available: { rpd: 30, tpd: 100_001 },
     });
   });
@@ -107,7 +110,7 @@ describeWithEngine("bucket split and merge on DynamoDB", (engine) => {
     const { code, stdout, stderr } = await run(line);
     expect(stderr).toContain(reason);
     expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
-    expect(await jsonOf("bucket show key-1", here)).toMatchObject([
+    expect(await readJson("bucket show key-1", here)).toMatchObject([
       { shardCount: 1 },
       { shardCount: 1 },
       { shardCount: 1 },

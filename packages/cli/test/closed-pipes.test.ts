@@ -70,7 +70,7 @@ describe("without a reader of", { timeout: 60_000 }, () => {
     expect(await inThisProcess("limits", "plan", ...words.slice(2, 4))).toMatchObject({ code: 0 });
   });
 
-  it("standard output, what would follow a log for ever ends", async () => {
+  it("standard output, what would follow a log forever ends", async () => {
     const folder = await runningSystem();
     folder.writeLog("first");
     const child = start(["local", "logs", "--follow"]);

@@ -22,7 +22,7 @@ export interface Setup {
   readonly env?: Readonly<Record<string, string>>;
   /** What a person types; undefined when standard input is not a terminal. */
   readonly typed?: string | AsyncIterable<string>;
-  /** What standard input is when it is no terminal. */
+  /** What standard input is when it is not a terminal. */
   readonly piped?: string | Uint8Array;
   readonly terminal?: boolean;
   readonly nowMs?: () => number;
@@ -49,7 +49,7 @@ export async function zaeLimiter(
     },
     isTTY: terminal,
   });
-  const stdin: Environment["stdin"] = Object.assign(readableOf(typed ?? piped), {
+  const stdin: Environment["stdin"] = Object.assign(getReadable(typed ?? piped), {
     isTTY: typed !== undefined,
   });
   const open = setup.open ?? (async () => repository!.namespace("default"));
@@ -73,7 +73,7 @@ export async function zaeLimiter(
   return { code, ...printed };
 }
 
-function readableOf(source: string | Uint8Array | AsyncIterable<string>): Readable {
+function getReadable(source: string | Uint8Array | AsyncIterable<string>): Readable {
   const isWhole = typeof source === "string" || source instanceof Uint8Array;
   return Readable.from(isWhole ? [source] : source);
 }
@@ -83,7 +83,7 @@ async function noTable(): Promise<never> {
 }
 
 /** Runs a command line with `--json` and parses what it prints. */
-export async function jsonOf(line: string, setup: Setup): Promise<unknown> {
+export async function readJson(line: string, setup: Setup): Promise<unknown> {
   const { code, stdout, stderr } = await zaeLimiter(`${line} --json`, setup);
   if (code !== 0) throw new Error(`exit ${code}: ${stderr}${stdout}`);
   return JSON.parse(stdout);
@@ -120,7 +120,7 @@ const EXAMPLE_FILES: ReadonlyMap<string, string> = new Map(
 );
 
 /** The examples in the help of a verb, each as its words; the files that they name exist. */
-export async function examplesOf(verb: string): Promise<readonly (readonly string[])[]> {
+export async function listExamples(verb: string): Promise<readonly (readonly string[])[]> {
   const { stdout } = await zaeLimiter(`${verb} --help`);
   return [...stdout.matchAll(/^ {2}\$ zae-limiter (.*)$/gm)].map(([, example]) =>
     [...example!.replace(/ (?:&&|>) .*/, "").matchAll(/'([^']*)'|(\S+)/g)].map(

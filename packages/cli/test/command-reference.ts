@@ -19,7 +19,7 @@ function optionTable(command: Command): readonly string[] {
   return [
     "| global option | meaning |",
     "|---|---|",
-    ...optionsOf(command).map(({ flags, description }) => `| \`${flags}\` | ${description} |`),
+    ...buildOptions(command).map(({ flags, description }) => `| \`${flags}\` | ${description} |`),
   ];
 }
 
@@ -27,8 +27,8 @@ function commandTable(command: Command): readonly string[] {
   return [
     "| command | options | what it does |",
     "|---|---|---|",
-    ...leavesOf(command, "").map(([name, leaf]) => {
-      const options = optionsOf(leaf).map(({ long, argChoices }) =>
+    ...listLeaves(command, "").map(([name, leaf]) => {
+      const options = buildOptions(leaf).map(({ long, argChoices }) =>
         argChoices === undefined ? `\`${long}\`` : `\`${long}\` ${argChoices.join(", ")}`,
       );
       const shown =
@@ -39,19 +39,19 @@ function commandTable(command: Command): readonly string[] {
 }
 
 /** Every command that has none below it, as it is written with its arguments. */
-function leavesOf(command: Command, path: string): readonly (readonly [string, Command])[] {
+function listLeaves(command: Command, path: string): readonly (readonly [string, Command])[] {
   const help = command.createHelp();
   const below = help.visibleCommands(command).filter((child) => child.name() !== "help");
   return below.flatMap((child) => {
     const name = `${path} ${child.name()}`.trimStart();
-    if (child.commands.length > 0) return leavesOf(child, name);
+    if (child.commands.length > 0) return listLeaves(child, name);
     const words = child.registeredArguments.map((argument) => help.argumentTerm(argument));
     const usage = child.usage().replace(/^\[options\] ?/, "");
     return [[`${name} ${usage === "" ? words.join(" ") : usage}`.trimEnd(), child]] as const;
   });
 }
 
-function optionsOf(command: Command): readonly Option[] {
+function buildOptions(command: Command): readonly Option[] {
   const help = command.createHelp();
   return help.visibleOptions(command).filter(({ long }) => long !== "--help");
 }

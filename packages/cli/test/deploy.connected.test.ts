@@ -2,7 +2,7 @@
 import { expect, it } from "vitest";
 import { describeWithAws } from "../../infra/test/support/describe-with-aws.ts";
 import { freshTableName } from "../../limiter/test/support/engine.ts";
-import { jsonOf, zaeLimiter, type Outcome, type Setup } from "./command-line.ts";
+import { readJson, zaeLimiter, type Outcome, type Setup } from "./command-line.ts";
 
 async function run(line: string, setup: Setup = {}): Promise<Outcome> {
   return zaeLimiter(line, { env: {}, ...setup });
@@ -16,7 +16,7 @@ describeWithAws("deploy and delete", (aws) => {
       place: `--stack ${stack} --region eu-west-1 --endpoint-url ${aws().endpointUrl}`,
     };
   };
-  const parametersOf = (stack: string) => aws().cloudFormation.stack(stack)?.target?.parameters;
+  const toParameters = (stack: string) => aws().cloudFormation.stack(stack)?.target?.parameters;
 
   it("shows what will change, follows the events and says what was done", async () => {
     const { stack, place } = freshPlace();
@@ -28,12 +28,12 @@ describeWithAws("deploy and delete", (aws) => {
       `Stack    ${stack}\nRegion   eu-west-1\nAccount  ${aws().account}\n` +
         `Outcome  created\nTable    ${stack}\n`,
     );
-    expect(parametersOf(stack)).toMatchObject({ EnableAlarms: "false", LambdaMemorySize: "512" });
+    expect(toParameters(stack)).toMatchObject({ EnableAlarms: "false", LambdaMemorySize: "512" });
 
     const planned = await run(`deploy ${place} --log-retention-days 7 --dry-run`);
     expect(planned.stdout).toMatch(/change {2}AggregatorLogGroup .* RetentionInDays/);
-    expect(parametersOf(stack)).toMatchObject({ LogRetentionDays: "30" });
-    expect(await jsonOf(`deploy ${place}`, { env: {} })).toMatchObject({
+    expect(toParameters(stack)).toMatchObject({ LogRetentionDays: "30" });
+    expect(await readJson(`deploy ${place}`, { env: {} })).toMatchObject({
       outcome: "unchanged",
       changes: [],
     });
@@ -47,11 +47,11 @@ describeWithAws("deploy and delete", (aws) => {
     expect(refused.stderr).toMatch(/This replaces or removes .*\. Go on\? .*Pass --yes to confirm/);
     const declined = await run(`deploy ${place} --no-alarms`, { typed: "n\n" });
     expect(declined).toMatchObject({ code: 1 });
-    expect(parametersOf(stack)).toMatchObject({ EnableAlarms: "true" });
+    expect(toParameters(stack)).toMatchObject({ EnableAlarms: "true" });
     // Only the change set of the first deployment is left.
     expect(aws().cloudFormation.stack(stack)?.changeSets.size).toBe(1);
     expect(await run(`deploy ${place} --no-alarms --yes`)).toMatchObject({ code: 0 });
-    expect(parametersOf(stack)).toMatchObject({ EnableAlarms: "false" });
+    expect(toParameters(stack)).toMatchObject({ EnableAlarms: "false" });
   });
 
   it("deletes a stack and keeps its table, until it is told otherwise", async () => {
@@ -63,9 +63,9 @@ describeWithAws("deploy and delete", (aws) => {
     expect(kept.stdout).toContain("The table is kept with everything in it.");
     expect(aws().cloudFormation.stack(stack)).toBeUndefined();
     // Also a deletion that was interrupted before the table was deleted ends here.
-    const report = await jsonOf(`delete ${place} --with-data --yes`, { env: {} });
+    const report = await readJson(`delete ${place} --with-data --yes`, { env: {} });
     expect(report).toMatchObject({ outcome: "deleted" });
-    expect(await jsonOf(`delete ${place} --with-data --yes`, { env: {} })).toMatchObject({
+    expect(await readJson(`delete ${place} --with-data --yes`, { env: {} })).toMatchObject({
       outcome: "absent",
     });
   });

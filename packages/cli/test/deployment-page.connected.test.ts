@@ -3,7 +3,6 @@
 import { DynamoDBClient, UpdateItemCommand } from "@aws-sdk/client-dynamodb";
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
-import { stackTemplate } from "@zae-limiter/infra";
 import { DynamoRepository } from "zae-limiter/dynamodb";
 import { openRepository } from "zae-limiter/open";
 import { expect, it } from "vitest";
@@ -11,7 +10,7 @@ import { freshTableName } from "../../limiter/test/support/engine.ts";
 import { heartbeatUpdate } from "../../limiter/src/repository/dynamodb/items/heartbeat-item.ts";
 import { describeWithAws } from "../../infra/test/support/describe-with-aws.ts";
 import type { ScriptedAws } from "../../infra/test/support/scripted-aws/scripted-aws.ts";
-import { program, zaeLimiter } from "./command-line.ts";
+import { zaeLimiter } from "./command-line.ts";
 import { pageAsRun } from "./guide-page.ts";
 
 const PAGE = fileURLToPath(new URL("../../../docs/guide/deployment.md", import.meta.url));
@@ -36,8 +35,8 @@ describeWithAws("the page on deployment", (aws) => {
         nowMs: () => NOW_MS,
         env: { ZAEL_REPOSITORY: "" },
       });
-      if (stdout.includes("created")) await counted(aws());
-      return { code, printed: ofNoMachine(shortened(stderr) + stdout) };
+      if (stdout.includes("created")) await readCounted(aws());
+      return { code, printed: ofNoMachine(shorten(stderr) + stdout) };
     });
     await expect(asRun).toMatchFileSnapshot(PAGE);
   });
@@ -68,45 +67,8 @@ describeWithAws("the page on deployment", (aws) => {
   });
 });
 
-it("the page explains every option of deploy", () => {
-  const deploy = program().commands.find((command) => command.name() === "deploy")!;
-  const flags = deploy.options.flatMap(({ short, long }) => [short, long]).filter(Boolean);
-  expect(flags.length).toBeGreaterThan(40);
-  const table = sectionOf("Options");
-  expect(flags.filter((flag) => !table.includes(`\`${flag}\``))).toEqual([]);
-});
-
-it("the page says what to do about every alarm", () => {
-  const alarms = Object.values(stackTemplate().Resources)
-    .filter(({ Type }) => Type === "AWS::CloudWatch::Alarm")
-    .map(({ Properties }) => (Properties["AlarmName"] as { "Fn::Sub": string })["Fn::Sub"]);
-  const names = alarms.map((name) => name.replace("${AWS::StackName}-", ""));
-  expect(names.length).toBeGreaterThan(8);
-  expect(names.filter((name) => !sectionOf("Alarms").includes(`\`${name}\``))).toEqual([]);
-});
-
-it("the commands of AWS on the page give parameters that the template has, and our tags", () => {
-  const section = sectionOf("Deploying by hand");
-  const [, given = ""] = /--parameter-overrides (.*) \\\n/.exec(section)!;
-  const { Parameters } = stackTemplate();
-  for (const pair of given.split(" ")) expect(Parameters).toHaveProperty(pair.split("=")[0]!);
-  expect(section).toContain("--tags ManagedBy=zae-limiter zae-limiter:type=limiter\n");
-});
-
-it("the page shows the construct as the README of infra does, where it is run", () => {
-  const readme = readFileSync(new URL("../../infra/README.md", import.meta.url), "utf8");
-  const [, shown = ""] = /```ts\n([^]*?)```/.exec(sectionOf("CDK"))!;
-  expect(shown).toContain("new ZaeLimiter(");
-  expect(readme).toContain(`\`\`\`ts\n${shown}\`\`\``);
-});
-
-/** What stands below a heading. */
-function sectionOf(title: string): string {
-  return page.split(/^## /m).find((section) => section.startsWith(`${title}\n`))!;
-}
-
 /** What the function does each minute: it tells until when usage is counted. */
-async function counted({ endpointUrl }: ScriptedAws): Promise<void> {
+async function readCounted({ endpointUrl }: ScriptedAws): Promise<void> {
   const client = new DynamoDBClient({
     endpoint: endpointUrl,
     region: "eu-west-1",
@@ -122,11 +84,11 @@ async function counted({ endpointUrl }: ScriptedAws): Promise<void> {
 const MOST_IN_A_ROW = 8;
 
 /** Of many changes or events in a row, the first and the last. */
-function shortened(text: string): string {
+function shorten(text: string): string {
   const rows: string[][] = [];
   for (const line of text.split("\n")) {
     const last = rows.at(-1);
-    if (last !== undefined && kindOf(last[0]!) === kindOf(line)) last.push(line);
+    if (last !== undefined && getKind(last[0]!) === getKind(line)) last.push(line);
     else rows.push([line]);
   }
   return rows.flatMap(firstAndLast).join("\n");
@@ -137,7 +99,7 @@ function firstAndLast(row: readonly string[]): readonly string[] {
 }
 
 /** A row of a table of changes, an event, or anything else. */
-function kindOf(line: string): "change" | "event" | "other" {
+function getKind(line: string): "change" | "event" | "other" {
   if (/^(add|change|adopt|REPLACE|REMOVE) /.test(line)) return "change";
   return /^[A-Z]+_[A-Z_]+ {2}/.test(line) ? "event" : "other";
 }

@@ -18,7 +18,7 @@ export async function pageAsRun(
   runOther: (command: string) => Promise<void> = async () => {},
 ): Promise<string> {
   const rewritten: string[] = [];
-  for (const [line, isOutput] of linesOf(page)) {
+  for (const [line, isOutput] of listLines(page)) {
     if (isOutput) continue;
     rewritten.push(line);
     const command = /^\$ zae-limiter (.*?)(?: +# exit (\d))?$/.exec(line);
@@ -36,7 +36,7 @@ export async function pageAsRun(
 }
 
 /** The lines of a page, and whether each is the output of a command above it. */
-function* linesOf(text: string): Generator<readonly [line: string, isOutput: boolean]> {
+function* listLines(text: string): Generator<readonly [line: string, isOutput: boolean]> {
   let inConsole = false;
   for (const line of text.split("\n")) {
     if (line.startsWith("```")) inConsole = line === "```console";

@@ -2,14 +2,14 @@
 // reading order, on one fresh file, with a clock that stands still. The page must show below each
 // line exactly what it prints, and its tables of options and commands are those of the commands'
 // own help; `vitest -u` updates the page.
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { openRepository } from "zae-limiter/open";
 import { ManualClock } from "zae-limiter/testing";
 import { afterAll, expect, it } from "vitest";
-import { verbNames, zaeLimiter } from "./command-line.ts";
+import { zaeLimiter } from "./command-line.ts";
 import { withReference } from "./command-reference.ts";
 import { pageAsRun } from "./guide-page.ts";
 
@@ -63,19 +63,6 @@ it(
     await expect(withReference(asRun)).toMatchFileSnapshot(PAGE);
   },
 );
-
-it("the guide shows every verb", () => {
-  const verbs = verbNames();
-  expect(verbs.length).toBeGreaterThan(25);
-  const pages = readdirSync(GUIDE)
-    .filter((name) => name.endsWith(".md"))
-    .map((name) => readFileSync(join(GUIDE, name), "utf8"));
-  const isShown = (verb: string): boolean => {
-    const command = new RegExp(`zae-limiter (--\\S+ \\S+ )?${verb}(?![\\w-])`);
-    return pages.some((text) => command.test(text));
-  };
-  expect(verbs.filter((verb) => !isShown(verb))).toEqual([]);
-});
 
 /** Output without what differs from one machine to the next. */
 function ofNoMachine(output: string): string {

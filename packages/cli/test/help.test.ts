@@ -1,6 +1,6 @@
 import { MemoryRepository } from "zae-limiter/memory";
 import { beforeEach, expect, it } from "vitest";
-import { examplesOf, program, verbNames, zaeLimiter, type Outcome } from "./command-line.ts";
+import { listExamples, program, verbNames, zaeLimiter, type Outcome } from "./command-line.ts";
 
 let repository: MemoryRepository;
 
@@ -18,7 +18,7 @@ const run = (line: string | readonly string[]): Promise<Outcome> =>
 const IS_ONLY_PARSED = /^(?:deploy|delete|status|list|version|check|upgrade|lambda-export)$/;
 
 /** Parses a command line without running it; throws if it is written wrongly. */
-async function parsed(words: readonly string[]): Promise<void> {
+async function parse(words: readonly string[]): Promise<void> {
   const whole = program();
   whole.commands.find((command) => command.name() === words[0])!.action(() => {});
   await whole.parseAsync(words, { from: "user" });
@@ -29,8 +29,8 @@ it.each(verbNames())("the help of %s has an example that parses", async (verb) =
   expect(code).toBe(0);
   expect(stdout).toContain("--repository <url>");
   expect(stdout).toMatch(new RegExp(`Examples?:\\n {2}\\$ zae-limiter ${verb}`));
-  for (const words of await examplesOf(verb))
-    if (IS_ONLY_PARSED.test(words[0]!)) await parsed(words);
+  for (const words of await listExamples(verb))
+    if (IS_ONLY_PARSED.test(words[0]!)) await parse(words);
     else expect((await run(words)).code, words.join(" ")).not.toBe(2);
 });
 
@@ -38,12 +38,6 @@ it("shows its help and exits 0 without arguments, as with --help", async () => {
   const alone = await run([]);
   expect(alone).toEqual(await run("--help"));
   expect(alone).toMatchObject({ code: 0, stderr: "", stdout: expect.stringMatching(/^Usage: /) });
-});
-
-it("names all verbs about declared limits in their summary", () => {
-  const limits = program().commands.find((command) => command.name() === "limits")!;
-  const names = limits.commands.map((command) => command.name());
-  expect(limits.description()).toBe(`Limits that files declare: ${names.join(", ")}.`);
 });
 
 it("shows the version", async () => {

@@ -34,7 +34,7 @@ async function plan(words: readonly string[], setup: Setup = {}): Promise<Outcom
 }
 
 /** The resources that files declare, in the order of the files. */
-async function resourcesOf(words: readonly string[], setup: Setup = {}): Promise<unknown> {
+async function listResources(words: readonly string[], setup: Setup = {}): Promise<unknown> {
   const { stdout, stderr } = await plan([...words, "--json"], setup);
   expect(stderr).toBe("");
   const { entries } = JSON.parse(stdout) as { entries: readonly { resource?: string }[] };
@@ -49,8 +49,8 @@ describe("files of a manifest", () => {
 
   it("are given together, one by one, or both", async () => {
     const [a, b] = [writeResource("a.yaml", "a"), writeResource("b.json", "b")];
-    expect(await resourcesOf(["-f", base, a, b])).toEqual(["a", "b"]);
-    expect(await resourcesOf(["-f", base, "--file", a, "-f", b])).toEqual(["a", "b"]);
+    expect(await listResources(["-f", base, a, b])).toEqual(["a", "b"]);
+    expect(await listResources(["-f", base, "--file", a, "-f", b])).toEqual(["a", "b"]);
   });
 
   it("are all YAML and JSON files of a folder and of those in it", async () => {
@@ -60,13 +60,17 @@ describe("files of a manifest", () => {
     for (const other of ["more/.hidden.yaml", "more/.git/a.yaml", "more/node_modules/a/a.yaml"])
       writeResource(other, "hidden");
     write("more/README.md", "# Not a manifest");
-    expect(await resourcesOf(["-f", base, join(folder, "more/")])).toEqual(["one", "two", "three"]);
+    expect(await listResources(["-f", base, join(folder, "more/")])).toEqual([
+      "one",
+      "two",
+      "three",
+    ]);
   });
 
   it("are YAML whatever their names are, if they are named", async () => {
     const text = writeResource("limits.txt", "text");
     const hidden = writeResource(".limits", "hidden");
-    expect(await resourcesOf(["-f", base, text, hidden])).toEqual(["text", "hidden"]);
+    expect(await listResources(["-f", base, text, hidden])).toEqual(["text", "hidden"]);
   });
 
   it("are read once, however often and by whatever names they are given", async () => {
@@ -74,13 +78,13 @@ describe("files of a manifest", () => {
     symlinkSync(file, join(folder, "more/link.yaml"));
     symlinkSync(join(folder, "more"), join(folder, "more/loop"));
     const names = [file, relative(process.cwd(), file), join(folder, "more"), `${folder}/more/`];
-    expect(await resourcesOf(["-f", base, ...names])).toEqual(["a"]);
+    expect(await listResources(["-f", base, ...names])).toEqual(["a"]);
   });
 
   it("come from standard input, once", async () => {
     const piped = "namespace: default\nresources: {p: {limits: {rpm: 1}}}\n";
-    expect(await resourcesOf(["-f", "-"], { piped })).toEqual(["p"]);
-    expect(await resourcesOf(["-f", "-", "-"], { piped: Buffer.from(piped) })).toEqual(["p"]);
+    expect(await listResources(["-f", "-"], { piped })).toEqual(["p"]);
+    expect(await listResources(["-f", "-", "-"], { piped: Buffer.from(piped) })).toEqual(["p"]);
   });
 
   it("may begin with a byte order mark", async () => {
@@ -88,7 +92,7 @@ describe("files of a manifest", () => {
       "bom.yaml",
       "\uFEFFnamespace: default\nresources: {b: {limits: {rpm: 1}}}\n",
     );
-    expect(await resourcesOf(["-f", file])).toEqual(["b"]);
+    expect(await listResources(["-f", file])).toEqual(["b"]);
   });
 });
 

@@ -6,7 +6,7 @@ import { fileURLToPath } from "node:url";
 import { expect, it, onTestFinished } from "vitest";
 import { openRepository } from "zae-limiter/open";
 import { seededRandom } from "zae-limiter/testing";
-import { eachOf, seedsFromEnvironment } from "../../limiter/test/support/seeded/seeds.ts";
+import { getEach, seedsFromEnvironment } from "../../limiter/test/support/seeded/seeds.ts";
 import { zaeLimiter } from "./command-line.ts";
 import { manifestFiles, manyEntities } from "./manifest-file.ts";
 
@@ -40,7 +40,7 @@ export interface Extent {
 export function applyingProcesses(newPlace: () => string, extent: Extent): void {
   const manifest = manifestFiles();
   const { entities } = extent;
-  const seeds = eachOf(seedsFromEnvironment({ usual: extent.seeds }));
+  const seeds = getEach(seedsFromEnvironment({ usual: extent.seeds }));
   // The second manifest changes most of the first one, leaves out some, and adds some.
   const first = (): Content => manyEntities(entities, { rpm: 1 });
   const second = (): Content => manyEntities(entities, { rpm: 2, from: Math.floor(entities / 4) });
@@ -55,23 +55,24 @@ export function applyingProcesses(newPlace: () => string, extent: Extent): void 
       expect((await zaeLimiter(base, { open: openRepository })).code).toBe(0);
       const file = manifest(second());
       const killed = new ApplyProcess(url, file);
-      await killed.signalAt(momentOf(seed), "SIGKILL");
+      await killed.signalAt(getMoment(seed), "SIGKILL");
       expect(await killed.end()).toMatchObject({ signal: "SIGKILL" });
-      expect([first(), second()].map(ratesOf)).not.toContainEqual(await storedRates(url));
+      expect([first(), second()].map(listRates)).not.toContainEqual(await storedRates(url));
       const next = await new ApplyProcess(url, file).end();
       expect(next, next.stderr).toMatchObject({ code: 0 });
       expect(next.stderr).toMatch(/^An apply that began at .* has not ended/);
-      expect(await storedRates(url)).toEqual(ratesOf(second()));
+      expect(await storedRates(url)).toEqual(listRates(second()));
     },
   );
 
-  it(
+  // Windows cannot stop a process.
+  it.skipIf(process.platform === "win32")(
     "one that was stopped while another one applied changes nothing when it goes on",
     { timeout: TIMEOUT_MS },
     async () => {
       const url = newPlace();
       const stopped = new ApplyProcess(url, manifest(first()));
-      await stopped.signalAt(momentOf(entities), "SIGSTOP");
+      await stopped.signalAt(getMoment(entities), "SIGSTOP");
       // The other one would wait in vain for a lock of a process that is stopped.
       while ((await extent.isFree?.(url)) === false) {
         stopped.signal("SIGCONT");
@@ -83,7 +84,7 @@ export function applyingProcesses(newPlace: () => string, extent: Extent): void 
       stopped.signal("SIGCONT");
       const { code, stderr } = await stopped.end();
       expect({ code, stderr }).toEqual({ code: 1, stderr: expect.stringMatching(OVERTAKEN) });
-      expect(await storedRates(url)).toEqual(ratesOf(second()));
+      expect(await storedRates(url)).toEqual(listRates(second()));
     },
   );
 
@@ -97,14 +98,14 @@ export function applyingProcesses(newPlace: () => string, extent: Extent): void 
     for (const { code, stderr } of ends) if (code !== 0) expect(stderr).toMatch(OVERTAKEN);
     expect(winners.length, ends.map(({ stderr }) => stderr).join("\n")).toBeGreaterThan(0);
     // If both succeeded, one after the other, the content is that of the later one.
-    expect(winners.map(ratesOf)).toContainEqual(await storedRates(url));
+    expect(winners.map(listRates)).toContainEqual(await storedRates(url));
   });
 }
 
 type Content = ReturnType<typeof manyEntities>;
 
 /** At which line of progress a signal is sent. */
-function momentOf(seed: number): number {
+function getMoment(seed: number): number {
   return 1 + Math.floor(seededRandom(seed)() * LAST_LINE);
 }
 
@@ -159,7 +160,7 @@ class ApplyProcess {
 
 type Rates = Readonly<Record<string, number>>;
 
-function ratesOf({ entities }: Content): Rates {
+function listRates({ entities }: Content): Rates {
   return Object.fromEntries(
     Object.entries(entities).map(([id, { resources }]) => [id, resources["gpt-4"].limits.rpm]),
   );

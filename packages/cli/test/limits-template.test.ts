@@ -2,7 +2,6 @@ import { readFileSync } from "node:fs";
 import { limitsTemplate, manifestYaml, yamlDocument } from "@zae-limiter/infra/manifest";
 import { expect, it } from "vitest";
 import { readManifest } from "zae-limiter/manifest";
-import { temporaryFile } from "../../limiter/test/support/temporary-file.ts";
 import { zaeLimiter, type Outcome } from "./command-line.ts";
 import { manifestFiles } from "./manifest-file.ts";
 
@@ -13,28 +12,18 @@ const FIRST = { system: { limits: { rpm: 100 } }, entities: { acme: { name: "Acm
 const run = (...line: readonly string[]): Promise<Outcome> =>
   zaeLimiter(["limits", "cfn-template", ...line], { env: { ZAEL_REPOSITORY: "" } });
 
-function templateOf(file: string, stack = "zae-limiter"): ReturnType<typeof limitsTemplate> {
+function readTemplate(file: string, stack = "zae-limiter"): ReturnType<typeof limitsTemplate> {
   const read = readManifest([yamlDocument(file, readFileSync(file, "utf8"))]);
   return limitsTemplate(read, { stack });
 }
 
 it("prints a template for the stack, and needs no repository", async () => {
   const file = manifest(FIRST);
-  const stdout = manifestYaml(templateOf(file));
+  const stdout = manifestYaml(readTemplate(file));
   expect(await run("-f", file)).toEqual({ code: 0, stdout, stderr: "" });
   expect(stdout).toContain("Fn::ImportValue: zae-limiter-ProvisionerArn\n");
   const named = await run("-f", file, "--stack", "limits", "--json");
-  expect(JSON.parse(named.stdout)).toEqual(templateOf(file, "limits"));
-});
-
-it("writes a file, and overwrites none unless it is told to", async () => {
-  const file = manifest(FIRST);
-  const output = temporaryFile("template.yaml");
-  const line = ["-f", file, "-o", output];
-  expect(await run(...line)).toMatchObject({ code: 0, stdout: `Wrote ${output}.\n` });
-  expect(readFileSync(output, "utf8")).toBe(manifestYaml(templateOf(file)));
-  expect(await run(...line)).toMatchObject({ code: 2, stdout: "" });
-  expect(await run(...line, "--force")).toMatchObject({ code: 0 });
+  expect(JSON.parse(named.stdout)).toEqual(readTemplate(file, "limits"));
 });
 
 it("says what is wrong with the manifest, the namespace or the stack, and prints nothing", async () => {

@@ -45,13 +45,13 @@ onEveryBackend((world) => {
     const file = manifest(FIRST);
     await run("apply", file, "--yes");
     const { revision } = await world.repository.getProvisionerState();
-    const auditOf = (what: string): Promise<unknown> => world.json(`audit list ${what}`);
-    const audit = [await auditOf("--system"), await auditOf("key-1")];
+    const getAudit = (what: string): Promise<unknown> => world.json(`audit list ${what}`);
+    const audit = [await getAudit("--system"), await getAudit("key-1")];
     const nothing = { code: 0, stderr: "", stdout: "Nothing to change in default: 5 unchanged.\n" };
     for (const verb of ["plan", "diff", "apply"])
       expect(await run(verb, file), verb).toEqual(nothing);
     expect((await world.repository.getProvisionerState()).revision).toBe(revision);
-    expect([await auditOf("--system"), await auditOf("key-1")]).toEqual(audit);
+    expect([await getAudit("--system"), await getAudit("key-1")]).toEqual(audit);
   });
 
   it("an update shows old and new values, and what leaves the manifest is deleted", async () => {
@@ -153,7 +153,7 @@ onEveryBackend((world) => {
         const byVariable = await world.run(words, { env: { ZAEL_NAMESPACE: "team-b" } });
         expect(byVariable).toMatchObject({ code: 2, stdout: "" });
         expect(byVariable.stderr).toContain("ZAEL_NAMESPACE says team-b");
-        expect(await namesOf(world.repository)).toEqual(["default"]);
+        expect(await listNames(world.repository)).toEqual(["default"]);
       },
     );
 
@@ -172,16 +172,16 @@ onEveryBackend((world) => {
         );
         expect(stdout).toContain("Plan for team-a: 5 to create");
       }
-      expect(await namesOf(world.repository)).toEqual(["default"]);
+      expect(await listNames(world.repository)).toEqual(["default"]);
     });
 
     it("is registered by apply, after the confirmation", async () => {
       const file = manifest({ ...FIRST, namespace: "team-a" });
       const words = ["limits", "apply", "-f", file];
       expect(await world.run(words, { typed: "n\n" })).toMatchObject({ code: 1 });
-      expect(await namesOf(world.repository)).toEqual(["default"]);
+      expect(await listNames(world.repository)).toEqual(["default"]);
       expect(await world.run(words, { typed: "y\n" })).toMatchObject({ code: 0 });
-      expect(await namesOf(world.repository)).toEqual(["default", "team-a"]);
+      expect(await listNames(world.repository)).toEqual(["default", "team-a"]);
       const team = await world.repository.namespace("team-a");
       expect(await team.getEntity("acme")).toMatchObject({ name: "Acme Inc" });
       expect(await world.repository.getEntity("acme")).toBeUndefined();
@@ -196,7 +196,7 @@ onEveryBackend((world) => {
         code: 0,
         stdout: "Registered namespace team-a.\nNothing to change in team-a: 0 unchanged.\n",
       });
-      expect(await namesOf(world.repository)).toEqual(["default", "team-a"]);
+      expect(await listNames(world.repository)).toEqual(["default", "team-a"]);
     });
   });
 });
@@ -256,6 +256,6 @@ describe("a repository that is missing", () => {
   });
 });
 
-async function namesOf(repository: Repository): Promise<readonly string[]> {
+async function listNames(repository: Repository): Promise<readonly string[]> {
   return (await repository.listNamespaces()).map(({ name }) => name).toSorted();
 }

@@ -13,7 +13,7 @@ import {
   type ScriptedServer,
   type SeenRequest,
 } from "../../limiter/test/support/scripted-server.ts";
-import { examplesOf, verbNames, zaeLimiter, type Outcome } from "./command-line.ts";
+import { listExamples, verbNames, zaeLimiter, type Outcome } from "./command-line.ts";
 
 /** Verbs that are there to change a stack, or to start an engine. */
 const MANAGING = /^(?:deploy|delete|upgrade|local .*)$/;
@@ -61,9 +61,9 @@ describe("a stack that is missing", () => {
   });
 
   it.each(verbs)("is not created by %s, nor is a table [W-67]", async (verb) => {
-    for (const example of await examplesOf(verb)) {
+    for (const example of await listExamples(verb)) {
       await run(example);
-      expect(server.seen.map(operationOf).filter(changes), example.join(" ")).toEqual([]);
+      expect(server.seen.map(getOperation).filter(changes), example.join(" ")).toEqual([]);
     }
     if (verb !== "version") expect(server.seen.length).toBeGreaterThan(0);
   });
@@ -84,15 +84,15 @@ describe("a stack that is missing", () => {
 
 describe("a namespace that is missing", () => {
   beforeEach(() => {
-    server.answer = (outgoing, request) => reply(outgoing, EMPTY[operationOf(request)] ?? {});
+    server.answer = (outgoing, request) => reply(outgoing, EMPTY[getOperation(request)] ?? {});
   });
 
   it.each(verbs.filter((verb) => !REGISTERING.test(verb)))(
     "is not registered by %s [W-67]",
     async (verb) => {
-      for (const example of await examplesOf(verb)) {
+      for (const example of await listExamples(verb)) {
         await run(example);
-        expect(server.seen.map(operationOf).filter(changes), example.join(" ")).toEqual([]);
+        expect(server.seen.map(getOperation).filter(changes), example.join(" ")).toEqual([]);
       }
     },
   );
@@ -100,7 +100,7 @@ describe("a namespace that is missing", () => {
   it("is registered by the verb that does", async () => {
     expect(await run(["namespace", "register", "team"])).toMatchObject({ code: 0 });
     // The version record that a table without one gets, and the namespace.
-    const written = server.seen.map(operationOf).filter(changes);
+    const written = server.seen.map(getOperation).filter(changes);
     expect(written).toEqual(["PutItem", "TransactWriteItems"]);
   });
 });
@@ -116,7 +116,7 @@ const EMPTY: Readonly<Record<string, object>> = {
  * The operation of a request. DynamoDB names it in a header, CloudFormation in the body, CloudWatch
  * in the path; of the rest the method tells enough.
  */
-function operationOf({ method, path, headers, body }: SeenRequest): string {
+function getOperation({ method, path, headers, body }: SeenRequest): string {
   const target = headers["x-amz-target"];
   if (typeof target === "string") return target.split(".").at(-1)!;
   const inPath = /\/operation\/(\w+)$/.exec(path)?.[1];

@@ -30,7 +30,7 @@ describeWithEngine("the recipe of moving", (engine) => {
     await file.createEntity("key-1", { parentId: "org", cascade: true });
     await file.close();
 
-    const [exported, deploy, applied, ...more] = commandsOf(readFileSync(PAGE, "utf8"));
+    const [exported, deploy, applied, ...more] = listCommands(readFileSync(PAGE, "utf8"));
     expect(deploy).toMatch(/ deploy$/); // no engine can
     expect(more).toEqual([]);
     expect(await run(exported!)).toMatchObject({ code: 0, stderr: "" });
@@ -46,7 +46,7 @@ describeWithEngine("the recipe of moving", (engine) => {
   });
 });
 
-function commandsOf(page: string): readonly string[] {
+function listCommands(page: string): readonly string[] {
   const [, section = ""] = page.split("\n## Moving from SQLite to DynamoDB\n");
   const [, block = ""] = /^```sh\n(.*?)^```$/ms.exec(section) ?? [];
   return [...block.matchAll(/^zae-limiter (.*)$/gm)].map(([, words]) => words!);

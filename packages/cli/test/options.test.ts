@@ -36,18 +36,6 @@ describe("options", () => {
   });
 });
 
-it("every command, argument and option is described by a sentence", () => {
-  const described = commands.flatMap(({ path, command }) => {
-    const visible = command.createHelp().visibleOptions(command);
-    const lines = [command.description()];
-    for (const { description } of visible) lines.push(description);
-    for (const { description } of command.registeredArguments) lines.push(description);
-    return lines.map((line) => `${path}: ${line}`);
-  });
-  expect(described.length).toBeGreaterThan(100);
-  expect(described.filter((line) => !/^[^:]*: [A-Z][^]*\.$/.test(line))).toEqual([]);
-});
-
 function spellings({ short, long }: Option): readonly unknown[] {
   return [short, long];
 }

@@ -23,10 +23,10 @@ beforeEach(() => {
 afterEach(() => rmSync(folder, { recursive: true }));
 
 function zaeLimiter(...args: readonly string[]): Promise<Outcome> {
-  return started(PROGRAM, args);
+  return start(PROGRAM, args);
 }
 
-function started(program: string, args: readonly string[]): Promise<Outcome> {
+function start(program: string, args: readonly string[]): Promise<Outcome> {
   const env = { ...process.env, ZAEL_REPOSITORY: url };
   return new Promise((resolve) => {
     execFile(process.execPath, [program, ...args], { env, cwd: folder }, (error, stdout, stderr) =>
@@ -113,7 +113,7 @@ describe("the program", { timeout: 60_000 }, () => {
       ["node_modules/commander", join(folder, "node_modules/commander")],
     ] as const)
       cpSync(join(ROOT, name), target, { recursive: true, filter: isPublished });
-    const { code, stderr } = await started(join(installed, "bin/zae-limiter.js"), [
+    const { code, stderr } = await start(join(installed, "bin/zae-limiter.js"), [
       "entity",
       "create",
       "key-1",
@@ -139,7 +139,7 @@ describe("the program", { timeout: 60_000 }, () => {
       // The terminal stays open: the program ends because it has its answer.
       if (shown.endsWith("[i/r/N] ")) child.stdin.write("i\n");
     });
-    expect((await endOf(child)).code).toBe(0);
+    expect((await waitForEnd(child)).code).toBe(0);
     expect(shown).toContain("tpm 1,000/min (system)");
     expect(shown).toMatch(/tpm +1,000\/min +1,000 +system/);
   });
@@ -157,11 +157,11 @@ describe("the program", { timeout: 60_000 }, () => {
       },
     );
     child.stdout.destroy();
-    expect(await endOf(child)).toEqual({ code: 0, stderr: "" });
+    expect(await waitForEnd(child)).toEqual({ code: 0, stderr: "" });
   });
 });
 
-async function endOf(
+async function waitForEnd(
   child: ChildProcess,
 ): Promise<{ readonly code: unknown; readonly stderr: string }> {
   let stderr = "";

@@ -5,7 +5,7 @@ import { VERSION } from "zae-limiter";
 import { openRepository } from "zae-limiter/open";
 import { MemoryRepository } from "zae-limiter/memory";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { jsonOf, zaeLimiter, type Setup } from "./command-line.ts";
+import { readJson, zaeLimiter, type Setup } from "./command-line.ts";
 
 let folder: string;
 let here: Setup;
@@ -24,7 +24,7 @@ const DRIVER = /^(node:sqlite|better-sqlite3|libsql)$/;
 describe("status", () => {
   it("shows repository, driver, namespace, versions and abilities", async () => {
     await zaeLimiter("namespace register default", here);
-    expect(await jsonOf("status", here)).toEqual({
+    expect(await readJson("status", here)).toEqual({
       repository: `sqlite:${folder}/limits.db`,
       reachable: true,
       driver: expect.stringMatching(DRIVER),
@@ -103,7 +103,7 @@ describe("status", () => {
     const { code, stdout } = await zaeLimiter("status -N other", here);
     expect(code).toBe(0);
     expect(stdout).toContain("Namespace     other (does not exist)\n");
-    expect(await jsonOf("namespace list", here)).toMatchObject([{ name: "default" }]);
+    expect(await readJson("namespace list", here)).toMatchObject([{ name: "default" }]);
   });
 
   it("exits 2 for a command line that is written wrongly", async () => {
@@ -119,7 +119,7 @@ describe("status", () => {
   it("shows the SDK's notice about Node, which other commands leave out", async () => {
     const setup = { repository: new MemoryRepository(), nodeNotice: "Node is old." };
     expect((await zaeLimiter("status", setup)).stdout).toContain("Notice       Node is old.\n");
-    expect(await jsonOf("status", setup)).toMatchObject({ notice: "Node is old." });
+    expect(await readJson("status", setup)).toMatchObject({ notice: "Node is old." });
     expect(await zaeLimiter("entity list", setup)).toMatchObject({
       stdout: expect.not.stringContaining("Node is old."),
       stderr: "",

@@ -3,11 +3,15 @@ import { VERSION } from "zae-limiter";
 import { DynamoRepository } from "zae-limiter/dynamodb";
 import { expect, it } from "vitest";
 import { describeWithAws } from "../../infra/test/support/describe-with-aws.ts";
-import { freshStack, placeOf } from "../../infra/test/support/deployment.ts";
+import { freshStack, getPlace } from "../../infra/test/support/deployment.ts";
 import { freshTableName } from "../../limiter/test/support/engine.ts";
-import { itemsOf, loadPythonTable, pythonTable } from "../../upgrade/test/support/python-table.ts";
+import {
+  listItems,
+  loadPythonTable,
+  pythonTable,
+} from "../../upgrade/test/support/python-table.ts";
 import { openTransport } from "../../limiter/test/support/transports.ts";
-import { jsonOf, zaeLimiter, type Outcome } from "./command-line.ts";
+import { readJson, zaeLimiter, type Outcome } from "./command-line.ts";
 
 const SETUP = { env: { ZAEL_REPOSITORY: "" } };
 
@@ -23,19 +27,19 @@ describeWithAws("version, check and upgrade", (aws) => {
     const stack = freshStack(aws());
     await stack.deploy();
     const place = flags(stack.stack);
-    expect(await jsonOf(`version ${place}`, SETUP)).toEqual({
+    expect(await readJson(`version ${place}`, SETUP)).toEqual({
       clientVersion: VERSION,
       schemaVersion: "1.0.0",
       lambdaVersion: VERSION,
       clientMinVersion: "0.0.0",
     });
     expect(await run(`check ${place}`)).toMatchObject({ code: 0 });
-    expect(await jsonOf(`upgrade ${place}`, SETUP)).toMatchObject({
+    expect(await readJson(`upgrade ${place}`, SETUP)).toMatchObject({
       migrations: [],
       stack: { outcome: "unchanged" },
     });
 
-    const open = { ...placeOf(stack), provisioning: "never" } as const;
+    const open = { ...getPlace(stack), provisioning: "never" } as const;
     await using repository = await DynamoRepository.open("default", open);
     await repository.setVersionRecord({ schemaVersion: "1.0.0", lambdaVersion: "0.0.1" });
     const checked = await run(`check ${place}`);
@@ -49,22 +53,22 @@ describeWithAws("version, check and upgrade", (aws) => {
   it("refuse to update a stack of the Python zae-limiter, and say what to do instead", async () => {
     const stack = freshStack(aws());
     await stack.deploy();
-    const open = { ...placeOf(stack), provisioning: "never" } as const;
+    const open = { ...getPlace(stack), provisioning: "never" } as const;
     await using repository = await DynamoRepository.open("default", open);
     await repository.setVersionRecord({ schemaVersion: "0.10.0" });
-    const executions = aws().seenOf("ExecuteChangeSet").length;
+    const executions = aws().getSeen("ExecuteChangeSet").length;
     for (const more of ["--yes", "--yes --force", "--lambda-only", "--dry-run"]) {
       const refused = await run(`upgrade ${flags(stack.stack)} ${more}`);
       expect(refused).toMatchObject({ code: 1, stdout: "" });
       expect(refused.stderr).toContain(`upgrade --stack ${stack.stack} --into NEW`);
     }
-    expect(aws().seenOf("ExecuteChangeSet")).toHaveLength(executions);
+    expect(aws().getSeen("ExecuteChangeSet")).toHaveLength(executions);
   });
 
   it("write nothing unless an upgrade is agreed to [W-67]", async () => {
     const transport = await openTransport("SDK's", aws());
     const stack = await loadPythonTable(transport, pythonTable("0.10.3"));
-    const before = await itemsOf(transport, stack);
+    const before = await listItems(transport, stack);
     expect(await run(`check ${flags(stack)}`)).toMatchObject({ code: 1 });
     expect(await run(`version ${flags(stack)}`)).toMatchObject({ code: 0 });
     const unasked = await run(`upgrade ${flags(stack)}`);
@@ -72,7 +76,7 @@ describeWithAws("version, check and upgrade", (aws) => {
     expect(unasked.stderr).toContain("--yes");
     const declined = await zaeLimiter(`upgrade ${flags(stack)}`, { ...SETUP, typed: "n\n" });
     expect(declined).toMatchObject({ code: 1 });
-    expect(await itemsOf(transport, stack)).toEqual(before);
+    expect(await listItems(transport, stack)).toEqual(before);
     const missing = freshTableName();
     for (const verb of ["check", "version", "upgrade"])
       expect(await run(`${verb} ${flags(missing)}`)).toMatchObject({ code: 1, stdout: "" });

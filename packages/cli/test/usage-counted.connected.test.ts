@@ -5,7 +5,7 @@ import { ManualClock } from "zae-limiter/testing";
 import { describeWithEngine, freshTableName } from "../../limiter/test/support/engine.ts";
 import { openTransport } from "../../limiter/test/support/transports.ts";
 import { heartbeatItem, usageItem } from "../../limiter/test/support/usage-item.ts";
-import { jsonOf, zaeLimiter, type Outcome } from "./command-line.ts";
+import { readJson, zaeLimiter, type Outcome } from "./command-line.ts";
 
 const HOUR_MS = 3_600_000;
 const START_MS = Date.parse("2026-11-15T06:00:00Z");
@@ -36,7 +36,7 @@ describeWithEngine("usage that an aggregator counts", (engine) => {
       "Counted until  never; to start a runner: zae-limiter aggregate\n",
     );
 
-    const { namespaceId } = (await jsonOf("status", setup)) as { namespaceId: string };
+    const { namespaceId } = (await readJson("status", setup)) as { namespaceId: string };
     for (const [hour, tokens] of [
       [0, 40],
       [1, 0.5],
@@ -76,15 +76,15 @@ describeWithEngine("usage that an aggregator counts", (engine) => {
     expect(plotted.stdout).toMatch(/^total of 2 snapshots: requests 2 \*\n/);
     expect(plotted.stdout).toMatch(/\n\* may still grow\n$/);
     const countedUntil = "2026-11-15T07:30:00.000Z";
-    expect(await jsonOf("usage list key-1", setup)).toMatchObject({
+    expect(await readJson("usage list key-1", setup)).toMatchObject({
       items: [{ complete: true }, { complete: false, counters: { tpm: 0.5 } }],
       countedUntil,
     });
-    expect(await jsonOf("usage summary key-1", setup)).toMatchObject({
+    expect(await readJson("usage summary key-1", setup)).toMatchObject({
       total: { tpm: 40.5 },
       countedUntil,
     });
-    expect(await jsonOf("status", setup)).toMatchObject({
+    expect(await readJson("status", setup)).toMatchObject({
       countedUntil,
       capabilities: { usageSnapshots: true },
     });

@@ -7,9 +7,9 @@ import {
   footprint,
   grants,
   KEY,
-  left,
+  readLeft,
   MODEL,
-  refusalOf,
+  getRefusal,
   RPM,
   take,
   TPM,
@@ -21,21 +21,21 @@ export const acquireTopic: Topic = (test) => {
   test("an acquire takes from every limit it names, and from no other", async (world) => {
     await world.repository.setSystemDefaults([RPM, TPM, Limit.perDay("rpd", 10)]);
     await take(world, { rpm: 1, tpm: 400 });
-    assert.deepEqual(await left(world), { rpm: 99, tpm: 600, rpd: 10 });
+    assert.deepEqual(await readLeft(world), { rpm: 99, tpm: 600, rpd: 10 });
   });
 
   test("refuses without writing when one limit is short", async (world) => {
     await world.repository.setSystemDefaults([RPM, TPM]);
     await take(world, { rpm: 1, tpm: 900 });
     const before = await footprint(world.repository);
-    await refusalOf(world.limiter, call({ rpm: 1, tpm: 101 }));
+    await getRefusal(world.limiter, call({ rpm: 1, tpm: 101 }));
     assert.deepEqual(await footprint(world.repository), before);
   });
 
   test("a refusal says which limit refused, what is missing, and when the call would fit", async (world) => {
     await world.repository.setSystemDefaults([RPM, TPM]);
     await take(world, { rpm: 1, tpm: 900 });
-    const refusal = await refusalOf(world.limiter, call({ rpm: 1, tpm: 400 }));
+    const refusal = await getRefusal(world.limiter, call({ rpm: 1, tpm: 400 }));
     assert.deepEqual(refusal.violations, [
       {
         entityId: KEY,
@@ -77,7 +77,7 @@ export const acquireTopic: Topic = (test) => {
   test("a refusal lists every limit of the bucket, charged or not [W-52]", async (world) => {
     await world.repository.setSystemDefaults([RPM, TPM, Limit.perDay("rpd", 10)]);
     await take(world, { rpm: 100 });
-    const { statuses } = await refusalOf(world.limiter, call({ rpm: 1 }));
+    const { statuses } = await getRefusal(world.limiter, call({ rpm: 1 }));
     assert.deepEqual(
       statuses.map(({ limitName, requested }) => [limitName, requested]),
       [
@@ -95,8 +95,8 @@ export const acquireTopic: Topic = (test) => {
     const request = call({ rpm: 1, tpm: 400 });
     // The second one may come from what the first one has left in memory.
     const refusals = [
-      await refusalOf(world.limiter, request),
-      await refusalOf(world.limiter, request),
+      await getRefusal(world.limiter, request),
+      await getRefusal(world.limiter, request),
     ];
     const { statuses } = await world.limiter.check(request);
     await take(world, { rpm: 7, tpm: 50 });
@@ -104,7 +104,7 @@ export const acquireTopic: Topic = (test) => {
     await lease.commit();
     await world.pass(10_000);
     await world.repository.setSystemDefaults([TPM]);
-    await refusalOf(world.limiter, call({ tpm: 400 }));
+    await getRefusal(world.limiter, call({ tpm: 400 }));
     await world.pass(60_000);
     for (const refusal of refusals) {
       assert.equal(
@@ -120,7 +120,7 @@ export const acquireTopic: Topic = (test) => {
   test("the primary violation is the one with the longest wait", async (world) => {
     await world.repository.setSystemDefaults([Limit.perSecond("rps", 1), Limit.perHour("rph", 1)]);
     await take(world, { rps: 1, rph: 1 });
-    const refusal = await refusalOf(world.limiter, call({ rps: 1, rph: 1 }));
+    const refusal = await getRefusal(world.limiter, call({ rps: 1, rph: 1 }));
     assert.equal(refusal.violations.length, 2);
     assert.equal(refusal.primaryViolation.limitName, "rph");
     assert.equal(refusal.retryAfterSeconds, 3600);
@@ -131,7 +131,7 @@ export const acquireTopic: Topic = (test) => {
       Limit.custom({ name: "rpm", capacity: 7, refillAmount: 7, refillPeriodSeconds: 60 }),
     ]);
     await take(world, { rpm: 7 });
-    const { retryAfterSeconds } = await refusalOf(world.limiter, call({ rpm: 1 }));
+    const { retryAfterSeconds } = await getRefusal(world.limiter, call({ rpm: 1 }));
     assert.equal(retryAfterSeconds, 8.572);
     await world.pass(8571);
     assert.equal(await fits(world, { rpm: 1 }), false);
@@ -141,7 +141,7 @@ export const acquireTopic: Topic = (test) => {
 
   test("a call above the capacity can never fit, and says so [W-52]", async (world) => {
     await world.repository.setSystemDefaults([RPM]);
-    const refusal = await refusalOf(world.limiter, call({ rpm: 101 }));
+    const refusal = await getRefusal(world.limiter, call({ rpm: 101 }));
     assert.equal(refusal.retryAfterSeconds, Infinity);
     assert.equal(refusal.retryAfterHeader, undefined);
     assert.equal(refusal.toJSON().retry_after_seconds, null);
@@ -156,7 +156,7 @@ export const acquireTopic: Topic = (test) => {
       Array.from({ length: 40 }, (_, index) => fits(index % 2 === 0 ? world : second, { rpm: 1 })),
     );
     assert.equal(answers.filter(Boolean).length, 20);
-    assert.deepEqual(await left(world), { rpm: 0 });
+    assert.deepEqual(await readLeft(world), { rpm: 0 });
   });
 
   test("a bucket that overflowed while idle grants its capacity once, not twice [W-81]", async (world) => {
@@ -176,7 +176,7 @@ export const acquireTopic: Topic = (test) => {
     await take(world, { rps: 1 });
     await world.pass(4000);
     await take(world, { rps: 3 });
-    assert.deepEqual(await left(world), { rps: 7 });
+    assert.deepEqual(await readLeft(world), { rps: 7 });
     assert.equal(await grants(world, { rps: 1 }, 30), 7);
   });
 

@@ -59,7 +59,7 @@ export const badInputTopic: Topic = (test) => {
   for (const [fault, amount] of Object.entries(BAD_AMOUNTS)) {
     const tag = fault === "fractional" ? "W-36" : "W-37";
     test(`refuses an amount that is ${fault}, wherever it is given, and writes nothing [${tag}]`, async (world) => {
-      const before = await prepared(world);
+      const before = await prepare(world);
       const amounts = { rpm: 1, tpm: amount } as Amounts;
       const { limiter } = world;
       const error = await failsWith(ValidationError, () => limiter.acquire(call(amounts)));
@@ -75,7 +75,7 @@ export const badInputTopic: Topic = (test) => {
       const charged = await footprint(world.repository);
       await failsWith(ValidationError, () => lease.consume(amounts), "consume");
       await failsWith(ValidationError, () => lease.release(amounts), "release");
-      // A total that is missing is no fault: the estimate stays.
+      // A total that is missing is not a fault: the estimate stays.
       if (fault === "null" || fault === "undefined") lease.settle(amounts);
       else await failsWith(ValidationError, () => lease.settle(amounts), "settle");
       await failsWith(ValidationError, () => lease.adjust(amounts), "adjust");
@@ -86,7 +86,7 @@ export const badInputTopic: Topic = (test) => {
   }
 
   test("refuses unknown limit names, and lists the known ones [W-37]", async (world) => {
-    const before = await prepared(world);
+    const before = await prepare(world);
     const unknown: readonly Amounts[] = [
       { nope: 1 },
       { rpm: 1, RPM: 1 },
@@ -136,7 +136,7 @@ export const badInputTopic: Topic = (test) => {
   });
 
   test("refuses amounts that are not an object [W-37]", async (world) => {
-    const before = await prepared(world);
+    const before = await prepare(world);
     for (const value of [
       undefined,
       null,
@@ -176,7 +176,7 @@ export const badInputTopic: Topic = (test) => {
   });
 
   test("refuses a request that is not an object", async (world) => {
-    const before = await prepared(world);
+    const before = await prepare(world);
     for (const value of [undefined, null, 5, "key-1"]) {
       const request = value as unknown as AcquireRequest;
       await failsWith(ValidationError, () => world.limiter.acquire(request), String(value));
@@ -188,7 +188,7 @@ export const badInputTopic: Topic = (test) => {
 
   test("refuses invalid identifiers, wherever they are given", async (world) => {
     const { repository, limiter } = world;
-    const before = await prepared(world);
+    const before = await prepare(world);
     for (const value of BAD_IDENTIFIERS) {
       const id = value as string;
       const uses: (() => unknown)[] = [
@@ -220,7 +220,7 @@ export const badInputTopic: Topic = (test) => {
 
   test("refuses invalid resource names, wherever they are given", async (world) => {
     const { repository, limiter } = world;
-    const before = await prepared(world);
+    const before = await prepare(world);
     for (const value of BAD_RESOURCES) {
       const resource = value as string;
       const uses: (() => unknown)[] = [
@@ -245,7 +245,7 @@ export const badInputTopic: Topic = (test) => {
 
   test("refuses invalid limits at every level [W-37]", async (world) => {
     const { repository } = world;
-    const before = await prepared(world);
+    const before = await prepare(world);
     const bad: readonly unknown[] = [
       [],
       undefined,
@@ -298,7 +298,7 @@ export const badInputTopic: Topic = (test) => {
 
   test("refuses invalid options of the system defaults", async (world) => {
     const { repository } = world;
-    const before = await prepared(world);
+    const before = await prepare(world);
     for (const days of [0, -1, 1.5, Number.NaN, "7" as unknown as number]) {
       await failsWith(ValidationError, () =>
         repository.setSystemDefaults([RPM], { auditRetentionDays: days }),
@@ -348,7 +348,7 @@ export const badInputTopic: Topic = (test) => {
 };
 
 /** Creates a bucket, so that an invalid call could do damage. Returns the footprint. */
-async function prepared(world: World): Promise<unknown> {
+async function prepare(world: World): Promise<unknown> {
   await world.repository.setSystemDefaults([RPM, TPM]);
   await take(world, { rpm: 10, tpm: 10 });
   return footprint(world.repository);

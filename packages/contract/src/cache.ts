@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { Limit } from "zae-limiter";
-import { fits, KEY, left, MODEL, RPM, take } from "./calls.ts";
+import { fits, KEY, readLeft, MODEL, RPM, take } from "./calls.ts";
 import type { Topic } from "./world.ts";
 
 /**
@@ -66,7 +66,7 @@ export const cacheTopic: Topic = (test) => {
       assert.equal(await capacity(), expected, write.toString());
       if (expected !== undefined)
         assert.deepEqual(
-          await left(world),
+          await readLeft(world),
           { rpm: expected },
           `the limiter after ${write.toString()}`,
         );
@@ -91,7 +91,7 @@ export const cacheTopic: Topic = (test) => {
     await Promise.all(
       Array.from({ length: 20 }, () => take(world, { rpm: 1 }, { entityId: "one" })),
     );
-    assert.deepEqual(await left(world, "one"), { rpm: 80 });
+    assert.deepEqual(await readLeft(world, "one"), { rpm: 80 });
   });
 };
 

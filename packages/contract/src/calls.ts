@@ -55,7 +55,7 @@ export async function grants(
 }
 
 /** Makes a call that must be refused, and returns the refusal. */
-export async function refusalOf(
+export async function getRefusal(
   limiter: RateLimiter,
   request: AcquireRequest,
 ): Promise<RateLimitExceeded> {
@@ -67,7 +67,7 @@ export async function refusalOf(
 }
 
 /** What the usual entity has left. */
-export function left(
+export function readLeft(
   { limiter }: Pick<World, "limiter">,
   entityId = KEY,
   resource = MODEL,

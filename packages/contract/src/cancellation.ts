@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { Limit, RateLimiter, RateLimiterUnavailable } from "zae-limiter";
-import { call, failsWith, KEY, left, MODEL, RPM, take, TPM } from "./calls.ts";
+import { call, failsWith, KEY, readLeft, MODEL, RPM, take, TPM } from "./calls.ts";
 import { delayedOutcomes } from "./delayed-outcomes.ts";
 import { watch } from "./watch.ts";
 import type { Topic, World } from "./world.ts";
@@ -8,7 +8,7 @@ import type { Topic, World } from "./world.ts";
 /** How a call is ended from outside: by its signal, or by closing the limiter or the repository. */
 export const cancellationTopic: Topic = (test) => {
   test("an abort ends the wait with its reason, charges nothing, and lets the next call proceed", async (world) => {
-    await exhausted(world);
+    await exhaust(world);
     const abort = new AbortController();
     const reason = new Error("the user left");
     const aborted = watch(
@@ -20,7 +20,7 @@ export const cancellationTopic: Topic = (test) => {
     await world.pass(0);
     assert.equal(aborted.reason, reason);
     assert.equal(next.state, "fulfilled");
-    assert.deepEqual(await left(world), { rps: 0 });
+    assert.deepEqual(await readLeft(world), { rps: 0 });
   });
 
   test("a signal that is already aborted takes nothing; one that aborts after the grant has no effect", async (world) => {
@@ -30,7 +30,7 @@ export const cancellationTopic: Topic = (test) => {
       const request = call({ rpm: 1 }, { waitUpToMs, signal: AbortSignal.abort(reason) });
       assert.equal(await failsWith(Error, () => world.limiter.acquire(request)), reason);
     }
-    assert.deepEqual(await left(world), { rpm: 100, tpm: 1000 });
+    assert.deepEqual(await readLeft(world), { rpm: 100, tpm: 1000 });
     const abort = new AbortController();
     const lease = await world.limiter.acquire(
       call({ rpm: 1 }, { waitUpToMs: 1000, signal: abort.signal }),
@@ -38,7 +38,7 @@ export const cancellationTopic: Topic = (test) => {
     abort.abort(reason);
     lease.settle({ tpm: 10 });
     await lease.commit();
-    assert.deepEqual(await left(world), { rpm: 99, tpm: 990 });
+    assert.deepEqual(await readLeft(world), { rpm: 99, tpm: 990 });
   });
 
   test("what is granted to a waiting call while it is aborted, or its limiter closed, goes back", async (world) => {
@@ -55,7 +55,7 @@ export const cancellationTopic: Topic = (test) => {
       limiter.acquire(call({ rpm: 10 }, { waitUpToMs: 5000, resource: "search" })),
     );
     await world.pass(0);
-    assert.deepEqual(await left(world), { rpm: 90 }, "the store has already granted");
+    assert.deepEqual(await readLeft(world), { rpm: 90 }, "the store has already granted");
     abort.abort(reason);
     await limiter.close();
     late.release();
@@ -63,11 +63,11 @@ export const cancellationTopic: Topic = (test) => {
     assert.equal(aborted.reason, reason);
     assert.ok(closed.reason instanceof RateLimiterUnavailable);
     for (const resource of [MODEL, "search"])
-      assert.deepEqual(await left(world, KEY, resource), { rpm: 100 });
+      assert.deepEqual(await readLeft(world, KEY, resource), { rpm: 100 });
   });
 
   test("closing the limiter ends waiting calls and refuses new ones; the repository stays open", async (world) => {
-    await exhausted(world);
+    await exhaust(world);
     const open = await world.limiter.acquire(call({ rps: 1 }, { entityId: "other" }));
     const waiting = watch(world.limiter.acquire(call({ rps: 10 }, { waitUpToMs: 5000 })));
     const behind = watch(
@@ -85,7 +85,7 @@ export const cancellationTopic: Topic = (test) => {
   });
 
   test("closing the repository ends waiting calls as closing the limiter does, and all later calls fail", async (world) => {
-    await exhausted(world);
+    await exhaust(world);
     const open = await world.limiter.acquire(call({ rps: 1 }, { entityId: "other" }));
     const waiting = watch(world.limiter.acquire(call({ rps: 10 }, { waitUpToMs: 5000 })));
     const behind = watch(
@@ -117,7 +117,7 @@ export const cancellationTopic: Topic = (test) => {
 };
 
 /** Ten a second, all taken. */
-async function exhausted(world: World): Promise<void> {
+async function exhaust(world: World): Promise<void> {
   await world.repository.setSystemDefaults([Limit.perSecond("rps", 10)]);
   await take(world, { rps: 10 });
 }

@@ -15,9 +15,9 @@ import {
   fits,
   footprint,
   KEY,
-  left,
+  readLeft,
   MODEL,
-  refusalOf,
+  getRefusal,
   RPM,
   take,
   TPM,
@@ -35,42 +35,42 @@ export const chargesTopic: Topic = (test) => {
   test("a charge takes what it names, from a bucket that exists and from one that does not", async (world) => {
     await world.repository.setSystemDefaults([RPM, TPM]);
     await charge(world, { tpm: 300 });
-    assert.deepEqual(await left(world), { rpm: 100, tpm: 700 });
+    assert.deepEqual(await readLeft(world), { rpm: 100, tpm: 700 });
     await take(world, { rpm: 1, tpm: 100 });
     await charge(world, { rpm: 2, tpm: 50 });
-    assert.deepEqual(await left(world), { rpm: 97, tpm: 550 });
+    assert.deepEqual(await readLeft(world), { rpm: 97, tpm: 550 });
   });
 
   test("a charge is never refused: it causes debt, in a new bucket too, and adds to it", async (world) => {
     await world.repository.setSystemDefaults([RPM, TPM]);
     await charge(world, { tpm: 1500 });
-    assert.deepEqual(await left(world), { rpm: 100, tpm: -500 });
-    const refusal = await refusalOf(world.limiter, call({ rpm: 1 }));
+    assert.deepEqual(await readLeft(world), { rpm: 100, tpm: -500 });
+    const refusal = await getRefusal(world.limiter, call({ rpm: 1 }));
     assert.equal(refusal.retryAfterSeconds, 30);
     await charge(world, { rpm: 101, tpm: 250 });
-    assert.deepEqual(await left(world), { rpm: -1, tpm: -750 });
+    assert.deepEqual(await readLeft(world), { rpm: -1, tpm: -750 });
     await world.pass(44_999);
     assert.equal(await fits(world, {}), false);
     await world.pass(1);
     assert.equal(await fits(world, {}), true, "earned back, and nothing was minted");
-    assert.equal((await left(world))["tpm"], 0);
+    assert.equal((await readLeft(world))["tpm"], 0);
   });
 
   test("a charge cascades to the parent, each under its own limits", async (world) => {
     await family(world);
     await world.repository.setLimits("project", [Limit.perMinute("tpm", 400)]);
     await charge(world, { rpm: 1, tpm: 500 });
-    assert.deepEqual(await left(world, "project"), { tpm: -100 });
-    assert.deepEqual(await left(world), { rpm: 99, tpm: -100 }, "the lower of both");
+    assert.deepEqual(await readLeft(world, "project"), { tpm: -100 });
+    assert.deepEqual(await readLeft(world), { rpm: 99, tpm: -100 }, "the lower of both");
     await charge(world, { tpm: 40 }, { entityId: "project" });
-    assert.deepEqual(await left(world, "project"), { tpm: -140 });
+    assert.deepEqual(await readLeft(world, "project"), { tpm: -140 });
   });
 
   test("a charge reaches every resource that it names", async (world) => {
     await world.repository.setSystemDefaults([RPM, TPM]);
     await charge(world, { tpm: 100 }, { also: { search: { rpm: 200 }, maps: {} } });
-    assert.deepEqual(await left(world), { rpm: 100, tpm: 900 });
-    assert.deepEqual(await left(world, KEY, "search"), { rpm: -100, tpm: 1000 });
+    assert.deepEqual(await readLeft(world), { rpm: 100, tpm: 900 });
+    assert.deepEqual(await readLeft(world, KEY, "search"), { rpm: -100, tpm: 1000 });
     const resources = (await world.repository.getBuckets(KEY)).map(({ resource }) => resource);
     assert.deepEqual([...new Set(resources)].sort(), [MODEL, "search"]);
   });
@@ -110,7 +110,7 @@ export const chargesTopic: Topic = (test) => {
     await repository.setSystemDefaults([RPM, IMAGES]);
     await repository.setLimits(KEY, [RPM, TPM]);
     await charge(world, { tpm: 10, images: 7 });
-    assert.deepEqual(await left(world), { rpm: 100, tpm: 990 });
+    assert.deepEqual(await readLeft(world), { rpm: 100, tpm: 990 });
     if (!repository.capabilities.usageSnapshots) return;
     const { total } = await repository.getUsageSummary({ entityId: KEY });
     assert.deepEqual([total["tpm"], total["images"]], [10, 7]);
@@ -121,7 +121,7 @@ export const chargesTopic: Topic = (test) => {
     await take(world, { rpm: 10 });
     await world.repository.setSystemDefaults([Limit.perMinute("rpm", 50), TPM]);
     await charge(world, { rpm: 60, tpm: 1 });
-    assert.deepEqual(await left(world), { rpm: -10, tpm: 999 });
+    assert.deepEqual(await readLeft(world), { rpm: -10, tpm: 999 });
   });
 
   test("charges and acquires at the same time add up", async (world) => {
@@ -137,8 +137,8 @@ export const chargesTopic: Topic = (test) => {
     const calls = granted.filter(Boolean).length;
     assert.equal(calls, 10);
     const expected = { rpm: 100 - calls, tpm: 1000 - 20 * 7 - 10 * calls };
-    assert.deepEqual(await left(world), expected);
-    assert.deepEqual(await left(world, "project"), expected);
+    assert.deepEqual(await readLeft(world), expected);
+    assert.deepEqual(await readLeft(world, "project"), expected);
   });
 
   test("a charge to a deleted entity begins a new bucket", async (world) => {
@@ -146,7 +146,7 @@ export const chargesTopic: Topic = (test) => {
     await charge(world, { tpm: 1500 });
     await world.repository.deleteEntity(KEY);
     await charge(world, { tpm: 10 });
-    assert.deepEqual(await left(world), { rpm: 100, tpm: 990 });
+    assert.deepEqual(await readLeft(world), { rpm: 100, tpm: 990 });
   });
 
   test("a bad charge is refused before anything is written", async (world) => {
@@ -212,7 +212,7 @@ export const chargesTopic: Topic = (test) => {
       );
       assert.deepEqual([error.entityId, error.resource], [entityId, MODEL]);
       const expected = fault === "error-before" ? 1000 : 990;
-      assert.equal((await left(world, entityId))["tpm"], expected, "charged once at most");
+      assert.equal((await readLeft(world, entityId))["tpm"], expected, "charged once at most");
     }
   });
 
@@ -234,7 +234,7 @@ export const chargesTopic: Topic = (test) => {
     await limiter.close();
     await failsWith(RateLimiterUnavailable, () => limiter.charge(wanted({ tpm: 1 })));
     await failsWith(ValidationError, () => limiter.charge(wanted({ tpm: -1 })));
-    assert.deepEqual(await left(world), { tpm: 1000 });
+    assert.deepEqual(await readLeft(world), { tpm: 1000 });
   });
 
   test("a waiting call waits for what a charge has taken", async (world) => {

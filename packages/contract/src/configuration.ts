@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { Limit } from "zae-limiter";
-import { call, KEY, left, MODEL, refusalOf, RPM, take, TPM } from "./calls.ts";
+import { call, KEY, readLeft, MODEL, getRefusal, RPM, take, TPM } from "./calls.ts";
 import type { Topic } from "./world.ts";
 
 /** The four levels of stored limits. */
@@ -26,7 +26,7 @@ export const configurationTopic: Topic = (test) => {
     assert.equal(await resolved(), "entity: rpm:10/min");
     assert.equal((await repository.resolveLimits(KEY, "search"))?.source, "entity_default");
     assert.equal((await repository.resolveLimits("other", MODEL))?.source, "resource");
-    const refusal = await refusalOf(limiter, call({ rpm: 11 }));
+    const refusal = await getRefusal(limiter, call({ rpm: 11 }));
     assert.equal(refusal.primaryViolation.source, "entity");
     await repository.deleteLimits(KEY, { resource: MODEL });
     assert.equal(await resolved(), "entity_default: rpm:30/min");
@@ -147,6 +147,6 @@ export const configurationTopic: Topic = (test) => {
       .filter(({ limitName }) => limitName === "tpm")
       .reduce((sum, { totalConsumedMilli }) => sum + totalConsumedMilli, 0);
     assert.equal(total, 150_000);
-    assert.deepEqual(await left(world), { rpm: 100, tpm: 850 });
+    assert.deepEqual(await readLeft(world), { rpm: 100, tpm: 850 });
   });
 };

@@ -12,7 +12,7 @@ const REQUIRED = [
 ];
 
 it("tags a test with every fault that it has to cover, and the page on known faults explains each tag", () => {
-  const tags = new Set(namesOf().flatMap((name) => /\[(W-\d+)\]$/.exec(name)?.[1] ?? []));
+  const tags = new Set(listNames().flatMap((name) => /\[(W-\d+)\]$/.exec(name)?.[1] ?? []));
   const page = readFileSync(new URL("../../../docs/known-faults.md", import.meta.url), "utf8");
   const explained = new Set([...page.matchAll(/^\| (W-\d+) \|/gm)].map((match) => match[1]));
   for (const number of REQUIRED) expect(tags, `W-${number}`).toContain(`W-${number}`);
@@ -25,7 +25,7 @@ it("tags a test with every fault that it has to cover, and the page on known fau
 });
 
 it("no two tests of a topic have the same name", () => {
-  const names = namesOf();
+  const names = listNames();
   expect(new Set(names).size).toBe(names.length);
 });
 
@@ -63,7 +63,7 @@ it("closes the repository of a test that fails, and keeps its error", async () =
 
 /** Tests that one backend alone has to pass name faults too. */
 function testFiles(): readonly string[] {
-  const packages = ["limiter", "lambda", "infra", "cli"];
+  const packages = ["limiter", "lambda", "infra", "cli", "upgrade"];
   const folders = packages.flatMap((name) => [`${name}/src/`, `${name}/test/`]);
   return folders.flatMap((path) => {
     const folder = new URL(`../../${path}`, import.meta.url);
@@ -74,7 +74,7 @@ function testFiles(): readonly string[] {
   });
 }
 
-function namesOf(): readonly string[] {
+function listNames(): readonly string[] {
   const names: string[] = [];
   repositoryContract("any", async (clock) => new MemoryRepository({ clock }), collecting(names));
   return names;

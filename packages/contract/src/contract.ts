@@ -37,7 +37,7 @@ import { unlimitedNamesTopic } from "./unlimited-names.ts";
 import { usageTopic } from "./usage.ts";
 import { usageCascadeTopic } from "./usage-cascade.ts";
 import { waitingTopic } from "./waiting.ts";
-import { worldOf, type Topic } from "./world.ts";
+import { openWorld, type Topic } from "./world.ts";
 
 /** The part of a test runner that the contract uses. Vitest, Jest, Mocha and node:test have it. */
 export interface TestRunner {
@@ -116,7 +116,7 @@ export function repositoryContract(
           runner.it(behaviour, async () => {
             const clock = new ManualClock();
             await using repository = await open(clock);
-            await body(worldOf(repository, clock));
+            await body(openWorld(repository, clock));
           });
         });
       });

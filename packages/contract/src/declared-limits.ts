@@ -22,9 +22,9 @@ import {
   fits,
   footprint,
   KEY,
-  left,
+  readLeft,
   MODEL,
-  refusalOf,
+  getRefusal,
   RPM,
   take,
 } from "./calls.ts";
@@ -48,7 +48,7 @@ export const declaredLimitsTopic: Topic = (test) => {
   test("an apply stores what is declared, and a plan of it shows no change afterwards [W-64]", async ({
     repository,
   }) => {
-    const manifest = manifestOf(TEAM);
+    const manifest = buildManifest(TEAM);
     assert.deepEqual(await actions(repository, manifest), { create: 6 });
     const report = await applyLimits(repository, manifest);
     assert.deepEqual(report, { revision: 2, created: 6, updated: 0, deleted: 0, unchanged: 0 });
@@ -79,7 +79,7 @@ export const declaredLimitsTopic: Topic = (test) => {
   });
 
   test("what an apply has stored is listed like everything else [W-64]", async ({ repository }) => {
-    await applyLimits(repository, manifestOf(TEAM));
+    await applyLimits(repository, buildManifest(TEAM));
     assert.deepEqual(await repository.listResourcesWithDefaults(), [MODEL]);
     assert.deepEqual(await repository.listResourcesWithEntityConfigs(), ["_default_", MODEL]);
     assert.deepEqual((await repository.listEntitiesWithCustomLimits(MODEL)).items, [KEY]);
@@ -88,7 +88,7 @@ export const declaredLimitsTopic: Topic = (test) => {
       (await repository.getChildren("project")).map(({ id }) => id),
       [KEY],
     );
-    await applyLimits(repository, manifestOf({}));
+    await applyLimits(repository, buildManifest({}));
     assert.deepEqual(await repository.listResourcesWithDefaults(), []);
     assert.deepEqual(await repository.listResourcesWithEntityConfigs(), []);
   });
@@ -96,8 +96,8 @@ export const declaredLimitsTopic: Topic = (test) => {
   test("every change of an apply is in the audit trail, with its principal [W-64]", async ({
     repository,
   }) => {
-    await applyLimits(repository, manifestOf(TEAM), { principal: "ci" });
-    await applyLimits(repository, manifestOf({}), { principal: "cleanup" });
+    await applyLimits(repository, buildManifest(TEAM), { principal: "ci" });
+    await applyLimits(repository, buildManifest({}), { principal: "cleanup" });
     const trail = async (id: string): Promise<readonly string[]> =>
       (await repository.getAuditEvents(id)).items
         .map(({ action, principal }) => `${action} by ${principal}`)
@@ -119,25 +119,25 @@ export const declaredLimitsTopic: Topic = (test) => {
 
   test("settings that a manifest does not name stay as they are [W-64]", async ({ repository }) => {
     await repository.setSystemDefaults([RPM], { auditRetentionDays: 30, usageRetentionDays: 7 });
-    await applyLimits(repository, manifestOf({ system: { limits: { rpm: 7 } } }));
+    await applyLimits(repository, buildManifest({ system: { limits: { rpm: 7 } } }));
     const { limits, ...settings } = await repository.getSystemDefaults();
     assert.deepEqual(limits, [Limit.perMinute("rpm", 7)]);
     const kept = { onUnavailable: undefined, auditRetentionDays: 30, usageRetentionDays: 7 };
     assert.deepEqual(settings, kept);
-    await applyLimits(repository, manifestOf({ system: { usage_retention_days: 14 } }));
+    await applyLimits(repository, buildManifest({ system: { usage_retention_days: 14 } }));
     assert.deepEqual(await repository.getSystemDefaults(), {
       ...kept,
       limits: [],
       usageRetentionDays: 14,
     });
-    await applyLimits(repository, manifestOf({}));
+    await applyLimits(repository, buildManifest({}));
     assert.equal((await repository.getSystemDefaults()).usageRetentionDays, 90);
   });
 
   test("a declaration that no file could have made is refused before anything is stored [W-64]", async ({
     repository,
   }) => {
-    const manifest = manifestOf(TEAM);
+    const manifest = buildManifest(TEAM);
     const limits = [{ name: "wcu", capacity: -5, refillAmount: 1, refillPeriodSeconds: 60 }];
     const before = await footprint(repository);
     for (const name of ["bad#name", MODEL]) {
@@ -152,7 +152,7 @@ export const declaredLimitsTopic: Topic = (test) => {
   test("after a failed change the state says what is under way, and the next apply goes on [W-64]", async ({
     repository,
   }) => {
-    const manifest = manifestOf(TEAM);
+    const manifest = buildManifest(TEAM);
     const failing = faultyRepository(repository, (operation) =>
       operation === "setLimits" ? "error-before" : undefined,
     );
@@ -174,15 +174,15 @@ export const declaredLimitsTopic: Topic = (test) => {
     await repository.setSystemDefaults([RPM]);
     await take(world, { rpm: 10 });
     assert.equal((await repository.resolveLimits(KEY, MODEL))?.source, "system");
-    await applyLimits(repository, manifestOf(TEAM));
-    const refusal = await refusalOf(limiter, call({ rpm: 6 }));
+    await applyLimits(repository, buildManifest(TEAM));
+    const refusal = await getRefusal(limiter, call({ rpm: 6 }));
     assert.equal(refusal.primaryViolation.source, "entity");
     assert.deepEqual((await repository.resolveLimits(KEY, MODEL))?.limits, [
       Limit.perMinute("rpm", 5),
     ]);
     assert.equal(await fits(world, { rpm: 5 }), true);
     assert.equal(await fits(world, { rpm: 1 }), false);
-    await applyLimits(repository, manifestOf({ system: { limits: { rpm: 100 } } }));
+    await applyLimits(repository, buildManifest({ system: { limits: { rpm: 100 } } }));
     assert.equal((await repository.resolveLimits(KEY, MODEL))?.source, "system");
   });
 
@@ -194,16 +194,19 @@ export const declaredLimitsTopic: Topic = (test) => {
     const unmanaged = await footprint(repository);
     await applyLimits(
       repository,
-      manifestOf({ system: { limits: { rpm: 100 } }, ...entityOf(40) }),
+      buildManifest({ system: { limits: { rpm: 100 } }, ...getEntity(40) }),
     );
     await take(world, { rpm: 10 });
-    const report = await applyLimits(repository, manifestOf({ system: { limits: { rpm: 100 } } }));
+    const report = await applyLimits(
+      repository,
+      buildManifest({ system: { limits: { rpm: 100 } } }),
+    );
     assert.deepEqual([report.deleted, report.unchanged], [1, 1]);
     assert.deepEqual(await repository.getLimits(KEY, { resource: MODEL }), []);
     assert.equal((await repository.getEntity(KEY))?.name, "Ada");
-    assert.ok((await left(world))["rpm"]! < 100, "the bucket was not deleted");
-    await applyLimits(repository, manifestOf({}));
-    assert.deepEqual(await actions(repository, manifestOf({})), {});
+    assert.ok((await readLeft(world))["rpm"]! < 100, "the bucket was not deleted");
+    await applyLimits(repository, buildManifest({}));
+    assert.deepEqual(await actions(repository, buildManifest({})), {});
     assert.deepEqual((await repository.getSystemDefaults()).limits, []);
     const { resources, configured } = unmanaged as Record<string, unknown>;
     assert.deepEqual(await repository.listResourcesWithDefaults(), resources);
@@ -215,7 +218,7 @@ export const declaredLimitsTopic: Topic = (test) => {
     repository,
   }) => {
     await repository.setLimits(KEY, [Limit.perMinute("rpm", 1)], { resource: MODEL });
-    const manifest = manifestOf(entityOf(40));
+    const manifest = buildManifest(getEntity(40));
     const plans = async (): Promise<readonly string[]> =>
       (await planLimits(repository, manifest)).entries.flatMap(({ action, managed, values }) =>
         values.map(
@@ -244,7 +247,7 @@ export const declaredLimitsTopic: Topic = (test) => {
     await repository.createEntity(KEY);
     const before = await footprint(repository);
     for (const run of [planLimits, applyLimits]) {
-      const error = await failsWith(ManifestError, () => run(repository, manifestOf(TEAM)));
+      const error = await failsWith(ManifestError, () => run(repository, buildManifest(TEAM)));
       assert.deepEqual(
         error.problems.map(({ path }) => path),
         [`entities.${KEY}.parent`],
@@ -257,7 +260,7 @@ export const declaredLimitsTopic: Topic = (test) => {
     repository,
   }) => {
     const manifests = ["first", "second"].map((name, index) =>
-      manifestOf({
+      buildManifest({
         system: { limits: { [name]: index + 1 } },
         resources: { [name]: { limits: { rpm: 1 } }, shared: { limits: { [name]: 1 } } },
       }),
@@ -278,7 +281,7 @@ export const declaredLimitsTopic: Topic = (test) => {
   test("a manifest is applied in its own namespace, or not at all [W-64]", async ({
     repository,
   }) => {
-    const elsewhere = manifestOf(TEAM, "tenant-b");
+    const elsewhere = buildManifest(TEAM, "tenant-b");
     await failsWith(ValidationError, () => planLimits(repository, elsewhere));
     await failsWith(ValidationError, () => applyLimits(repository, elsewhere));
     await failsWith(NamespaceNotFoundError, () => repository.namespace("tenant-b"));
@@ -289,18 +292,20 @@ export const declaredLimitsTopic: Topic = (test) => {
     assert.deepEqual((await tenant.getSystemDefaults()).limits, [RPM]);
     assert.deepEqual(await footprint(repository), before);
     await repository.deleteNamespace("tenant-b");
-    await failsWith(NamespaceNotFoundError, () => applyLimits(tenant, manifestOf({}, "tenant-b")));
+    await failsWith(NamespaceNotFoundError, () =>
+      applyLimits(tenant, buildManifest({}, "tenant-b")),
+    );
   });
 };
 
 /** A manifest as a file without positions has it. */
-function manifestOf(content: object, namespace = "default"): Manifest {
+function buildManifest(content: object, namespace = "default"): Manifest {
   const document = { file: "limits.json", content: { namespace, ...content } };
-  return readManifest([{ ...document, positionOf: () => undefined }]);
+  return readManifest([{ ...document, findPosition: () => undefined }]);
 }
 
 /** The usual entity with a record and a limit. */
-function entityOf(rpm: number): object {
+function getEntity(rpm: number): object {
   return { entities: { [KEY]: { name: "Ada", resources: { [MODEL]: { limits: { rpm } } } } } };
 }
 

@@ -17,7 +17,7 @@ export function delayedOutcomes(inner: Repository): DelayedOutcomes {
       if (property !== "consume") return Reflect.get(target, property, target) as unknown;
       return async (...values: Parameters<Repository["consume"]>) => {
         const answer = await target.consume(...values);
-        if (gate !== undefined) await opened(gate.signal);
+        if (gate !== undefined) await open(gate.signal);
         return answer;
       };
     },
@@ -25,7 +25,7 @@ export function delayedOutcomes(inner: Repository): DelayedOutcomes {
   return { repository, hold: () => (gate = new AbortController()), release: () => gate?.abort() };
 }
 
-function opened(gate: AbortSignal): Promise<void> {
+function open(gate: AbortSignal): Promise<void> {
   return new Promise((resolve) =>
     gate.aborted ? resolve() : gate.addEventListener("abort", () => resolve(), { once: true }),
   );

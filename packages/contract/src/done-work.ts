@@ -8,7 +8,7 @@ import {
   ValidationError,
 } from "zae-limiter";
 import { faultyRepository } from "zae-limiter/testing";
-import { call, failsWith, KEY, left, RPM, TPM } from "./calls.ts";
+import { call, failsWith, KEY, readLeft, RPM, TPM } from "./calls.ts";
 import type { Topic, World } from "./world.ts";
 
 /** Invalid calls of a lease that took 10 rpm and 500 tpm, and what is left after each. */
@@ -18,7 +18,7 @@ const INVALID: readonly {
   readonly remaining: Readonly<Record<string, number>>;
 }[] = [
   {
-    what: "settles a value that is no number",
+    what: "settles a value that is not a number",
     change: (lease) => lease.settle({ rpm: 20, tpm: Number.NaN }),
     remaining: { rpm: 80, tpm: 500 },
   },
@@ -33,7 +33,7 @@ const INVALID: readonly {
     remaining: { rpm: 90, tpm: 700 },
   },
   {
-    what: "settles something that is no object",
+    what: "settles something that is not an object",
     change: (lease) => lease.settle([300] as unknown as Record<string, number>),
     remaining: { rpm: 90, tpm: 500 },
   },
@@ -63,7 +63,7 @@ export const doneWorkTopic: Topic = (test) => {
         return "the answer";
       });
       assert.equal(result, "the answer");
-      assert.deepEqual(await left(world), { rpm: 99, tpm: 500 });
+      assert.deepEqual(await readLeft(world), { rpm: 99, tpm: 500 });
     });
   }
 
@@ -74,8 +74,8 @@ export const doneWorkTopic: Topic = (test) => {
       lease.settle({ rpm: 3, tpm: undefined });
       lease.resourceLease("search").settle({ rpm: 2, tpm: undefined });
     });
-    assert.deepEqual(await left(world), { rpm: 97, tpm: 700 });
-    assert.deepEqual(await left(world, KEY, "search"), { rpm: 98, tpm: 1000 });
+    assert.deepEqual(await readLeft(world), { rpm: 97, tpm: 700 });
+    assert.deepEqual(await readLeft(world, KEY, "search"), { rpm: 98, tpm: 1000 });
   });
 
   for (const { what, change, remaining } of INVALID) {
@@ -93,8 +93,8 @@ export const doneWorkTopic: Topic = (test) => {
         }),
       );
       assert.equal(error, thrown);
-      assert.deepEqual(await left(world), remaining);
-      assert.deepEqual(await left(world, "project"), remaining, "and of its parent");
+      assert.deepEqual(await readLeft(world), remaining);
+      assert.deepEqual(await readLeft(world, "project"), remaining, "and of its parent");
     });
   }
 
@@ -107,8 +107,8 @@ export const doneWorkTopic: Topic = (test) => {
         lease.resourceLease("search").settle({ rpm: 5, pages: 3 });
       }),
     );
-    assert.deepEqual(await left(world), { rpm: 99, tpm: 800 });
-    assert.deepEqual(await left(world, KEY, "search"), { rpm: 95, tpm: 1000 });
+    assert.deepEqual(await readLeft(world), { rpm: 99, tpm: 800 });
+    assert.deepEqual(await readLeft(world, KEY, "search"), { rpm: 95, tpm: 1000 });
   });
 
   test("an error that an invalid call caused commits as well, and any other error gives back", async (world) => {
@@ -125,7 +125,7 @@ export const doneWorkTopic: Topic = (test) => {
         }
       }),
     );
-    assert.deepEqual(await left(world), { rpm: 99, tpm: 700 }, "wrapped");
+    assert.deepEqual(await readLeft(world), { rpm: 99, tpm: 700 }, "wrapped");
     await failsWith(SyntaxError, () =>
       run((lease) => {
         assert.throws(() => misspelt(lease), ValidationError);
@@ -139,7 +139,7 @@ export const doneWorkTopic: Topic = (test) => {
     );
     await failsWith(RateLimitExceeded, () => run((lease) => lease.consume({ tpm: 900 })));
     await failsWith(ValidationError, () => run((lease) => lease.consume({ tokens: 1 })));
-    assert.deepEqual(await left(world), { rpm: 99, tpm: 700 }, "given back");
+    assert.deepEqual(await readLeft(world), { rpm: 99, tpm: 700 }, "given back");
   });
 
   test("an invalid call that the work handles changes nothing", async (world) => {
@@ -148,7 +148,7 @@ export const doneWorkTopic: Topic = (test) => {
       assert.throws(() => lease.adjust({ rpm: 1, tpm: 0.5 }), ValidationError);
       assert.deepEqual(lease.consumed, { rpm: 1, tpm: 500 });
     });
-    assert.deepEqual(await left(world), { rpm: 99, tpm: 500 });
+    assert.deepEqual(await readLeft(world), { rpm: 99, tpm: 500 });
     await failsWith(ValidationError, () =>
       world.limiter.acquire(call({ rpm: 1, tpm: 100 }), (lease) => {
         let first: unknown;
@@ -161,7 +161,11 @@ export const doneWorkTopic: Topic = (test) => {
         throw first;
       }),
     );
-    assert.deepEqual(await left(world), { rpm: 98, tpm: 300 }, "a later valid call replaces it");
+    assert.deepEqual(
+      await readLeft(world),
+      { rpm: 98, tpm: 300 },
+      "a later valid call replaces it",
+    );
     await failsWith(ValidationError, () =>
       world.limiter.acquire(call({ rpm: 1 }, { also: { search: { rpm: 1 } } }), (lease) => {
         const search = lease.resourceLease("search");
@@ -169,8 +173,12 @@ export const doneWorkTopic: Topic = (test) => {
         lease.settle({ rpm: 8, tokens: 1 });
       }),
     );
-    assert.deepEqual(await left(world), { rpm: 90, tpm: 300 });
-    assert.deepEqual(await left(world, KEY, "search"), { rpm: 99, tpm: 1000 }, "it was handled");
+    assert.deepEqual(await readLeft(world), { rpm: 90, tpm: 300 });
+    assert.deepEqual(
+      await readLeft(world, KEY, "search"),
+      { rpm: 99, tpm: 1000 },
+      "it was handled",
+    );
   });
 
   test("if what was valid cannot be written, that is reported, and the error of the work is thrown", async (world) => {
@@ -188,7 +196,7 @@ export const doneWorkTopic: Topic = (test) => {
     assert.equal(error.field, "settle.tokens");
     assert.equal(failures.length, 1);
     assert.equal(failures[0]?.code, "ERR_LIMITER_UNAVAILABLE");
-    assert.deepEqual(await left(world), { rpm: 99, tpm: 500 }, "nothing was refunded");
+    assert.deepEqual(await readLeft(world), { rpm: 99, tpm: 500 }, "nothing was refunded");
   });
 };
 

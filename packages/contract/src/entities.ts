@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { EntityExistsError, EntityNotFoundError, ValidationError } from "zae-limiter";
-import { call, failsWith, footprint, KEY, left, MODEL, RPM, take, TPM } from "./calls.ts";
+import { call, failsWith, footprint, KEY, readLeft, MODEL, RPM, take, TPM } from "./calls.ts";
 import type { Topic } from "./world.ts";
 
 /** Entities and their parents. */
@@ -95,7 +95,7 @@ export const entitiesTopic: Topic = (test) => {
     assert.deepEqual(await repository.getLimits(KEY, { resource: MODEL }), []);
     assert.deepEqual(await repository.listResourcesWithEntityConfigs(), []);
     assert.equal((await repository.resolveLimits(KEY, MODEL))?.source, "system");
-    assert.deepEqual(await left(world), { rpm: 100 });
+    assert.deepEqual(await readLeft(world), { rpm: 100 });
   });
 
   test("deleting an entity that does not exist throws", async ({ repository }) => {
@@ -118,7 +118,7 @@ export const entitiesTopic: Topic = (test) => {
     await settled.commit();
     await undone.rollback();
     assert.deepEqual(await world.repository.getBuckets(KEY), []);
-    assert.deepEqual(await left(world), { rpm: 100, tpm: 1000 });
+    assert.deepEqual(await readLeft(world), { rpm: 100, tpm: 1000 });
   });
 
   test("an entity that is created again starts fresh", async (world) => {
@@ -129,8 +129,8 @@ export const entitiesTopic: Topic = (test) => {
     await world.repository.deleteEntity(KEY);
     await world.repository.createEntity(KEY, { name: "again" });
     await take(world, { rpm: 1 });
-    assert.deepEqual(await left(world), { rpm: 99 });
-    assert.deepEqual(await left(world, "project"), { rpm: 90 });
+    assert.deepEqual(await readLeft(world), { rpm: 99 });
+    assert.deepEqual(await readLeft(world, "project"), { rpm: 90 });
   });
 
   test("refuses names and metadata that are not valid text", async ({ repository }) => {

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { EntityNotFoundError, ValidationError } from "zae-limiter";
-import { call, failsWith, footprint, KEY, left, RPM, take, TPM } from "./calls.ts";
+import { call, failsWith, footprint, KEY, readLeft, RPM, take, TPM } from "./calls.ts";
 import type { Topic } from "./world.ts";
 
 /** Entities that are created only if they are missing, and entities that change. */
@@ -160,15 +160,15 @@ export const entityChangesTopic: Topic = (test) => {
     const alone = await limiter.acquire(call({ rpm: 10, tpm: 100 }));
     await repository.updateEntity(KEY, { cascade: true });
     const both = await limiter.acquire(call({ rpm: 1, tpm: 50 }));
-    assert.deepEqual(await left(world, "project"), { rpm: 99, tpm: 950 });
+    assert.deepEqual(await readLeft(world, "project"), { rpm: 99, tpm: 950 });
     alone.settle({ tpm: 200 });
     await alone.commit();
-    assert.deepEqual(await left(world, "project"), { rpm: 99, tpm: 950 });
+    assert.deepEqual(await readLeft(world, "project"), { rpm: 99, tpm: 950 });
     await repository.updateEntity(KEY, { cascade: false });
     await take(world, { rpm: 1 });
-    assert.deepEqual(await left(world, "project"), { rpm: 99, tpm: 950 });
+    assert.deepEqual(await readLeft(world, "project"), { rpm: 99, tpm: 950 });
     await both.rollback();
-    assert.deepEqual(await left(world, "project"), { rpm: 100, tpm: 1000 });
-    assert.deepEqual(await left(world), { rpm: 89, tpm: 800 });
+    assert.deepEqual(await readLeft(world, "project"), { rpm: 100, tpm: 1000 });
+    assert.deepEqual(await readLeft(world), { rpm: 89, tpm: 800 });
   });
 };

@@ -4,7 +4,7 @@ import {
   applyLimits,
   exportLimits,
   type Manifest,
-  manifestOf,
+  buildManifest,
   planLimits,
   readManifest,
 } from "zae-limiter/manifest";
@@ -65,7 +65,7 @@ export const exportsTopic: Topic = (test) => {
 
   test("a plan of an export shows no change", async ({ repository }) => {
     await fill(repository);
-    const manifest = written(repository.namespaceName, await exportLimits(repository));
+    const manifest = write(repository.namespaceName, await exportLimits(repository));
     const { entries } = await planLimits(repository, manifest);
     assert.equal(entries.length, 11);
     assert.deepEqual(
@@ -81,15 +81,15 @@ export const exportsTopic: Topic = (test) => {
     const exported = await exportLimits(repository);
     await repository.registerNamespace("tenant-a");
     const tenant = await repository.namespace("tenant-a");
-    await applyLimits(tenant, written("tenant-a", exported));
+    await applyLimits(tenant, write("tenant-a", exported));
     assert.deepEqual(await exportLimits(tenant), exported);
   });
 };
 
 /** A manifest as a file would say it. */
-function written(namespace: string, declared: DeclaredLimits): Manifest {
-  const content: unknown = JSON.parse(JSON.stringify(manifestOf(namespace, declared)));
-  return readManifest([{ file: "export.json", content, positionOf: () => undefined }]);
+function write(namespace: string, declared: DeclaredLimits): Manifest {
+  const content: unknown = JSON.parse(JSON.stringify(buildManifest(namespace, declared)));
+  return readManifest([{ file: "export.json", content, findPosition: () => undefined }]);
 }
 
 async function fill(repository: Repository): Promise<void> {

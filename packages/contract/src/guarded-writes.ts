@@ -45,7 +45,7 @@ const SEEDS = [1, 2];
 export const guardedWritesTopic: Topic = (test) => {
   test("a write under another revision throws and changes nothing, whatever it would do", async (world) => {
     const { repository } = world;
-    await prepared(world);
+    await prepare(world);
     for (const wrong of [
       [1, 2],
       [0, 2, 3],
@@ -68,7 +68,7 @@ export const guardedWritesTopic: Topic = (test) => {
 
   test("a write under the current revision does what it does without one", async (world) => {
     const { repository } = world;
-    await prepared(world);
+    await prepare(world);
     await repository.registerNamespace("tenant");
     const tenant = await repository.namespace("tenant");
     await tenant.createEntity(KEY, { ifRevision: 0 });
@@ -97,7 +97,7 @@ export const guardedWritesTopic: Topic = (test) => {
 
   test("what is not a revision is refused, and so is a revision for the deletion of an entity", async (world) => {
     const { repository } = world;
-    await prepared(world);
+    await prepare(world);
     const before = await footprint(repository);
     for (const ifRevision of [-1, 0.5, Number.NaN, "0", 0n, null])
       for (const [name, write] of Object.entries({ ...WRITES, ...IDLE })) {
@@ -155,9 +155,9 @@ export async function overtakenWrites(race: {
   });
   await Promise.race([enough, Promise.all(writers)]);
   await advance(applying);
-  const then = await trailOf(applying, ids);
+  const then = await getTrail(applying, ids);
   await Promise.all(writers);
-  assert.deepEqual(await trailOf(applying, ids), then, shown);
+  assert.deepEqual(await getTrail(applying, ids), then, shown);
   assert.equal(then.flat().filter((text) => text.startsWith("limits_set")).length, made, shown);
   await failsWith(ApplyConflictError, () => writing.deleteLimits(ids[0]!, { ifRevision }), shown);
 }
@@ -166,7 +166,7 @@ export async function overtakenWrites(race: {
 const MOST_WRITES = 300;
 
 /** What the writers of the race have done, by the audit trail and by what is stored. */
-async function trailOf(
+async function getTrail(
   repository: Repository,
   ids: readonly string[],
 ): Promise<readonly (readonly string[])[]> {
@@ -181,7 +181,7 @@ async function trailOf(
 }
 
 /** Limits at every level, a record and a bucket; the policy is in the cache. */
-async function prepared(world: World): Promise<void> {
+async function prepare(world: World): Promise<void> {
   const { repository } = world;
   await repository.setSystemDefaults([RPM], { onUnavailable: "allow", usageRetentionDays: 30 });
   await repository.setResourceDefaults(MODEL, [RPM]);

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { Limit, type Repository, ValidationError } from "zae-limiter";
-import { call, failsWith, fits, grants, KEY, left, MODEL, refusalOf, take } from "./calls.ts";
+import { call, failsWith, fits, grants, KEY, readLeft, MODEL, getRefusal, take } from "./calls.ts";
 import type { Topic } from "./world.ts";
 
 /** The policy that holds for the usual entity, as "level:limit" in its order. */
@@ -124,7 +124,7 @@ export const inheritanceTopic: Topic = (test) => {
   test("a refusal names the level of each limit", async ({ repository, limiter }) => {
     await repository.setSystemDefaults(SYSTEM);
     await repository.setLimits(KEY, [Limit.perMinute("rpm", 600)], { inherit: true });
-    const refusal = await refusalOf(limiter, call({ rpm: 601, tpm: 10_001 }));
+    const refusal = await getRefusal(limiter, call({ rpm: 601, tpm: 10_001 }));
     assert.deepEqual(
       refusal.statuses.map(({ limitName, source }) => [limitName, source]),
       [
@@ -138,14 +138,14 @@ export const inheritanceTopic: Topic = (test) => {
     await world.repository.setSystemDefaults(SYSTEM);
     await take(world, { rpm: 60, tpm: 9000 });
     await world.repository.setLimits(KEY, [Limit.perMinute("rpm", 600)], { inherit: true });
-    assert.deepEqual(await left(world), { rpm: 0, tpm: 1000 });
+    assert.deepEqual(await readLeft(world), { rpm: 0, tpm: 1000 });
     assert.equal(await fits(world, { rpm: 1, tpm: 1 }), false);
     await world.pass(1000);
     assert.equal(await grants(world, { rpm: 1, tpm: 1 }, 20), 10, "rpm earns at its new rate");
     await world.pass(60_000);
     await take(world, { rpm: 1, tpm: 10_000 });
     assert.equal(
-      (await refusalOf(world.limiter, call({ tpm: 1 }))).primaryViolation.source,
+      (await getRefusal(world.limiter, call({ tpm: 1 }))).primaryViolation.source,
       "system",
     );
   });

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { LeaseExpiredError, Limit, RateLimiter } from "zae-limiter";
 import { faultyRepository } from "zae-limiter/testing";
-import { call, failsWith, KEY, left, MODEL, RPM } from "./calls.ts";
+import { call, failsWith, KEY, readLeft, MODEL, RPM } from "./calls.ts";
 import type { Topic } from "./world.ts";
 
 /** A lease ends once, no matter how it is ended. */
@@ -23,10 +23,10 @@ export const leaseEndsTopic: Topic = (test) => {
       delayMs = 100;
       const both = Promise.all([lease.consume({ tpm: 300 }), lease[end]()]);
       await world.pass(0);
-      assert.deepEqual(await left(world), { rpm: 99, tpm: 1000 }, "nothing has ended yet");
+      assert.deepEqual(await readLeft(world), { rpm: 99, tpm: 1000 }, "nothing has ended yet");
       await world.pass(100);
       await both;
-      assert.deepEqual(await left(world), remaining, end);
+      assert.deepEqual(await readLeft(world), remaining, end);
     }
   });
 
@@ -45,7 +45,7 @@ export const leaseEndsTopic: Topic = (test) => {
         throw new SyntaxError("after the commit");
       }),
     );
-    assert.deepEqual(await left(world), { rpm: 99 });
+    assert.deepEqual(await readLeft(world), { rpm: 99 });
   });
 
   test("leases of one bucket end independently, in any order", async (world) => {
@@ -56,7 +56,7 @@ export const leaseEndsTopic: Topic = (test) => {
     await leases[1]!.rollback();
     leases[2]!.settle({ rpm: 5 });
     await Promise.all([leases[2]!.commit(), leases[0]!.commit()]);
-    assert.deepEqual(await left(world), { rpm: 85 });
+    assert.deepEqual(await readLeft(world), { rpm: 85 });
   });
 
   test("what a lease took from a deleted bucket does not go to the next one", async (world) => {
@@ -69,7 +69,7 @@ export const leaseEndsTopic: Topic = (test) => {
       await (await world.limiter.acquire(call({ rpm: 50 }))).commit();
       if (end === "settle") lease.settle({ rpm: 0 });
       await (end === "settle" ? lease.commit() : lease.rollback());
-      assert.deepEqual(await left(world), { rpm: 50 }, end);
+      assert.deepEqual(await readLeft(world), { rpm: 50 }, end);
       await world.repository.deleteEntity(KEY);
     }
   });
@@ -101,6 +101,6 @@ export const leaseEndsTopic: Topic = (test) => {
         );
       await lease[Symbol.asyncDispose]();
     }
-    assert.deepEqual(await left(world), { rpm: 99 });
+    assert.deepEqual(await readLeft(world), { rpm: 99 });
   });
 };

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { Limit, RateLimitExceeded, ValidationError } from "zae-limiter";
-import { call, failsWith, KEY, left, MODEL, RPM, take, TPM } from "./calls.ts";
+import { call, failsWith, KEY, readLeft, MODEL, RPM, take, TPM } from "./calls.ts";
 import type { Topic } from "./world.ts";
 
 /** Promise 4: a lease writes what the work really cost, and gives back what was not used. */
@@ -12,12 +12,12 @@ export const leasesTopic: Topic = (test) => {
       return `${lease.entityId} on ${lease.resource}`;
     });
     assert.equal(result, `${KEY} on ${MODEL}`);
-    assert.deepEqual(await left(world), { rpm: 99, tpm: 700 });
+    assert.deepEqual(await readLeft(world), { rpm: 99, tpm: 700 });
   });
 
   for (const [what, thrown] of [
     ["an error", new Error("the model failed")],
-    ["a value that is no error", "interrupted"],
+    ["a value that is not an error", "interrupted"],
     ["undefined", undefined],
   ] as const) {
     test(`gives everything back when the work throws ${what}, and rethrows it [W-45]`, async (world) => {
@@ -31,7 +31,7 @@ export const leasesTopic: Topic = (test) => {
         (error: unknown) => ({ error }),
       );
       assert.deepEqual(caught, { error: thrown });
-      assert.deepEqual(await left(world), { rpm: 100, tpm: 1000 });
+      assert.deepEqual(await readLeft(world), { rpm: 100, tpm: 1000 });
     });
   }
 
@@ -40,24 +40,24 @@ export const leasesTopic: Topic = (test) => {
     {
       await using lease = await world.limiter.acquire(call({ rpm: 10 }));
       assert.deepEqual(lease.consumed, { rpm: 10 });
-      assert.deepEqual(await left(world), { rpm: 90 });
+      assert.deepEqual(await readLeft(world), { rpm: 90 });
     }
-    assert.deepEqual(await left(world), { rpm: 100 });
+    assert.deepEqual(await readLeft(world), { rpm: 100 });
     {
       await using lease = await world.limiter.acquire(call({ rpm: 10 }));
       await lease.commit();
     }
-    assert.deepEqual(await left(world), { rpm: 90 });
+    assert.deepEqual(await readLeft(world), { rpm: 90 });
   });
 
   test("a difference on a limit that the call did not name is charged, every time [W-31]", async (world) => {
     await world.repository.setSystemDefaults([RPM, TPM]);
     for (const tpm of [900, 800, 700]) {
       await world.limiter.acquire(call({ rpm: 1 }), (lease) => lease.adjust({ tpm: 100 }));
-      assert.equal((await left(world))["tpm"], tpm);
+      assert.equal((await readLeft(world))["tpm"], tpm);
     }
     await world.limiter.acquire(call({ rpm: 1, tpm: 0 }), (lease) => lease.settle({ tpm: 100 }));
-    assert.deepEqual(await left(world), { rpm: 96, tpm: 600 });
+    assert.deepEqual(await readLeft(world), { rpm: 96, tpm: 600 });
   });
 
   test("the last settle counts, and adjustments add up", async (world) => {
@@ -70,12 +70,12 @@ export const leasesTopic: Topic = (test) => {
     lease.release({ tpm: 15 });
     assert.deepEqual(lease.consumed, { rpm: 2, tpm: 125 });
     assert.deepEqual(
-      await left(world),
+      await readLeft(world),
       { rpm: 99, tpm: 500 },
       "nothing is written before the commit",
     );
     await lease.commit();
-    assert.deepEqual(await left(world), { rpm: 98, tpm: 875 });
+    assert.deepEqual(await readLeft(world), { rpm: 98, tpm: 875 });
   });
 
   test("does not give back more than was consumed [W-37]", async (world) => {
@@ -87,7 +87,7 @@ export const leasesTopic: Topic = (test) => {
     lease.release({ tpm: 10 });
     await failsWith(ValidationError, () => lease.release({ tpm: 1 }));
     await lease.commit();
-    assert.deepEqual(await left(world), { rpm: 99, tpm: 1000 });
+    assert.deepEqual(await readLeft(world), { rpm: 99, tpm: 1000 });
   });
 
   test("what goes back never lifts a bucket above its capacity", async (world) => {
@@ -95,7 +95,7 @@ export const leasesTopic: Topic = (test) => {
     const lease = await world.limiter.acquire(call({ rpm: 50 }));
     await world.pass(60_000);
     await lease.rollback();
-    assert.deepEqual(await left(world), { rpm: 100 });
+    assert.deepEqual(await readLeft(world), { rpm: 100 });
     const [bucket] = await world.repository.getBuckets(KEY);
     assert.ok(bucket === undefined || bucket.tokensMilli <= bucket.capacityMilli);
   });
@@ -108,10 +108,10 @@ export const leasesTopic: Topic = (test) => {
     const refused = await failsWith(RateLimitExceeded, () => second.consume({ rpm: 90 }));
     assert.equal(refused.primaryViolation.available, 8);
     assert.deepEqual(second.consumed, { rpm: 1 });
-    assert.deepEqual(await left(world), { rpm: 8 });
+    assert.deepEqual(await readLeft(world), { rpm: 8 });
     await first.commit();
     await second.commit();
-    assert.deepEqual(await left(world), { rpm: 8 });
+    assert.deepEqual(await readLeft(world), { rpm: 8 });
   });
 
   test("what was taken later is settled and given back with the rest", async (world) => {
@@ -121,11 +121,11 @@ export const leasesTopic: Topic = (test) => {
     assert.deepEqual(settled.consumed, { rpm: 1, tpm: 300 });
     settled.settle({ tpm: 250 });
     await settled.commit();
-    assert.deepEqual(await left(world), { rpm: 99, tpm: 750 });
+    assert.deepEqual(await readLeft(world), { rpm: 99, tpm: 750 });
     const undone = await world.limiter.acquire(call({ rpm: 1, tpm: 100 }));
     await undone.consume({ tpm: 200, rpm: 4 });
     await undone.rollback();
-    assert.deepEqual(await left(world), { rpm: 99, tpm: 750 });
+    assert.deepEqual(await readLeft(world), { rpm: 99, tpm: 750 });
   });
 
   test("later changes to the caller's own objects have no effect", async (world) => {
@@ -135,12 +135,12 @@ export const leasesTopic: Topic = (test) => {
     const lease = await world.limiter.acquire(call(consume));
     consume.rpm = 40;
     await lease.rollback();
-    assert.deepEqual(await left(world), { rpm: 50, tpm: 1000 });
+    assert.deepEqual(await readLeft(world), { rpm: 50, tpm: 1000 });
     const totals = { tpm: 10 };
     await world.limiter.acquire(call({ rpm: 1 }), (held) => {
       held.settle(totals);
       totals.tpm = 999;
     });
-    assert.deepEqual(await left(world), { rpm: 49, tpm: 990 });
+    assert.deepEqual(await readLeft(world), { rpm: 49, tpm: 990 });
   });
 };

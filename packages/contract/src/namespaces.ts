@@ -7,7 +7,7 @@ import {
   type Repository,
   ValidationError,
 } from "zae-limiter";
-import { call, failsWith, fits, KEY, left, RPM, take, TPM } from "./calls.ts";
+import { call, failsWith, fits, KEY, readLeft, RPM, take, TPM } from "./calls.ts";
 import type { Topic } from "./world.ts";
 
 /** Tenants: registered, scoped, deleted, recovered, purged, and never mixed up. */
@@ -34,7 +34,7 @@ export const namespacesTopic: Topic = (test) => {
   test("a repository knows its own namespace", async ({ repository }) => {
     const own = await repository.getNamespace(repository.namespaceName);
     assert.equal(own?.namespaceId, repository.namespaceId);
-    const tenant = await tenantOf(repository, "tenant-a");
+    const tenant = await openTenant(repository, "tenant-a");
     assert.equal(tenant.namespaceName, "tenant-a");
     assert.equal(tenant.namespaceId, (await repository.getNamespace("tenant-a"))?.namespaceId);
   });
@@ -48,8 +48,8 @@ export const namespacesTopic: Topic = (test) => {
   });
 
   test("namespaces share nothing", async (world) => {
-    const a = await tenantOf(world.repository, "tenant-a");
-    const b = await tenantOf(world.repository, "tenant-b");
+    const a = await openTenant(world.repository, "tenant-a");
+    const b = await openTenant(world.repository, "tenant-b");
     await a.setSystemDefaults([RPM], { onUnavailable: "allow" });
     await b.setSystemDefaults([TPM]);
     await a.createEntity(KEY, { name: "of a" });
@@ -57,8 +57,8 @@ export const namespacesTopic: Topic = (test) => {
     const limiterA = { limiter: new RateLimiter({ repository: a }) };
     const limiterB = { limiter: new RateLimiter({ repository: b }) };
     await take(limiterA, { rpm: 60 });
-    assert.deepEqual(await left(limiterA), { rpm: 40 });
-    assert.deepEqual(await left(limiterB), { tpm: 1000 });
+    assert.deepEqual(await readLeft(limiterA), { rpm: 40 });
+    assert.deepEqual(await readLeft(limiterB), { tpm: 1000 });
     assert.equal(await b.getEntity(KEY), undefined);
     assert.deepEqual(await b.getLimits(KEY, { resource: "search" }), []);
     assert.deepEqual(await b.getBuckets(KEY), []);
@@ -72,7 +72,7 @@ export const namespacesTopic: Topic = (test) => {
   });
 
   test("two repositories of one namespace see each other's changes at once", async (world) => {
-    const first = await tenantOf(world.repository, "tenant-a");
+    const first = await openTenant(world.repository, "tenant-a");
     const second = await world.repository.namespace("tenant-a");
     await first.setSystemDefaults([RPM]);
     const limiters = [first, second].map((repository) => ({
@@ -81,11 +81,11 @@ export const namespacesTopic: Topic = (test) => {
     await take(limiters[0]!, { rpm: 60 });
     assert.equal(await fits(limiters[1]!, { rpm: 41 }), false);
     await second.setSystemDefaults([{ ...RPM, capacity: 10 }]);
-    assert.deepEqual(await left(limiters[0]!), { rpm: 10 });
+    assert.deepEqual(await readLeft(limiters[0]!), { rpm: 10 });
   });
 
   test("closing a scoped repository does nothing", async (world) => {
-    const tenant = await tenantOf(world.repository, "tenant-a");
+    const tenant = await openTenant(world.repository, "tenant-a");
     await tenant.close();
     await tenant.setSystemDefaults([RPM]);
     assert.equal(await world.repository.ping(), true);
@@ -95,7 +95,7 @@ export const namespacesTopic: Topic = (test) => {
     repository,
   }) => {
     await (
-      await tenantOf(repository, "tenant-a")
+      await openTenant(repository, "tenant-a")
     ).setSystemDefaults([RPM], { usageRetentionDays: 5 });
     const tenant = await repository.namespace("tenant-a", { onUnavailable: "allow" });
     const stored = await tenant.getSystemDefaults();
@@ -118,7 +118,7 @@ export const namespacesTopic: Topic = (test) => {
   test("retention that is passed with the scope is stored there, also without limits", async ({
     repository,
   }) => {
-    await tenantOf(repository, "tenant-a");
+    await openTenant(repository, "tenant-a");
     const tenant = await repository.namespace("tenant-a", {
       auditRetentionDays: 30,
       usageRetentionDays: 7,
@@ -154,7 +154,7 @@ export const namespacesTopic: Topic = (test) => {
 
   test("a deleted namespace frees its name, is an orphan, and is recovered with its data", async (world) => {
     const { repository } = world;
-    const tenant = await tenantOf(repository, "tenant-a");
+    const tenant = await openTenant(repository, "tenant-a");
     const { namespaceId } = tenant;
     await tenant.setSystemDefaults([RPM]);
     await take({ limiter: new RateLimiter({ repository: tenant }) }, { rpm: 60 });
@@ -172,17 +172,19 @@ export const namespacesTopic: Topic = (test) => {
     assert.equal(await repository.recoverNamespace(namespaceId), "tenant-a");
     const again = await repository.namespace("tenant-a");
     assert.equal(again.namespaceId, namespaceId);
-    assert.deepEqual(await left({ limiter: new RateLimiter({ repository: again }) }), { rpm: 40 });
+    assert.deepEqual(await readLeft({ limiter: new RateLimiter({ repository: again }) }), {
+      rpm: 40,
+    });
     assert.equal((await repository.getNamespace("tenant-a"))?.deletedAt, undefined);
   });
 
   test("a name that is registered again is a new namespace, which blocks the recovery of the old one", async ({
     repository,
   }) => {
-    const old = await tenantOf(repository, "tenant-a");
+    const old = await openTenant(repository, "tenant-a");
     await old.setSystemDefaults([RPM]);
     await repository.deleteNamespace("tenant-a");
-    const fresh = await tenantOf(repository, "tenant-a");
+    const fresh = await openTenant(repository, "tenant-a");
     assert.notEqual(fresh.namespaceId, old.namespaceId);
     assert.deepEqual((await fresh.getSystemDefaults()).limits, []);
     const error = await failsWith(NamespaceStateError, () =>
@@ -194,7 +196,7 @@ export const namespacesTopic: Topic = (test) => {
   });
 
   test("running clients notice within the cache time that their namespace was deleted", async (world) => {
-    const tenant = await tenantOf(world.repository, "tenant-a");
+    const tenant = await openTenant(world.repository, "tenant-a");
     await tenant.setSystemDefaults([RPM]);
     const limiter = new RateLimiter({ repository: tenant, onUnavailable: "allow" });
     await take({ limiter }, { rpm: 1 });
@@ -212,7 +214,7 @@ export const namespacesTopic: Topic = (test) => {
   });
 
   test("an aborted purge can be resumed", async ({ repository }) => {
-    const { namespaceId } = await tenantOf(repository, "tenant-a");
+    const { namespaceId } = await openTenant(repository, "tenant-a");
     await repository.deleteNamespace("tenant-a");
     const reason = new Error("not now");
     const purge = (): Promise<void> =>
@@ -233,8 +235,8 @@ export const namespacesTopic: Topic = (test) => {
 
   test("a purge removes everything, reports how much, and works on deleted namespaces only", async (world) => {
     const { repository } = world;
-    const tenant = await tenantOf(repository, "tenant-a");
-    const neighbour = await tenantOf(repository, "tenant-b");
+    const tenant = await openTenant(repository, "tenant-a");
+    const neighbour = await openTenant(repository, "tenant-b");
     for (const each of [tenant, neighbour]) {
       await each.setSystemDefaults([RPM]);
       await each.createEntity(KEY);
@@ -258,14 +260,14 @@ export const namespacesTopic: Topic = (test) => {
     await failsWith(NamespaceNotFoundError, () => repository.recoverNamespace(tenant.namespaceId));
     await repository.purgeNamespace(tenant.namespaceId);
     assert.equal((await neighbour.listEntities()).items.length, 1);
-    assert.deepEqual(await left({ limiter: new RateLimiter({ repository: neighbour }) }), {
+    assert.deepEqual(await readLeft({ limiter: new RateLimiter({ repository: neighbour }) }), {
       rpm: 40,
     });
   });
 
   test("a purge lasts: what still has the namespace open gets nothing, and brings nothing back", async (world) => {
     const { repository } = world;
-    const tenant = await tenantOf(repository, "tenant-a");
+    const tenant = await openTenant(repository, "tenant-a");
     const { namespaceId } = tenant;
     await repository.registerNamespaces(["tenant-b", "tenant-c"]);
     await tenant.setSystemDefaults([RPM]);
@@ -302,7 +304,7 @@ export const namespacesTopic: Topic = (test) => {
     await own.purgeNamespace(own.namespaceId);
     assert.equal(await purgedRecords(repository, own.namespaceId), undefined);
 
-    const fresh = await tenantOf(repository, "tenant-a");
+    const fresh = await openTenant(repository, "tenant-a");
     assert.notEqual(fresh.namespaceId, namespaceId);
     assert.deepEqual(await fresh.getBuckets(KEY), []);
     await failsWith(NamespaceNotFoundError, () => limiter.acquire(request));
@@ -319,7 +321,7 @@ async function purgedRecords(
   return removed;
 }
 
-async function tenantOf(repository: Repository, name: string): Promise<Repository> {
+async function openTenant(repository: Repository, name: string): Promise<Repository> {
   await repository.registerNamespace(name);
   return repository.namespace(name);
 }

@@ -6,9 +6,9 @@ import {
   fits,
   footprint,
   KEY,
-  left,
+  readLeft,
   MODEL,
-  refusalOf,
+  getRefusal,
   RPM,
   take,
   TPM,
@@ -24,7 +24,7 @@ export const overridesTopic: Topic = (test) => {
     let granted = 0;
     while (await fits(world, { rpm: 1 }, { limits })) granted += 1;
     assert.equal(granted, 5);
-    const refusal = await refusalOf(world.limiter, call({ rpm: 1 }, { limits }));
+    const refusal = await getRefusal(world.limiter, call({ rpm: 1 }, { limits }));
     assert.equal(refusal.primaryViolation.source, "override");
     assert.deepEqual(refusal.primaryViolation.limit, limits[0]);
   });
@@ -33,11 +33,11 @@ export const overridesTopic: Topic = (test) => {
     await world.repository.setSystemDefaults([RPM]);
     await take(world, { rpm: 1 });
     await take(world, { rpm: 1 }, { limits: [Limit.perMinute("rpm", 5)] });
-    assert.deepEqual(await left(world), { rpm: 4 });
+    assert.deepEqual(await readLeft(world), { rpm: 4 });
     await take(world, { rpm: 1 });
-    assert.deepEqual(await left(world), { rpm: 3 });
+    assert.deepEqual(await readLeft(world), { rpm: 3 });
     await world.pass(60_000);
-    assert.deepEqual(await left(world), { rpm: 100 });
+    assert.deepEqual(await readLeft(world), { rpm: 100 });
   });
 
   test("a larger override mints nothing, however often it alternates with the stored limits", async (world) => {
@@ -53,9 +53,9 @@ export const overridesTopic: Topic = (test) => {
   test("a call that is refused by its own limits takes nothing from the bucket", async (world) => {
     await world.repository.setSystemDefaults([RPM]);
     await take(world, { rpm: 50 });
-    await refusalOf(world.limiter, call({ rpm: 10 }, { limits: [Limit.perMinute("rpm", 5)] }));
+    await getRefusal(world.limiter, call({ rpm: 10 }, { limits: [Limit.perMinute("rpm", 5)] }));
     await world.limiter.check(call({ rpm: 1 }, { limits: [Limit.perMinute("rpm", 5)] }));
-    assert.deepEqual(await left(world), { rpm: 50 });
+    assert.deepEqual(await readLeft(world), { rpm: 50 });
   });
 
   test("a limit that only the override has starts full once, even if it comes and goes", async (world) => {
@@ -104,7 +104,11 @@ export const overridesTopic: Topic = (test) => {
     await lease.consume({ rpm: 4 });
     await failsWith(Error, () => lease.consume({ rpm: 1 }));
     await lease.rollback();
-    assert.deepEqual(await left(world), { rpm: 5 }, "what the override cut off is not restored");
+    assert.deepEqual(
+      await readLeft(world),
+      { rpm: 5 },
+      "what the override cut off is not restored",
+    );
   });
 
   test("an override applies to the entity; its parent keeps the stored limits [W-38]", async (world) => {

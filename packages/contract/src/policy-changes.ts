@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { Limit, type Repository, ValidationError } from "zae-limiter";
-import { call, failsWith, fits, grants, KEY, left, MODEL, RPM, take, TPM } from "./calls.ts";
+import { call, failsWith, fits, grants, KEY, readLeft, MODEL, RPM, take, TPM } from "./calls.ts";
 import type { Topic } from "./world.ts";
 
 /** The ways to set limits that apply to the usual entity. */
@@ -28,14 +28,14 @@ export const policyChangesTopic: Topic = (test) => {
       await world.pass(1000);
       assert.equal(await grants(world, { rpm: 1 }, 20), 10, "and is earned at the new rate");
       await world.pass(60_000);
-      assert.deepEqual(await left(world), { rpm: 600 });
+      assert.deepEqual(await readLeft(world), { rpm: 600 });
     });
 
     test(`a capacity lowered at the ${level} level cuts off what is above it [W-40]`, async (world) => {
       await set(world.repository, [Limit.perMinute("rpm", 1000)]);
       await take(world, { rpm: 1 });
       await set(world.repository, [Limit.perMinute("rpm", 10)]);
-      assert.deepEqual(await left(world), { rpm: 10 });
+      assert.deepEqual(await readLeft(world), { rpm: 10 });
       assert.equal(await grants(world, { rpm: 1 }, 200), 10);
     });
   }
@@ -48,16 +48,16 @@ export const policyChangesTopic: Topic = (test) => {
     await world.repository.deleteLimits(KEY);
     assert.equal(await grants(world, { rpm: 1 }, 20), 0);
     await world.pass(3_600_000);
-    assert.deepEqual(await left(world), { rpm: 10 });
+    assert.deepEqual(await readLeft(world), { rpm: 10 });
   });
 
   test("a limit that is added starts full, and the others go on as they were", async (world) => {
     await world.repository.setSystemDefaults([RPM]);
     await take(world, { rpm: 40 });
     await world.repository.setSystemDefaults([RPM, TPM]);
-    assert.deepEqual(await left(world), { rpm: 60, tpm: 1000 });
+    assert.deepEqual(await readLeft(world), { rpm: 60, tpm: 1000 });
     await take(world, { rpm: 1, tpm: 100 });
-    assert.deepEqual(await left(world), { rpm: 59, tpm: 900 });
+    assert.deepEqual(await readLeft(world), { rpm: 59, tpm: 900 });
   });
 
   test("a limit that is removed is neither charged nor known, and does not refuse", async (world) => {
@@ -65,7 +65,7 @@ export const policyChangesTopic: Topic = (test) => {
     await take(world, { rpm: 1, tpm: 1000 });
     await world.repository.setSystemDefaults([RPM]);
     await take(world, { rpm: 1 });
-    assert.deepEqual(await left(world), { rpm: 98 });
+    assert.deepEqual(await readLeft(world), { rpm: 98 });
     await failsWith(ValidationError, () => world.limiter.acquire(call({ tpm: 1 })));
     assert.deepEqual(
       [...new Set((await world.repository.getBuckets(KEY)).map(({ limitName }) => limitName))],
@@ -86,7 +86,7 @@ export const policyChangesTopic: Topic = (test) => {
     await world.pass(30 * 60_000);
     await take(world, { rpm: 1 });
     await world.repository.setSystemDefaults([RPM, Limit.perHour("rph", 60)]);
-    assert.equal((await left(world))["rph"], 30);
+    assert.equal((await readLeft(world))["rph"], 30);
   });
 
   test("changing a limit back and forth, with calls in between, mints nothing", async (world) => {
@@ -128,11 +128,11 @@ export const policyChangesTopic: Topic = (test) => {
     await world.repository.setSystemDefaults([RPM, TPM]);
     await world.limiter.acquire(call({ rpm: 1 }), (lease) => lease.settle({ tpm: 3000 }));
     await world.repository.setSystemDefaults([RPM, Limit.perMinute("tpm", 500)]);
-    assert.equal((await left(world))["tpm"], -2000);
+    assert.equal((await readLeft(world))["tpm"], -2000);
     await world.repository.setSystemDefaults([RPM]);
     await take(world, { rpm: 1 });
     await world.repository.setSystemDefaults([RPM, TPM]);
-    assert.equal((await left(world))["tpm"], -2000);
+    assert.equal((await readLeft(world))["tpm"], -2000);
   });
 
   test("a lease that is open while limits change settles and gives back without minting", async (world) => {
@@ -142,10 +142,10 @@ export const policyChangesTopic: Topic = (test) => {
     await world.repository.setSystemDefaults([Limit.perMinute("rpm", 20)]);
     assert.equal(await fits(world, { rpm: 1 }), false);
     await undone.rollback();
-    assert.deepEqual(await left(world), { rpm: 20 });
+    assert.deepEqual(await readLeft(world), { rpm: 20 });
     settled.settle({ rpm: 60 });
     await settled.commit();
-    assert.deepEqual(await left(world), { rpm: 10 });
+    assert.deepEqual(await readLeft(world), { rpm: 10 });
   });
 
   test("the parent's limits follow their configuration too [W-39]", async (world) => {

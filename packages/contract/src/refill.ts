@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { Limit } from "zae-limiter";
 import { seededRandom } from "zae-limiter/testing";
-import { call, fits, grants, KEY, left, MODEL, take } from "./calls.ts";
+import { call, fits, grants, KEY, readLeft, MODEL, take } from "./calls.ts";
 import type { Topic } from "./world.ts";
 
 /** Promise 5: refill is exact, and time that goes backwards mints nothing. */
@@ -16,11 +16,11 @@ export const refillTopic: Topic = (test) => {
       await world.pass(30_000);
       await fits(world, { rpm: 60 });
     }
-    assert.equal((await left(world))["rpd"], 4, "100 a day are 4.17 an hour");
+    assert.equal((await readLeft(world))["rpd"], 4, "100 a day are 4.17 an hour");
     await world.pass(719_999);
-    assert.equal((await left(world))["rpd"], 4);
+    assert.equal((await readLeft(world))["rpd"], 4);
     await world.pass(1);
-    assert.equal((await left(world))["rpd"], 5, "5 are earned after exactly 72 minutes");
+    assert.equal((await readLeft(world))["rpd"], 5, "5 are earned after exactly 72 minutes");
   });
 
   test("many small refills earn what one large refill earns [W-24]", async (world) => {
@@ -38,7 +38,7 @@ export const refillTopic: Topic = (test) => {
     }
     await world.pass(60_000 - 300 * 37);
     for (const entityId of ["often", "once"])
-      assert.deepEqual(await left(world, entityId), { rpm: 7 }, entityId);
+      assert.deepEqual(await readLeft(world, entityId), { rpm: 7 }, entityId);
   });
 
   test("every decision and every waiting time agrees with exact fractions over a long random history", async (world) => {
@@ -125,7 +125,7 @@ export const refillTopic: Topic = (test) => {
     world.clock.set(startMs - 5000);
     await world.limiter.acquire(call({ rps: 5 }), (lease) => lease.release({ rps: 5 }));
     world.clock.set(startMs);
-    assert.deepEqual(await left(world), { rps: 10 });
+    assert.deepEqual(await readLeft(world), { rps: 10 });
     assert.equal(await grants(world, { rps: 1 }, 100), 10);
   });
 
@@ -149,7 +149,7 @@ export const refillTopic: Topic = (test) => {
     await take(world, { rps: 10 });
     world.clock.set(startMs);
     assert.equal(await world.limiter.timeUntilAvailable(KEY, MODEL, { rps: 1 }), 3.1);
-    assert.deepEqual(await left(world), { rps: 0 });
+    assert.deepEqual(await readLeft(world), { rps: 0 });
   });
 
   test("a full bucket stays full, even a day later", async (world) => {
@@ -157,7 +157,7 @@ export const refillTopic: Topic = (test) => {
     await take(world, { rps: 1 });
     for (const ms of [1000, 86_400_000, 400 * 86_400_000]) {
       await world.pass(ms);
-      assert.deepEqual(await left(world), { rps: 15 });
+      assert.deepEqual(await readLeft(world), { rps: 15 });
     }
     assert.equal(await grants(world, { rps: 1 }, 40), 15);
   });

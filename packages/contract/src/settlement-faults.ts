@@ -7,7 +7,7 @@ import {
   type Repository,
 } from "zae-limiter";
 import { type Fault, faultyRepository } from "zae-limiter/testing";
-import { call, failsWith, KEY, left, RPM, TPM } from "./calls.ts";
+import { call, failsWith, KEY, readLeft, RPM, TPM } from "./calls.ts";
 import type { Topic, World } from "./world.ts";
 
 /**
@@ -22,9 +22,9 @@ export const settlementFaultsTopic: Topic = (test) => {
       const faults = failingTimes(1, "settle", fault);
       const { limiter, failures } = await limiterOn(world, faults.next);
       await limiter.acquire(call({ rpm: 1, tpm: 100 }), (lease) => lease.settle({ tpm: 400 }));
-      assert.deepEqual(await left(world), { rpm: 99, tpm: 600 });
+      assert.deepEqual(await readLeft(world), { rpm: 99, tpm: 600 });
       await limiter.acquire(call({ rpm: 1, tpm: 100 }), (lease) => lease.settle({ tpm: 0 }));
-      assert.deepEqual(await left(world), { rpm: 98, tpm: 600 });
+      assert.deepEqual(await readLeft(world), { rpm: 98, tpm: 600 });
       assert.deepEqual(failures, []);
       assert.equal(faults.count(), 1);
     });
@@ -37,7 +37,7 @@ export const settlementFaultsTopic: Topic = (test) => {
           throw new SyntaxError("the work failed");
         }),
       );
-      assert.deepEqual(await left(world), { rpm: 50, tpm: 500 });
+      assert.deepEqual(await readLeft(world), { rpm: 50, tpm: 500 });
       await other.rollback();
       assert.deepEqual(failures, []);
     });
@@ -54,7 +54,10 @@ export const settlementFaultsTopic: Topic = (test) => {
       assert.ok(failures[0]!.error instanceof RateLimiterUnavailable);
       assert.equal(failures[0]!.lease.entityId, KEY);
       assert.ok(faults.count() > 1, "it was tried again");
-      assert.deepEqual(await left(world), { rpm: 99, tpm: fault === "error-before" ? 900 : 600 });
+      assert.deepEqual(await readLeft(world), {
+        rpm: 99,
+        tpm: fault === "error-before" ? 900 : 600,
+      });
     });
 
     test(`commit rejects when its ${lost} is lost every time, and the lease has ended [W-47]`, async (world) => {
@@ -67,7 +70,10 @@ export const settlementFaultsTopic: Topic = (test) => {
         lease.settle({ tpm: 400 });
         await failsWith(RateLimiterUnavailable, () => lease.commit());
       }
-      assert.deepEqual(await left(world), { rpm: 99, tpm: fault === "error-before" ? 900 : 600 });
+      assert.deepEqual(await readLeft(world), {
+        rpm: 99,
+        tpm: fault === "error-before" ? 900 : 600,
+      });
       assert.deepEqual(failures, [], "the caller already knows");
     });
 
@@ -82,14 +88,14 @@ export const settlementFaultsTopic: Topic = (test) => {
         }),
       );
       assert.equal(failures.length, 1);
-      const rpm = (await left(world))["rpm"];
+      const rpm = (await readLeft(world))["rpm"];
       assert.equal(rpm, fault === "error-before" ? 99 : 100, "given back at most once");
     });
 
     test(`an acquire whose ${lost} is lost stays charged for its own cost at most`, async (world) => {
       const { limiter } = await limiterOn(world, failingTimes(1, "consume", fault).next);
       await failsWith(RateLimiterUnavailable, () => limiter.acquire(call({ rpm: 10 })));
-      const rpm = (await left(world))["rpm"]!;
+      const rpm = (await readLeft(world))["rpm"]!;
       assert.ok(rpm === 100 || (fault === "error-after" && rpm === 90), `${rpm} of 100`);
     });
 
@@ -105,7 +111,7 @@ export const settlementFaultsTopic: Topic = (test) => {
       assert.deepEqual(lease.consumed, { rpm: 1, tpm: 100 });
       await lease.consume({ tpm: 200 });
       await lease.rollback();
-      const { rpm, tpm } = await left(world);
+      const { rpm, tpm } = await readLeft(world);
       assert.equal(rpm, 100);
       assert.ok(tpm === 1000 || (fault === "error-after" && tpm === 700), `${tpm} of 1000`);
     });

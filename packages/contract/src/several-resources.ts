@@ -5,9 +5,9 @@ import {
   failsWith,
   footprint,
   KEY,
-  left,
+  readLeft,
   MODEL,
-  refusalOf,
+  getRefusal,
   RPM,
   take,
   TPM,
@@ -19,9 +19,9 @@ export const severalResourcesTopic: Topic = (test) => {
   test("a call takes from all of its resources", async (world) => {
     await world.repository.setSystemDefaults([RPM, TPM]);
     await take(world, { rpm: 1 }, { also: { search: { rpm: 2, tpm: 10 }, "tools/run": {} } });
-    assert.deepEqual(await left(world), { rpm: 99, tpm: 1000 });
-    assert.deepEqual(await left(world, KEY, "search"), { rpm: 98, tpm: 990 });
-    assert.deepEqual(await left(world, KEY, "tools/run"), { rpm: 100, tpm: 1000 });
+    assert.deepEqual(await readLeft(world), { rpm: 99, tpm: 1000 });
+    assert.deepEqual(await readLeft(world, KEY, "search"), { rpm: 98, tpm: 990 });
+    assert.deepEqual(await readLeft(world, KEY, "tools/run"), { rpm: 100, tpm: 1000 });
   });
 
   test("no resource is charged when one refuses, and the refusal names it", async (world) => {
@@ -29,7 +29,7 @@ export const severalResourcesTopic: Topic = (test) => {
     await world.repository.setResourceDefaults("search", [Limit.perHour("rpm", 1)]);
     await take(world, { rpm: 1 }, { resource: "search" });
     const request = call({ rpm: 1 }, { also: { draw: { rpm: 1 }, search: { rpm: 1 } } });
-    const refusal = await refusalOf(world.limiter, request);
+    const refusal = await getRefusal(world.limiter, request);
     assert.deepEqual(
       refusal.statuses.map(({ resource, exceeded, source }) => [resource, exceeded, source]),
       [
@@ -39,8 +39,8 @@ export const severalResourcesTopic: Topic = (test) => {
       ],
     );
     assert.equal(refusal.retryAfterSeconds, 3600);
-    assert.deepEqual(await left(world), { rpm: 100 });
-    assert.deepEqual(await left(world, KEY, "draw"), { rpm: 100 });
+    assert.deepEqual(await readLeft(world), { rpm: 100 });
+    assert.deepEqual(await readLeft(world, KEY, "draw"), { rpm: 100 });
     const verdict = await world.limiter.check(request);
     assert.equal(verdict.allowed, false);
     assert.deepEqual(verdict.available, { rpm: 100 }, "of the call's own resource");
@@ -51,7 +51,7 @@ export const severalResourcesTopic: Topic = (test) => {
     await world.limiter.acquire(call({ rpm: 1 }, { resource: "search" }), (lease) =>
       lease.settle({ tpm: 2000 }),
     );
-    const refusal = await refusalOf(world.limiter, call({ rpm: 1 }, { also: { search: {} } }));
+    const refusal = await getRefusal(world.limiter, call({ rpm: 1 }, { also: { search: {} } }));
     assert.deepEqual(
       [refusal.primaryViolation.resource, refusal.primaryViolation.limitName],
       ["search", "tpm"],
@@ -73,8 +73,8 @@ export const severalResourcesTopic: Topic = (test) => {
         assert.deepEqual(lease.consumed, { rpm: 1, tpm: 7 });
       },
     );
-    assert.deepEqual(await left(world), { rpm: 99, tpm: 993 });
-    assert.deepEqual(await left(world, KEY, "search"), { rpm: 97, tpm: 850 });
+    assert.deepEqual(await readLeft(world), { rpm: 99, tpm: 993 });
+    assert.deepEqual(await readLeft(world, KEY, "search"), { rpm: 97, tpm: 850 });
   });
 
   test("a rollback gives back to every resource, and to the parent", async (world) => {
@@ -82,11 +82,11 @@ export const severalResourcesTopic: Topic = (test) => {
     await world.repository.createEntity("project");
     await world.repository.createEntity(KEY, { parentId: "project", cascade: true });
     const lease = await world.limiter.acquire(call({ rpm: 1 }, { also: { search: { rpm: 2 } } }));
-    assert.deepEqual(await left(world, "project", "search"), { rpm: 98 });
+    assert.deepEqual(await readLeft(world, "project", "search"), { rpm: 98 });
     await lease.rollback();
     for (const entityId of [KEY, "project"])
       for (const resource of [MODEL, "search"])
-        assert.deepEqual(await left(world, entityId, resource), { rpm: 100 });
+        assert.deepEqual(await readLeft(world, entityId, resource), { rpm: 100 });
   });
 
   test("refuses an invalid list of resources, and writes nothing", async (world) => {
@@ -125,7 +125,7 @@ export const severalResourcesTopic: Topic = (test) => {
       Array.from({ length: 15 }, (_, index) => [`r${index}`, { rpm: 1 }]),
     );
     await take(world, { rpm: 1 }, { also });
-    assert.deepEqual(await left(world, KEY, "r14"), { rpm: 99 });
+    assert.deepEqual(await readLeft(world, KEY, "r14"), { rpm: 99 });
   });
 
   test("nothing is charged if another resource of the call has no limits", async (world) => {
@@ -133,6 +133,6 @@ export const severalResourcesTopic: Topic = (test) => {
     await failsWith(ValidationError, () =>
       world.limiter.acquire(call({ rpm: 1 }, { also: { search: {} } })),
     );
-    assert.deepEqual(await left(world), { rpm: 100 });
+    assert.deepEqual(await readLeft(world), { rpm: 100 });
   });
 };

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { Limit, type LimitStatus, RateLimiter } from "zae-limiter";
 import { faultyRepository } from "zae-limiter/testing";
-import { call, KEY, left, MODEL, RPM, take, TPM } from "./calls.ts";
+import { call, KEY, readLeft, MODEL, RPM, take, TPM } from "./calls.ts";
 import type { Topic } from "./world.ts";
 
 /** A lease says what is left, without asking the store again. */
@@ -18,7 +18,7 @@ export const statusesTopic: Topic = (test) => {
       call({ rpm: 1, tpm: 300 }, { also: { search: { rpm: 2 } } }),
     );
     const statuses = await lease.statuses();
-    assert.deepEqual(statuses.map(described), [
+    assert.deepEqual(statuses.map(describe), [
       `${KEY} ${MODEL} tpm 700 of 1000 (system)`,
       `${KEY} ${MODEL} rpm 94 of 100 (system)`,
       `project ${MODEL} rpm 494 of 500 (entity_default)`,
@@ -46,7 +46,7 @@ export const statusesTopic: Topic = (test) => {
     const other = await world.limiter.acquire(call({ rpm: 30 }));
     await other.rollback();
     assert.deepEqual(await available(lease), { rpm: 80, tpm: 550 });
-    assert.deepEqual(await available(lease), await left(world));
+    assert.deepEqual(await available(lease), await readLeft(world));
     lease.settle({ tpm: 0 });
     assert.deepEqual(await available(lease), { rpm: 80, tpm: 550 }, "a difference is not written");
     await lease.commit();
@@ -68,14 +68,14 @@ export const statusesTopic: Topic = (test) => {
     await world.repository.setSystemDefaults([RPM]);
     const limits = [Limit.perMinute("own", 10), RPM];
     const overridden = await world.limiter.acquire(call({ own: 4 }, { limits }));
-    assert.deepEqual((await overridden.statuses()).map(described), [
+    assert.deepEqual((await overridden.statuses()).map(describe), [
       `${KEY} ${MODEL} own 6 of 10 (override)`,
       `${KEY} ${MODEL} rpm 100 of 100 (override)`,
     ]);
     await overridden.commit();
     const lease = await world.limiter.acquire(call({ rpm: 10 }, { entityId: "other" }));
     await world.repository.setSystemDefaults([Limit.perMinute("rpm", 50)]);
-    assert.deepEqual((await lease.statuses()).map(described), [
+    assert.deepEqual((await lease.statuses()).map(describe), [
       `other ${MODEL} rpm 90 of 100 (system)`,
     ]);
     await lease.commit();
@@ -109,7 +109,7 @@ export const statusesTopic: Topic = (test) => {
   });
 };
 
-function described({
+function describe({
   entityId,
   resource,
   limitName,

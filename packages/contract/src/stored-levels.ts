@@ -13,7 +13,7 @@ export const storedLevelsTopic: Topic = (test) => {
     const nothing = [undefined, undefined, undefined, undefined];
     assert.deepEqual(await levels(), nothing);
     await repository.setSystemDefaults(undefined, { onUnavailable: "allow" });
-    assert.deepEqual(await levels(), nothing, "settings are no limits");
+    assert.deepEqual(await levels(), nothing, "settings are not limits");
     await repository.setSystemDefaults([RPM, TPM]);
     await repository.setResourceDefaults(MODEL, [TPM], { inherit: true });
     await repository.setLimits(KEY, [RPM]);

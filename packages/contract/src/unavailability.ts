@@ -9,7 +9,7 @@ import {
   ValidationError,
 } from "zae-limiter";
 import { faultyRepository } from "zae-limiter/testing";
-import { call, failsWith, KEY, left, MODEL, RPM, take, TPM } from "./calls.ts";
+import { call, failsWith, KEY, readLeft, MODEL, RPM, take, TPM } from "./calls.ts";
 import type { Topic, World } from "./world.ts";
 
 /** Promise 10: unavailability is explicit. */
@@ -87,7 +87,7 @@ export const unavailabilityTopic: Topic = (test) => {
       const lease = await limiter.acquire(call({ rpm: 1 }, { entityId }));
       assert.equal(lease.degraded, true);
       await lease.rollback();
-      const rpm = (await left(world, entityId))["rpm"]!;
+      const rpm = (await readLeft(world, entityId))["rpm"]!;
       assert.ok(
         rpm === 100 || (fault === "error-after" && rpm === 99),
         `at most its own cost stays charged: ${rpm}`,
@@ -110,7 +110,7 @@ export const unavailabilityTopic: Topic = (test) => {
       },
     );
     assert.equal(result, "done");
-    assert.deepEqual(await left(world), { rpm: 100, tpm: 1000 });
+    assert.deepEqual(await readLeft(world), { rpm: 100, tpm: 1000 });
     assert.equal((await world.limiter.acquire(call({ rpm: 1 }))).degraded, false);
   });
 
@@ -174,7 +174,7 @@ export const unavailabilityTopic: Topic = (test) => {
     await failsWith(RateLimiterUnavailable, () => limiter.acquire(call({ rpm: 1 })));
     isDown = false;
     await take({ limiter }, { rpm: 1 });
-    assert.deepEqual(await left(world), { rpm: 99 });
+    assert.deepEqual(await readLeft(world), { rpm: 99 });
   });
 
   test("a slow store is not reachable, but a late response still counts", async (world) => {

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { type Amounts, Limit, ValidationError } from "zae-limiter";
-import { call, failsWith, fits, grants, KEY, left, MODEL, take } from "./calls.ts";
+import { call, failsWith, fits, grants, KEY, readLeft, MODEL, take } from "./calls.ts";
 import type { Topic, World } from "./world.ts";
 
 const SYSTEM = [Limit.perMinute("rpm", 60), Limit.perMinute("tpm", 10_000)];
@@ -13,7 +13,7 @@ async function hideTokens({ repository }: World): Promise<void> {
 }
 
 /** What an entity has used of the usual resource; undefined if the backend does not record it. */
-async function used({ repository }: World, entityId = KEY): Promise<Amounts | undefined> {
+async function readUsed({ repository }: World, entityId = KEY): Promise<Amounts | undefined> {
   if (!repository.capabilities.usageSnapshots) return undefined;
   const { total } = await repository.getUsageSummary({ entityId, resource: MODEL });
   return total;
@@ -43,9 +43,9 @@ export const unlimitedNamesTopic: Topic = (test) => {
     await world.limiter.acquire(call({ rpm: 1, tpm: 10 }), (lease) => lease.settle({ tpm: 7000 }));
     const undone = await world.limiter.acquire(call({ rpm: 1, tpm: 3000 }));
     await undone.rollback();
-    assert.deepEqual(Object.keys(await left(world)), ["rpm"]);
+    assert.deepEqual(Object.keys(await readLeft(world)), ["rpm"]);
     await repository.setLimits(KEY, RAISED, { inherit: true });
-    assert.equal((await left(world))["tpm"], 6000, "neither charged nor given back");
+    assert.equal((await readLeft(world))["tpm"], 6000, "neither charged nor given back");
   });
 
   test("the lease lists it, and accepts it in every call", async (world) => {
@@ -60,8 +60,8 @@ export const unlimitedNamesTopic: Topic = (test) => {
     assert.deepEqual(lease.consumed, { rpm: 1, tpm: 19_005 });
     lease.settle({ tpm: 30_000 });
     await lease.commit();
-    assert.deepEqual(await left(world), { rpm: 599 });
-    assert.deepEqual((await used(world)) ?? { rpm: 1, tpm: 30_000 }, { rpm: 1, tpm: 30_000 });
+    assert.deepEqual(await readLeft(world), { rpm: 599 });
+    assert.deepEqual((await readUsed(world)) ?? { rpm: 1, tpm: 30_000 }, { rpm: 1, tpm: 30_000 });
   });
 
   test("a call that only settles it keeps its answer", async (world) => {
@@ -73,7 +73,7 @@ export const unlimitedNamesTopic: Topic = (test) => {
       return "paid";
     });
     assert.equal(answer, "paid");
-    assert.deepEqual((await used(world)) ?? { rpm: 1, tpm: 700 }, { rpm: 1, tpm: 700 });
+    assert.deepEqual((await readUsed(world)) ?? { rpm: 1, tpm: 700 }, { rpm: 1, tpm: 700 });
   });
 
   test("every resource of a call has its own list", async (world) => {
@@ -86,7 +86,7 @@ export const unlimitedNamesTopic: Topic = (test) => {
     assert.deepEqual(lease.resourceLease(MODEL).unlimited, []);
     lease.resourceLease("search").settle({ tpm: 5 });
     await lease.commit();
-    assert.deepEqual(await left(world), { rpm: 59, tpm: 9999 });
+    assert.deepEqual(await readLeft(world), { rpm: 59, tpm: 9999 });
   });
 
   test("what goes back is no longer counted", async (world) => {
@@ -95,7 +95,7 @@ export const unlimitedNamesTopic: Topic = (test) => {
     const undone = await world.limiter.acquire(call({ rpm: 1, tpm: 300 }));
     await undone.rollback();
     await world.limiter.acquire(call({ rpm: 1, tpm: 500 }), (lease) => lease.settle({ tpm: 20 }));
-    assert.deepEqual((await used(world)) ?? { rpm: 2, tpm: 120 }, { rpm: 2, tpm: 120 });
+    assert.deepEqual((await readUsed(world)) ?? { rpm: 2, tpm: 120 }, { rpm: 2, tpm: 120 });
   });
 
   test("a name that no level knows is refused, everywhere", async (world) => {
@@ -142,8 +142,12 @@ export const unlimitedNamesTopic: Topic = (test) => {
     lease.settle({ tpm: 50_400 });
     await lease.commit();
     await world.repository.deleteLimits(KEY);
-    assert.equal((await left(world))["tpm"], 9000, "600 of what was only counted are not refunded");
-    assert.deepEqual((await used(world)) ?? { rpm: 2, tpm: 50_400 }, { rpm: 2, tpm: 50_400 });
+    assert.equal(
+      (await readLeft(world))["tpm"],
+      9000,
+      "600 of what was only counted are not refunded",
+    );
+    assert.deepEqual((await readUsed(world)) ?? { rpm: 2, tpm: 50_400 }, { rpm: 2, tpm: 50_400 });
   });
 
   test("a limit that comes while a lease is open charges what is taken from then on", async (world) => {
@@ -153,8 +157,8 @@ export const unlimitedNamesTopic: Topic = (test) => {
     await lease.consume({ tpm: 300 });
     lease.settle({ tpm: 1100 });
     await lease.commit();
-    assert.equal((await left(world))["tpm"], 9900);
-    assert.deepEqual((await used(world)) ?? { rpm: 1, tpm: 1100 }, { rpm: 1, tpm: 1100 });
+    assert.equal((await readLeft(world))["tpm"], 9900);
+    assert.deepEqual((await readUsed(world)) ?? { rpm: 1, tpm: 1100 }, { rpm: 1, tpm: 1100 });
   });
 
   test("a name that was accepted is settled even if every level has lost it since", async (world) => {
@@ -169,7 +173,7 @@ export const unlimitedNamesTopic: Topic = (test) => {
       await lease.commit();
     }
     await failsWith(ValidationError, () => world.limiter.acquire(call({ tpm: 1 })));
-    assert.deepEqual((await used(world)) ?? { rpm: 3, tpm: 500 }, { rpm: 3, tpm: 500 });
+    assert.deepEqual((await readUsed(world)) ?? { rpm: 3, tpm: 500 }, { rpm: 3, tpm: 500 });
   });
 
   test("a parent whose list lacks it counts it, if another of its levels knows it", async (world) => {
@@ -186,8 +190,8 @@ export const unlimitedNamesTopic: Topic = (test) => {
     await world.limiter.acquire(call({ rpm: 1 }), (open) => open.settle({ tpm: 30, images: 1 }));
     const undone = await world.limiter.acquire(call({ rpm: 1, tpm: 1 }));
     await undone.rollback();
-    assert.deepEqual(await left(world), { rpm: 58, tpm: 9900, images: 3 });
-    const parents = (await used(world, "project")) ?? { rpm: 2, tpm: 100 };
-    assert.deepEqual(parents, { rpm: 2, tpm: 100 }, "images are no business of the parent");
+    assert.deepEqual(await readLeft(world), { rpm: 58, tpm: 9900, images: 3 });
+    const parents = (await readUsed(world, "project")) ?? { rpm: 2, tpm: 100 };
+    assert.deepEqual(parents, { rpm: 2, tpm: 100 }, "images are not business of the parent");
   });
 };

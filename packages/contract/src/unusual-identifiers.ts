@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { Limit } from "zae-limiter";
-import { call, fits, KEY, left, MODEL, refusalOf, RPM, take } from "./calls.ts";
+import { call, fits, KEY, readLeft, MODEL, getRefusal, RPM, take } from "./calls.ts";
 import type { Topic } from "./world.ts";
 
 /**
@@ -32,14 +32,14 @@ export const unusualIdentifiersTopic: Topic = (test) => {
         RPM,
       ]);
       await take(world, { rpm: 1 });
-      assert.deepEqual(await left(world), { [name]: 10, rpm: 99 });
+      assert.deepEqual(await readLeft(world), { [name]: 10, rpm: 99 });
       await world.limiter.acquire(call({ [name]: 2 }), async (lease) => {
         assert.deepEqual(lease.consumed, { [name]: 2, rpm: 0 });
         await lease.consume({ [name]: 1 });
         lease.adjust({ [name]: 9 });
       });
-      assert.deepEqual(await left(world), { [name]: -2, rpm: 99 });
-      const refusal = await refusalOf(world.limiter, call({ rpm: 1 }));
+      assert.deepEqual(await readLeft(world), { [name]: -2, rpm: 99 });
+      const refusal = await getRefusal(world.limiter, call({ rpm: 1 }));
       assert.equal(refusal.primaryViolation.limitName, name);
       assert.equal(refusal.retryAfterSeconds, 12);
       await world.pass(60_000);
@@ -75,7 +75,7 @@ export const unusualIdentifiersTopic: Topic = (test) => {
       await take(world, { rpm: 1 + index }, { entityId, resource });
     for (const [index, [entityId, resource]] of pairs.entries()) {
       assert.deepEqual(
-        await left(world, entityId, resource),
+        await readLeft(world, entityId, resource),
         { rpm: 99 - index },
         `${entityId} on ${resource}`,
       );
@@ -90,7 +90,7 @@ export const unusualIdentifiersTopic: Topic = (test) => {
     const name = "l".repeat(64);
     await world.repository.setLimits(entityId, [Limit.perMinute(name, 10)], { resource });
     await take(world, { [name]: 1 }, { entityId, resource });
-    assert.deepEqual(await left(world, entityId, resource), { [name]: 9 });
+    assert.deepEqual(await readLeft(world, entityId, resource), { [name]: 9 });
   });
 
   test("a bucket holds many limits", async (world) => {
@@ -100,7 +100,7 @@ export const unusualIdentifiersTopic: Topic = (test) => {
     await world.repository.setSystemDefaults(limits);
     await take(world, Object.fromEntries(limits.map(({ name }) => [name, 1])));
     assert.deepEqual(
-      await left(world),
+      await readLeft(world),
       Object.fromEntries(limits.map(({ name, capacity }) => [name, capacity - 1])),
     );
   });

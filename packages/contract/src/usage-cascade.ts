@@ -33,7 +33,7 @@ export const usageCascadeTopic: Topic = (test) => {
     await take(world, { rpm: 1, tpm: 100 });
     await take(world, { rpm: 1, tpm: 3 }, { entityId: "project" });
     const { items } = await world.repository.getUsageSnapshots({ resource: MODEL });
-    assert.deepEqual(items.map(shown), [
+    assert.deepEqual(items.map(show), [
       [KEY, { rpm: 1, tpm: 100 }, 1, {}, 0],
       ["project", { rpm: 1, tpm: 3 }, 1, { rpm: 1, tpm: 100 }, 1],
     ]);
@@ -48,7 +48,7 @@ export const usageCascadeTopic: Topic = (test) => {
       for (const query of [{}, { resource: MODEL }]) {
         const asked = { entityId: "project", ...query };
         const { items } = await world.repository.getUsageSnapshots(asked);
-        assert.deepEqual(items.map(shown), [
+        assert.deepEqual(items.map(show), [
           ["project", { rpm: 2, tpm: 103 }, 2, { rpm: 1, tpm: 100 }, 1],
         ]);
         const summary = await world.repository.getUsageSummary(asked);
@@ -72,7 +72,7 @@ export const usageCascadeTopic: Topic = (test) => {
     assert.deepEqual(sums(total), [{ rpm: 1, tpm: 165 }, 1, { rpm: 1, tpm: 165 }, 1]);
     assert.deepEqual(total.average, { rpm: 0.5, tpm: 82.5 }, "two windows");
     const { items } = await world.repository.getUsageSnapshots({ entityId: "project" });
-    assert.deepEqual(items.map(shown), [
+    assert.deepEqual(items.map(show), [
       ["project", { rpm: 2, tpm: 115 }, 2, { rpm: 2, tpm: 115 }, 2],
       ["project", { rpm: -1, tpm: 50 }, -1, { rpm: -1, tpm: 50 }, -1],
     ]);
@@ -178,7 +178,7 @@ function sums({ total, requests, cascaded, cascadedRequests }: UsageSummary): re
   return [withoutZeros(total), requests, withoutZeros(cascaded), cascadedRequests];
 }
 
-function shown(snapshot: UsageSnapshot): readonly unknown[] {
+function show(snapshot: UsageSnapshot): readonly unknown[] {
   const { entityId, counters, requests, cascaded, cascadedRequests } = snapshot;
   return [entityId, withoutZeros(counters), requests, withoutZeros(cascaded), cascadedRequests];
 }

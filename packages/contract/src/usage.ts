@@ -20,8 +20,8 @@ export const usageTopic: Topic = (test) => {
     await world.limiter.acquire(call({ rpm: 1 }), (lease) => lease.settle({ tpm: 50 }));
     for (const window of ["hourly", "daily", "monthly"] as const)
       assert.deepEqual(
-        await shown(world, window),
-        [`${startOf(window, world.clock.now())} rpm 2 tpm 150 in 2`],
+        await show(world, window),
+        [`${getStart(window, world.clock.now())} rpm 2 tpm 150 in 2`],
         window,
       );
     const [snapshot] = (await world.repository.getUsageSnapshots({ entityId: KEY })).items;
@@ -46,16 +46,16 @@ export const usageTopic: Topic = (test) => {
       await take(world, { rpm: 10 });
       await world.pass(HOUR_MS);
       await take(world, { rpm: 100 });
-      assert.deepEqual(await shown(world, "hourly"), [
+      assert.deepEqual(await show(world, "hourly"), [
         "2026-02-28T23:00:00.000Z rpm 1 in 1",
         "2026-03-01T00:00:00.000Z rpm 10 in 1",
         "2026-03-01T01:00:00.000Z rpm 100 in 1",
       ]);
-      assert.deepEqual(await shown(world, "daily"), [
+      assert.deepEqual(await show(world, "daily"), [
         "2026-02-28T00:00:00.000Z rpm 1 in 1",
         "2026-03-01T00:00:00.000Z rpm 110 in 2",
       ]);
-      assert.deepEqual(await shown(world, "monthly"), [
+      assert.deepEqual(await show(world, "monthly"), [
         "2026-02-01T00:00:00.000Z rpm 1 in 1",
         "2026-03-01T00:00:00.000Z rpm 110 in 2",
       ]);
@@ -77,9 +77,9 @@ export const usageTopic: Topic = (test) => {
       lease.settle({ tpm: 200 });
       await lease.commit();
       const startMs = world.clock.now() - HOUR_MS;
-      assert.deepEqual(await shown(world, "hourly"), [
-        `${startOf("hourly", startMs)} rpm 1 tpm 500 in 1`,
-        `${startOf("hourly", world.clock.now())} tpm -300 in 0`,
+      assert.deepEqual(await show(world, "hourly"), [
+        `${getStart("hourly", startMs)} rpm 1 tpm 500 in 1`,
+        `${getStart("hourly", world.clock.now())} tpm -300 in 0`,
       ]);
       assert.deepEqual((await world.repository.getUsageSummary({ entityId: KEY })).total, {
         rpm: 1,
@@ -107,8 +107,8 @@ export const usageTopic: Topic = (test) => {
     await lease.consume({ tpm: 10 });
     await lease.consume({ tpm: 10 });
     await lease.commit();
-    assert.deepEqual(await shown(world, "daily"), [
-      `${startOf("daily", world.clock.now())} rpm 1 tpm 20 in 1`,
+    assert.deepEqual(await show(world, "daily"), [
+      `${getStart("daily", world.clock.now())} rpm 1 tpm 20 in 1`,
     ]);
   });
 
@@ -121,13 +121,13 @@ export const usageTopic: Topic = (test) => {
         await world.repository.createEntity(id, { parentId: "project", cascade: true });
       await take(world, { rpm: 1 });
       await take(world, { rpm: 2 }, { entityId: "key-2", also: { search: { rpm: 5 } } });
-      const of = async (entityId: string, resource: string): Promise<unknown> => {
+      const get = async (entityId: string, resource: string): Promise<unknown> => {
         const { total, requests } = await world.repository.getUsageSummary({ entityId, resource });
         return [total["rpm"], requests];
       };
-      assert.deepEqual(await of("project", MODEL), [3, 2]);
-      assert.deepEqual(await of("project", "search"), [5, 1]);
-      assert.deepEqual(await of(KEY, MODEL), [1, 1]);
+      assert.deepEqual(await get("project", MODEL), [3, 2]);
+      assert.deepEqual(await get("project", "search"), [5, 1]);
+      assert.deepEqual(await get(KEY, MODEL), [1, 1]);
       const everyone = await world.repository.getUsageSummary({ resource: MODEL });
       assert.deepEqual([everyone.snapshotCount, everyone.total["rpm"]], [3, 3]);
     },
@@ -189,15 +189,15 @@ export const usageTopic: Topic = (test) => {
     await world.repository.setSystemDefaults([RPM]);
     await take(world, { rpm: 1 });
     await world.pass(89 * DAY_MS);
-    assert.equal((await shown(world, "hourly")).length, 1);
+    assert.equal((await show(world, "hourly")).length, 1);
     await world.pass(2 * DAY_MS);
-    assert.deepEqual(await shown(world, "hourly"), []);
+    assert.deepEqual(await show(world, "hourly"), []);
     await world.repository.setSystemDefaults([RPM], { usageRetentionDays: 3 });
     await take(world, { rpm: 1 });
     await world.pass(2 * DAY_MS);
-    assert.equal((await shown(world, "daily")).length, 1);
+    assert.equal((await show(world, "daily")).length, 1);
     await world.pass(3 * DAY_MS);
-    assert.deepEqual(await shown(world, "daily"), []);
+    assert.deepEqual(await show(world, "daily"), []);
   });
 
   usageTest("a window is complete when it has ended and all of it is counted", async (world) => {
@@ -252,7 +252,7 @@ function withoutTimes(summary: UsageSummary): Partial<UsageSummary> {
 }
 
 /** The windows of the usual entity as text, without zero counters, which may not be stored. */
-async function shown({ repository }: World, window: UsageWindow): Promise<readonly string[]> {
+async function show({ repository }: World, window: UsageWindow): Promise<readonly string[]> {
   const { items } = await repository.getUsageSnapshots({ entityId: KEY, window });
   return items.map(({ windowStart, counters, requests }) => {
     const used = Object.entries(counters).filter(([, amount]) => amount !== 0);
@@ -261,7 +261,7 @@ async function shown({ repository }: World, window: UsageWindow): Promise<readon
   });
 }
 
-function startOf(window: UsageWindow, timeMs: number): string {
+function getStart(window: UsageWindow, timeMs: number): string {
   const text = new Date(timeMs).toISOString();
   if (window === "hourly") return `${text.slice(0, 13)}:00:00.000Z`;
   return window === "daily"

@@ -6,7 +6,7 @@ import {
   type Repository,
   ValidationError,
 } from "zae-limiter";
-import { call, failsWith, fits, KEY, left, RPM, take } from "./calls.ts";
+import { call, failsWith, fits, KEY, readLeft, RPM, take } from "./calls.ts";
 import { delayedOutcomes } from "./delayed-outcomes.ts";
 import { watch } from "./watch.ts";
 import type { Topic, World } from "./world.ts";
@@ -37,7 +37,7 @@ export const waitingTopic: Topic = (test) => {
   });
 
   test("a call that would have to wait longer than it may is refused at once", async (world) => {
-    await exhausted(world);
+    await exhaust(world);
     const error = await failsWith(RateLimitExceeded, () =>
       world.limiter.acquire(call({ rps: 1 }, { waitUpToMs: 99 })),
     );
@@ -45,7 +45,7 @@ export const waitingTopic: Topic = (test) => {
   });
 
   test("a call that can never fit is refused at once, however long it may wait", async (world) => {
-    await exhausted(world);
+    await exhaust(world);
     for (const waitUpToMs of [1e9, Infinity]) {
       const waiting = watch(world.limiter.acquire(call({ rps: 11 }, { waitUpToMs })));
       await world.pass(0);
@@ -55,7 +55,7 @@ export const waitingTopic: Topic = (test) => {
   });
 
   test("waiting calls are served in order of arrival, small ones behind large ones", async (world) => {
-    await exhausted(world);
+    await exhaust(world);
     const order: string[] = [];
     const calls = [
       ["large", 10],
@@ -79,7 +79,7 @@ export const waitingTopic: Topic = (test) => {
   });
 
   test("a call that does not wait is decided at once, ahead of those that do", async (world) => {
-    await exhausted(world);
+    await exhaust(world);
     const waiting = watch(world.limiter.acquire(call({ rps: 10 }, { waitUpToMs: 5000 })));
     await world.pass(500);
     assert.equal(await fits(world, { rps: 5 }), true);
@@ -90,7 +90,7 @@ export const waitingTopic: Topic = (test) => {
   });
 
   test("calls of different entities or on different resources do not wait for each other", async (world) => {
-    await exhausted(world);
+    await exhaust(world);
     const waiting = watch(world.limiter.acquire(call({ rps: 10 }, { waitUpToMs: 5000 })));
     await world.pass(0);
     await take(world, { rps: 1 }, { entityId: "other", waitUpToMs: 5000 });
@@ -101,7 +101,7 @@ export const waitingTopic: Topic = (test) => {
   });
 
   test("calls that name the same resources in different orders do not block each other", async (world) => {
-    await exhausted(world);
+    await exhaust(world);
     await take(world, { rps: 10 }, { resource: "search" });
     const request = { waitUpToMs: 5000 };
     const first = watch(
@@ -128,7 +128,7 @@ export const waitingTopic: Topic = (test) => {
     await lease.commit();
     await world.pass(0);
     assert.equal(waiting.state, "fulfilled");
-    assert.deepEqual(await left(world), { rph: 2 });
+    assert.deepEqual(await readLeft(world), { rph: 2 });
   });
 
   test("tokens that go back to a parent wake the calls that it refused, and no others", async (world) => {
@@ -168,7 +168,7 @@ export const waitingTopic: Topic = (test) => {
   });
 
   test("a waiting call that runs out of time behind another is refused with a reason", async (world) => {
-    await exhausted(world);
+    await exhaust(world);
     const first = watch(world.limiter.acquire(call({ rps: 10 }, { waitUpToMs: 5000 })));
     const second = watch(world.limiter.tryAcquire(call({ rps: 1 }, { waitUpToMs: 500 })));
     await world.pass(500);
@@ -203,7 +203,7 @@ function listing(repository: Repository, decided: string[]): Repository {
 }
 
 /** Ten a second, all taken. */
-async function exhausted(world: World): Promise<void> {
+async function exhaust(world: World): Promise<void> {
   await world.repository.setSystemDefaults([Limit.perSecond("rps", 10)]);
   await take(world, { rps: 10 });
 }

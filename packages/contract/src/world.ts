@@ -26,9 +26,9 @@ export type Topic = (test: Test) => void;
 const LONGEST_RESPONSE_MS = 2000;
 
 /** Builds the world of one test around an open repository. */
-export function worldOf(opened: Repository, clock: ManualClock): World {
+export function openWorld(opened: Repository, clock: ManualClock): World {
   const inProgress = new Set<Promise<unknown>>();
-  const repository = watched(opened, inProgress);
+  const repository = getWatched(opened, inProgress);
   const pass = async (ms: number): Promise<void> => {
     await quiet(inProgress);
     await clock.advance(ms);
@@ -38,7 +38,7 @@ export function worldOf(opened: Repository, clock: ManualClock): World {
 }
 
 /** The repository, with every promise that has not settled yet in `inProgress`. */
-function watched(repository: Repository, inProgress: Set<Promise<unknown>>): Repository {
+function getWatched(repository: Repository, inProgress: Set<Promise<unknown>>): Repository {
   return new Proxy(repository, {
     get(target, property) {
       const member: unknown = Reflect.get(target, property, target);

@@ -31,7 +31,7 @@ export type {
   Unknown,
   VersionsState,
 } from "./discovery/status-model.ts";
-export { parametersOf } from "./options/parameters.ts";
+export { toParameters } from "./options/parameters.ts";
 export { aggregatorStatements, runnerStatements } from "./policies/aggregator-statements.ts";
 export type { AggregatorResources } from "./policies/aggregator-statements.ts";
 export { NAMESPACE_TAG, policyDocument, POLICY_KINDS } from "./policies/policy-document.ts";

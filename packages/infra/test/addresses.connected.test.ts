@@ -2,7 +2,7 @@
 import { expect, it } from "vitest";
 import { describeWithEngine } from "../../limiter/test/support/engine.ts";
 import { AwsClients } from "../src/aws/clients.ts";
-import { checkedPlace } from "../src/aws/place.ts";
+import { resolvePlace } from "../src/aws/place.ts";
 import { deleteStack, deployStack, listStacks } from "../src/index.ts";
 
 describeWithEngine("an engine of DynamoDB", (engine) => {
@@ -26,7 +26,7 @@ it.each([
   ["longer once somebody has answered", 1, 8],
 ])("asks %s", async (_, answers, attempts) => {
   const endpointUrl = "http://127.0.0.1:1";
-  const clients = await AwsClients.open(checkedPlace({ region: "eu-west-1", endpointUrl }));
+  const clients = await AwsClients.open(resolvePlace({ region: "eu-west-1", endpointUrl }));
   for (let answer = 0; answer < answers; answer += 1) await clients.call("sts:Any", async () => {});
   let asked = 0;
   const unreachable = Object.assign(new Error("getaddrinfo EAI_AGAIN"), { code: "EAI_AGAIN" });

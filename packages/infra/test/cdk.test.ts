@@ -9,7 +9,7 @@ import { loadPeer } from "../src/cdk/load-cdk.ts";
 // CDK's own validation takes seconds for each app; cfn-lint judges the same template elsewhere.
 vi.stubEnv("CDK_VALIDATION", "false");
 
-function synthesized(
+function synthesize(
   props: (stack: Stack) => ZaeLimiterProps = () => ({}),
   use: (limiter: ZaeLimiter, stack: Stack) => void = () => undefined,
 ): Template {
@@ -19,7 +19,7 @@ function synthesized(
 }
 
 it("creates the table, which outlives the app, and an aggregator with real code [W-73]", () => {
-  const template = synthesized();
+  const template = synthesize();
   template.hasResource("AWS::DynamoDB::Table", {
     Properties: { TableName: "Gateway", BillingMode: "PAY_PER_REQUEST" },
     DeletionPolicy: "RetainExceptOnCreate",
@@ -36,7 +36,7 @@ it("creates the table, which outlives the app, and an aggregator with real code 
 });
 
 it("takes the options of a stack, and a name for the table", () => {
-  const template = synthesized(() => ({
+  const template = synthesize(() => ({
     stackName: "limits",
     billingMode: "provisioned",
     enableAggregator: false,
@@ -53,7 +53,7 @@ it("takes the options of a stack, and a name for the table", () => {
 });
 
 it("creates a provisioner with real code, whose ARN is the token of declared limits [W-64]", () => {
-  const template = synthesized(undefined, (limiter, stack) => {
+  const template = synthesize(undefined, (limiter, stack) => {
     const limits = new CustomResource(stack, "Limits", {
       serviceToken: limiter.provisionerArn!,
       resourceType: "Custom::ZaeLimiterLimits",
@@ -76,14 +76,14 @@ it("creates a provisioner with real code, whose ARN is the token of declared lim
 });
 
 it.each([{ enableProvisioner: false }, { createIam: false }])("has none with %j", (props) => {
-  synthesized(
+  synthesize(
     () => props,
     (limiter) => expect(limiter.provisionerArn).toBeUndefined(),
   ).resourceCountIs("AWS::Lambda::Function", props.createIam === false ? 0 : 1);
 });
 
 it("takes what is known only when the app is deployed", () => {
-  const template = synthesized((stack) => ({
+  const template = synthesize((stack) => ({
     alarmSnsTopic: new sns.Topic(stack, "Alarms").topicArn,
   }));
   template.allResourcesProperties("AWS::CloudWatch::Alarm", {
@@ -97,7 +97,7 @@ it("grants roles what the policies of a stack allow", () => {
     manager: ["grantFullAccess", "Write"],
     reader: ["grantReadOnly", "Describe"],
   } as const;
-  const template = synthesized(undefined, (limiter, stack) => {
+  const template = synthesize(undefined, (limiter, stack) => {
     for (const [name, [grant]] of Object.entries(grants))
       limiter[grant](
         new iam.Role(stack, name, { assumedBy: new iam.AccountPrincipal("111122223333") }),
@@ -123,7 +123,7 @@ it.each([
   [{ tags: { team: "search" } }, "Invalid tags: are the app's: call Tags.of(stack).add"],
   [{ lambdaTimeoutSeconds: 901 }, "Invalid lambdaTimeoutSeconds: must be a whole number from 1 to"],
 ])("refuses %j with a sentence", (props: object, message) => {
-  expect(() => synthesized(() => props)).toThrow(message);
+  expect(() => synthesize(() => props)).toThrow(message);
 });
 
 it("says what to install where CDK is missing", () => {

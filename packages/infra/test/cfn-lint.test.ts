@@ -5,7 +5,7 @@
  */
 import { writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { parametersOf, stackTemplate, templateYaml } from "@zae-limiter/infra";
+import { toParameters, stackTemplate, templateYaml } from "@zae-limiter/infra";
 import { limitsTemplate, manifestYaml, yamlDocument } from "@zae-limiter/infra/manifest";
 import { expect, it } from "vitest";
 import type { StackOptions } from "zae-limiter/dynamodb";
@@ -13,7 +13,7 @@ import { readManifest } from "zae-limiter/manifest";
 import { isCfnLintInstalled, lint } from "../../../tools/cfn-lint.mjs";
 import { describeUnlessMissing } from "../../limiter/test/support/engine.ts";
 import { temporaryFile } from "../../limiter/test/support/temporary-file.ts";
-import { resolvedTemplate, Resolver } from "../src/options/resolved-template.ts";
+import { resolveTemplate, Resolver } from "../src/options/resolve-template.ts";
 import { defaultParameters } from "../src/options/parameters.ts";
 
 /** The options that conditions depend on, with values that turn these; the first is the default. */
@@ -63,7 +63,7 @@ describeUnlessMissing("cfn-lint", missing, () => {
     writeFileSync(printed, templateYaml());
     const files = COMBINATIONS.map((options, index) => {
       const file = join(dirname(printed), `${index}.json`);
-      const template = resolvedTemplate(parametersWith(options));
+      const template = resolveTemplate(parametersWith(options));
       const text = JSON.stringify({ AWSTemplateFormatVersion: "2010-09-09", ...template });
       writeFileSync(file, text);
       return file;
@@ -100,7 +100,7 @@ function parametersWith(options: StackOptions): Readonly<Record<string, string>>
     AggregatorCodeKey: "zae-limiter/abc/aggregator.zip",
     ProvisionerCodeKey: "zae-limiter/abc/provisioner.zip",
   };
-  return { ...defaultParameters(), ...parametersOf("limits", options), ...code };
+  return { ...defaultParameters(), ...toParameters("limits", options), ...code };
 }
 
 /**
@@ -127,32 +127,32 @@ function everyPair(choices: readonly (readonly StackOptions[])[]): readonly Stac
       const best = [...values.keys()]
         .filter((value) => choiceOf[value] === at)
         .map((value) => chosen.concat(value))
-        .filter((all) => isValid(merged(all)))
+        .filter((all) => isValid(merge(all)))
         .toSorted((left, right) => gain(right) - gain(left))[0];
       chosen = best ?? chosen;
     }
-    for (const pair of pairsOf(chosen)) missingPairs.delete(pair);
-    combinations.push(merged(chosen));
+    for (const pair of listPairs(chosen)) missingPairs.delete(pair);
+    combinations.push(merge(chosen));
   }
   return combinations;
 
-  function merged(chosen: readonly number[]): StackOptions {
+  function merge(chosen: readonly number[]): StackOptions {
     return Object.assign({}, ...chosen.map((value) => values[value])) as StackOptions;
   }
 
   function gain(chosen: readonly number[]): number {
-    return pairsOf(chosen).filter((pair) => missingPairs.has(pair)).length;
+    return listPairs(chosen).filter((pair) => missingPairs.has(pair)).length;
   }
 }
 
-function pairsOf(chosen: readonly number[]): readonly string[] {
+function listPairs(chosen: readonly number[]): readonly string[] {
   const sorted = chosen.toSorted((left, right) => left - right);
   return sorted.flatMap((left, at) => sorted.slice(at + 1).map((right) => `${left} ${right}`));
 }
 
 function isValid(options: StackOptions): boolean {
   try {
-    parametersOf("limits", options);
+    toParameters("limits", options);
     return true;
   } catch {
     return false;

@@ -12,8 +12,8 @@ async function open({ stack, region, endpointUrl }: TestStack): Promise<DynamoRe
 }
 
 describeWithAws("deployStack", (aws) => {
-  const statusOf = ({ stack }: TestStack) => aws().cloudFormation.stack(stack)?.status;
-  const parametersOf = ({ stack }: TestStack) =>
+  const readStatus = ({ stack }: TestStack) => aws().cloudFormation.stack(stack)?.status;
+  const toParameters = ({ stack }: TestStack) =>
     aws().cloudFormation.stack(stack)?.target?.parameters;
 
   it("creates a stack with real code, its table, version record and namespace", async () => {
@@ -66,13 +66,13 @@ describeWithAws("deployStack", (aws) => {
   it("does nothing to a stack that is up to date", async () => {
     const stack = freshStack(aws());
     await stack.deploy();
-    const executions = aws().seenOf("ExecuteChangeSet").length;
+    const executions = aws().getSeen("ExecuteChangeSet").length;
     expect(await stack.deploy()).toMatchObject({
       outcome: "unchanged",
       changes: [],
       outputs: { TableName: stack.stack },
     });
-    expect(aws().seenOf("ExecuteChangeSet")).toHaveLength(executions);
+    expect(aws().getSeen("ExecuteChangeSet")).toHaveLength(executions);
     expect(aws().cloudFormation.stack(stack.stack)?.changeSets.size).toBe(1);
   });
 
@@ -88,13 +88,13 @@ describeWithAws("deployStack", (aws) => {
       expect.objectContaining({ ...change, logicalId: "AggregatorLogGroup" }),
       expect.objectContaining({ ...change, logicalId: "ProvisionerLogGroup" }),
     ]);
-    expect(parametersOf(stack)).toMatchObject({
+    expect(toParameters(stack)).toMatchObject({
       LogRetentionDays: "7",
       EnableIAMRoles: "true",
       LambdaMemorySize: "512",
     });
     expect(aws().cloudFormation.stack(stack.stack)?.target?.tags["team"]).toBe("search");
-    expect(statusOf(stack)).toBe("UPDATE_COMPLETE");
+    expect(readStatus(stack)).toBe("UPDATE_COMPLETE");
   });
 
   it("checks capacity with what the stack has, not with the defaults", async () => {
@@ -104,7 +104,7 @@ describeWithAws("deployStack", (aws) => {
     expect(aws().cloudFormation.stack(stack.stack)).toBeUndefined();
     await stack.deploy({ stackOptions: { billingMode: "provisioned", maxReadCapacity: 1000 } });
     await stack.deploy({ stackOptions: { readCapacity: 500 } });
-    expect(parametersOf(stack)).toMatchObject({ ReadCapacity: "500", MaxReadCapacity: "1000" });
+    expect(toParameters(stack)).toMatchObject({ ReadCapacity: "500", MaxReadCapacity: "1000" });
     const above = stack.deploy({ stackOptions: { readCapacity: 1001 } });
     await expect(above).rejects.toThrow("must not be above maxReadCapacity, which is 1000");
   });
@@ -128,10 +128,10 @@ describeWithAws("deployStack", (aws) => {
     const place = { stack: name, region, endpointUrl };
     expect((await deployStack({ ...place, stackOptions })).outcome).toBe("declined");
     expect(aws().cloudFormation.stack(name)?.changeSets.size).toBe(1);
-    expect(parametersOf(stack)).toMatchObject({ EnableAlarms: "true" });
+    expect(toParameters(stack)).toMatchObject({ EnableAlarms: "true" });
 
     expect((await stack.deploy({ stackOptions, dryRun: true })).outcome).toBe("planned");
-    expect(statusOf(stack)).toBe("CREATE_COMPLETE");
+    expect(readStatus(stack)).toBe("CREATE_COMPLETE");
     expect((await stack.deploy({ stackOptions })).outcome).toBe("updated");
     expect([...aws().cloudFormation.stack(name)!.resources.keys()].join()).not.toContain("Alarm");
   });
@@ -140,10 +140,10 @@ describeWithAws("deployStack", (aws) => {
     const stack = freshStack(aws());
     expect((await stack.deploy({ dryRun: true })).outcome).toBe("planned");
     await aws().cloudFormation.advance(stack.stack);
-    expect(statusOf(stack)).toBeUndefined();
+    expect(readStatus(stack)).toBeUndefined();
     expect((await stack.deploy({ confirm: () => false })).outcome).toBe("declined");
     await aws().cloudFormation.advance(stack.stack);
-    expect(statusOf(stack)).toBeUndefined();
+    expect(readStatus(stack)).toBeUndefined();
     expect(await stack.deploy()).toMatchObject({ outcome: "created" });
   });
 
@@ -161,7 +161,7 @@ describeWithAws("deployStack", (aws) => {
         "AggregatorRole CREATE_FAILED: No permission to create a role",
       ]),
     });
-    expect(statusOf(stack)).toBe("ROLLBACK_COMPLETE");
+    expect(readStatus(stack)).toBe("ROLLBACK_COMPLETE");
     const { stack: name, region, endpointUrl } = stack;
     expect(await deployStack({ stack: name, region, endpointUrl })).toMatchObject({
       outcome: "declined",
@@ -180,8 +180,8 @@ describeWithAws("deployStack", (aws) => {
     await expect(stack.deploy({ stackOptions: { lambdaMemoryMb: 1024 } })).rejects.toThrow(
       /its update failed at AggregatorFunction .*: Too much memory\. The stack is as it was before/,
     );
-    expect(statusOf(stack)).toBe("UPDATE_ROLLBACK_COMPLETE");
-    expect(parametersOf(stack)).toMatchObject({ LambdaMemorySize: "256" });
+    expect(readStatus(stack)).toBe("UPDATE_ROLLBACK_COMPLETE");
+    expect(toParameters(stack)).toMatchObject({ LambdaMemorySize: "256" });
     expect((await stack.deploy({ stackOptions: { lambdaMemoryMb: 1024 } })).outcome).toBe(
       "updated",
     );
@@ -190,7 +190,7 @@ describeWithAws("deployStack", (aws) => {
   it("waits for an operation of somebody else, and then goes on", async () => {
     const stack = freshStack(aws());
     expect((await stack.deploy({ wait: false })).outcome).toBe("started");
-    expect(statusOf(stack)).toBe("CREATE_IN_PROGRESS");
+    expect(readStatus(stack)).toBe("CREATE_IN_PROGRESS");
     const notices: string[] = [];
     const report = await stack.deploy({ onNotice: (text) => notices.push(text) });
     expect(notices).toEqual([
@@ -265,8 +265,8 @@ describeWithAws("deployStack", (aws) => {
       "updated",
     );
     aws().cloudFormation.staleLooks = 0;
-    expect(statusOf(stack)).toBe("UPDATE_COMPLETE");
-    expect(parametersOf(stack)).toMatchObject({ LogRetentionDays: "14" });
+    expect(readStatus(stack)).toBe("UPDATE_COMPLETE");
+    expect(toParameters(stack)).toMatchObject({ LogRetentionDays: "14" });
   });
 
   it("leaves code and its version out where there is no role that could run it", async () => {
@@ -298,10 +298,10 @@ describeWithAws("deployStack", (aws) => {
     it("is ended by its signal while a request gets no answer", async () => {
       const interruption = new AbortController();
       aws().faults.always("GetCallerIdentity", "hang");
-      const before = aws().seenOf("GetCallerIdentity").length;
+      const before = aws().getSeen("GetCallerIdentity").length;
       const deployment = freshStack(aws()).deploy({ signal: interruption.signal });
       const ended = expect(deployment).rejects.toMatchObject({ name: "AbortError" });
-      await vi.waitFor(() => expect(aws().seenOf("GetCallerIdentity")).toHaveLength(before + 1));
+      await vi.waitFor(() => expect(aws().getSeen("GetCallerIdentity")).toHaveLength(before + 1));
       interruption.abort();
       await ended;
     });
@@ -323,12 +323,12 @@ describeWithAws("deployStack", (aws) => {
 
     it("gives up after a bounded number of attempts", async () => {
       aws().faults.always("DescribeStacks", "throttle");
-      const before = aws().seenOf("DescribeStacks").length;
+      const before = aws().getSeen("DescribeStacks").length;
       await expect(freshStack(aws()).deploy()).rejects.toMatchObject({
         code: "ERR_LIMITER_UNAVAILABLE",
         message: expect.stringContaining("cloudformation:DescribeStacks"),
       });
-      expect(aws().seenOf("DescribeStacks").length - before).toBe(8);
+      expect(aws().getSeen("DescribeStacks").length - before).toBe(8);
     });
 
     it.each(["CreateChangeSet", "ExecuteChangeSet"])(

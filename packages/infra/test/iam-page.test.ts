@@ -109,7 +109,7 @@ describe("the policies that only the page has", () => {
       `s3:::zae-limiter-code-${ACCOUNT}-eu-west-1/zae-limiter/0/aggregator.zip`,
     ],
   ])("%s allows %s on %s", async (name, action, resource) => {
-    expect(await decided(name, action, resource)).toBe("Allowed");
+    expect(await decide(name, action, resource)).toBe("Allowed");
   });
 
   it.each([
@@ -128,7 +128,7 @@ describe("the policies that only the page has", () => {
       `lambda:eu-west-1:${ACCOUNT}:function:limits-aggregator`,
     ],
   ])("%s denies %s on %s", async (name, action, resource) => {
-    expect(await decided(name, action, resource)).toBe("ImplicitlyDenied");
+    expect(await decide(name, action, resource)).toBe("ImplicitlyDenied");
   });
 });
 
@@ -147,7 +147,7 @@ function readable(value: unknown, indent = ""): string {
 }
 
 /** What the simulator says about a policy of the page; it also checks the policy's grammar. */
-async function decided(name: string, action: string, resource: string): Promise<string> {
+async function decide(name: string, action: string, resource: string): Promise<string> {
   const block = [...page.matchAll(BLOCK)].find(([, shown]) => shown === name)!;
   const result = await runSimulation(
     {

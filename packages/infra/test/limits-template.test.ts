@@ -3,7 +3,7 @@ import { limitsTemplate, manifestYaml, yamlDocument } from "@zae-limiter/infra/m
 import * as fc from "fast-check";
 import { expect, it } from "vitest";
 import { parse } from "yaml";
-import { manifestOf, readManifest, type Manifest } from "zae-limiter/manifest";
+import { buildManifest, readManifest, type Manifest } from "zae-limiter/manifest";
 import { declaredLimits } from "../../limiter/test/support/declared-limits.ts";
 import { seedsFromEnvironment } from "../../limiter/test/support/seeded/seeds.ts";
 import { readProperties } from "../../lambda/provisioner/properties.ts";
@@ -24,7 +24,7 @@ function manifest(text: string): Manifest {
 it("the function reads the manifest that the template was made of", () => {
   fc.assert(
     fc.property(declaredLimits(), fc.constantFrom("1.1", "1.2"), (declared, version) => {
-      const given = manifest(JSON.stringify(manifestOf("team-a", declared)));
+      const given = manifest(JSON.stringify(buildManifest("team-a", declared)));
       const { namespace, declared: read, hash } = through(given, version);
       expect({ namespace, read, hash }).toEqual({
         namespace: "team-a",
@@ -42,7 +42,7 @@ it.each([
   ["value", { key: SECRET }],
   ["value with words before it", { key: `see ${SECRET}` }],
   ["name", { [SECRET]: "value" }],
-])("a %s that looks like a reference to a secret is no reference", (_, metadata) => {
+])("a %s that looks like a reference to a secret is not a reference", (_, metadata) => {
   const given = manifest(JSON.stringify({ namespace: "team-a", entities: { acme: { metadata } } }));
   expect(manifestYaml(limitsTemplate(given, { stack: "limits" }))).not.toContain("{{resolve:");
   expect(through(given).declared).toEqual(given.declared);

@@ -25,7 +25,7 @@ it("the package has what the library asks of it", () => {
 describeWithAws("opening a stack", (aws) => {
   afterEach(() => vi.unstubAllEnvs());
 
-  const placeOf = (stack = freshTableName()): DynamoOptions & { readonly stack: string } => ({
+  const getPlace = (stack = freshTableName()): DynamoOptions & { readonly stack: string } => ({
     stack,
     region: "eu-west-1",
     endpointUrl: aws().endpointUrl,
@@ -40,7 +40,7 @@ describeWithAws("opening a stack", (aws) => {
       .map(({ action }) => action);
 
   /** What became of the stack as a whole. */
-  const statesOf = (stack: string): readonly string[] =>
+  const listStates = (stack: string): readonly string[] =>
     aws()
       .cloudFormation.stack(stack)!
       .events.filter(({ logicalId }) => logicalId === stack)
@@ -48,7 +48,7 @@ describeWithAws("opening a stack", (aws) => {
       .filter((status) => /^(?:CREATE|UPDATE)/.test(status));
 
   it("deploys it from nothing, opens it the next time without asking, and deletes it", async () => {
-    const place = placeOf();
+    const place = getPlace();
     await using first = await DynamoRepository.open("my-team", place);
     await first.setSystemDefaults([Limit.perMinute("rpm", 2)]);
     const limiter = new RateLimiter({ repository: first });
@@ -79,11 +79,11 @@ describeWithAws("opening a stack", (aws) => {
   });
 
   it("deploys it once, however many processes start together, and all of them go on", async () => {
-    const place = placeOf();
+    const place = getPlace();
     const names = ["one", "two", "three"];
     const ends = await Promise.all(names.map((name) => openedByProcess(name, place)));
     expect(ends).toEqual(names.map((name) => `${name} opened`));
-    expect(statesOf(place.stack).toSorted()).toEqual(["CREATE_COMPLETE", "CREATE_IN_PROGRESS"]);
+    expect(listStates(place.stack).toSorted()).toEqual(["CREATE_COMPLETE", "CREATE_IN_PROGRESS"]);
     await using repository = await DynamoRepository.open("one", place);
     expect((await repository.listNamespaces()).map(({ name }) => name)).toEqual(
       ["default", ...names].toSorted(),
@@ -92,7 +92,7 @@ describeWithAws("opening a stack", (aws) => {
   });
 
   it("goes with the options that the builder was given, and updates its Lambda only if it is asked to [W-74]", async () => {
-    const place = placeOf();
+    const place = getPlace();
     const builder = (): ReturnType<typeof DynamoRepository.builder> =>
       DynamoRepository.builder().namespace("my-team").options(place);
     const start = aws().seen.length;
@@ -123,7 +123,7 @@ describeWithAws("opening a stack", (aws) => {
   });
 
   it("goes on after a first deployment was rolled back under it, and repeated, without a restart", async () => {
-    const place = placeOf();
+    const place = getPlace();
     const { stack } = place;
     const call = { entityId: "key-1", resource: "gpt-4", consume: { rpm: 1 } };
     const limits = [Limit.perMinute("rpm", 2)];
@@ -142,7 +142,7 @@ describeWithAws("opening a stack", (aws) => {
     await early.setSystemDefaults(limits);
     const limiter = new RateLimiter({ repository: early });
     await (await limiter.acquire(call)).commit();
-    expect(statesOf(stack)).toEqual(["CREATE_IN_PROGRESS"]);
+    expect(listStates(stack)).toEqual(["CREATE_IN_PROGRESS"]);
 
     await cloudFormation.advance(stack);
     const start = aws().seen.length;
@@ -165,7 +165,7 @@ describeWithAws("opening a stack", (aws) => {
 
   it("leaves a table alone that has no stack when it is to delete that", async () => {
     await using alone = await DynamoRepository.open("my-team", {
-      ...placeOf(),
+      ...getPlace(),
       provisioning: "table",
     });
     await alone.deleteStack();
@@ -174,7 +174,7 @@ describeWithAws("opening a stack", (aws) => {
   });
 
   it("deploys nothing for a URL with `create: false`", async () => {
-    const { stack, endpointUrl } = placeOf();
+    const { stack, endpointUrl } = getPlace();
     const url = `dynamodb://eu-west-1/${stack}?endpoint=${encodeURIComponent(endpointUrl!)}&provisioning=stack`;
     const start = aws().seen.length;
     await expect(openRepository(url, { create: false })).rejects.toMatchObject({
@@ -189,7 +189,7 @@ describeWithAws("opening a stack", (aws) => {
       ["expired", "ERR_LIMITER_NO_CREDENTIALS", "AWS does not accept the credentials"],
       ["invalid-token", "ERR_LIMITER_NO_CREDENTIALS", "AWS does not accept the credentials"],
     ] as const)("if its change set meets %s: %s", async (fault, code, text) => {
-      const place = placeOf();
+      const place = getPlace();
       aws().faults.always("CreateChangeSet", fault);
       const opening = DynamoRepository.open("my-team", place);
       await expect(opening).rejects.toMatchObject({ code, message: expect.stringContaining(text) });
@@ -200,7 +200,7 @@ describeWithAws("opening a stack", (aws) => {
 
     it("if an option names another account", async () => {
       const opening = DynamoRepository.builder()
-        .options(placeOf())
+        .options(getPlace())
         .stackOptions({ alarmSnsTopic: "arn:aws:sns:eu-west-1:999999999999:alarms" })
         .build();
       await expect(opening).rejects.toMatchObject({
@@ -212,7 +212,7 @@ describeWithAws("opening a stack", (aws) => {
     it("if DynamoDB itself is denied", async () => {
       aws().faults.always("BatchGetItem", "deny");
       const start = aws().seen.length;
-      await expect(DynamoRepository.open("my-team", placeOf())).rejects.toMatchObject({
+      await expect(DynamoRepository.open("my-team", getPlace())).rejects.toMatchObject({
         code: "ERR_LIMITER_PERMISSION_DENIED",
         message: expect.stringContaining("AWS denied dynamodb:BatchGetItem on table"),
       });

@@ -97,7 +97,7 @@ describeWithEngine("the rights of the provisioner", (engine) => {
 
   it("hold no action and no kind of key that it does not use", async () => {
     for (const statement of STATEMENTS) {
-      const { actions, patterns } = grantOf(statement);
+      const { actions, patterns } = getGrant(statement);
       const calls = recorder.calls.filter(({ action }) => actions.includes(action));
       expect(actions.filter((each) => calls.every(({ action }) => action !== each))).toEqual([]);
       const keys = calls.flatMap(({ leadingKeys }) => leadingKeys);
@@ -108,7 +108,7 @@ describeWithEngine("the rights of the provisioner", (engine) => {
 });
 
 /** What a statement grants: actions, and patterns of keys. */
-function grantOf({ Action, Condition }: PolicyStatement): {
+function getGrant({ Action, Condition }: PolicyStatement): {
   readonly actions: readonly string[];
   readonly patterns: readonly string[];
 } {

@@ -1,7 +1,7 @@
 import { provisionerStatements, stackTemplate } from "@zae-limiter/infra";
 import { describe, expect, it } from "vitest";
 import type { Properties } from "../src/cloudformation/template.ts";
-import { resolvedTemplate } from "../src/options/resolved-template.ts";
+import { resolveTemplate } from "../src/options/resolve-template.ts";
 
 const CODE = {
   CodeBucket: "code",
@@ -10,13 +10,16 @@ const CODE = {
 };
 
 /** The properties of a resource, as they are with some parameters. */
-function propertiesOf(id: string, parameters: Readonly<Record<string, string>> = CODE): Properties {
-  return resolvedTemplate(parameters).Resources[id]!.Properties;
+function listProperties(
+  id: string,
+  parameters: Readonly<Record<string, string>> = CODE,
+): Properties {
+  return resolveTemplate(parameters).Resources[id]!.Properties;
 }
 
 describe("the provisioner in the template [W-64]", () => {
   it("has real code, time for many entities, and the table", () => {
-    expect(propertiesOf("ProvisionerFunction")).toMatchObject({
+    expect(listProperties("ProvisionerFunction")).toMatchObject({
       FunctionName: { "Fn::Sub": "${AWS::StackName}-limits-provisioner" },
       Runtime: "nodejs22.x",
       Architectures: ["arm64"],
@@ -27,7 +30,9 @@ describe("the provisioner in the template [W-64]", () => {
       Role: { "Fn::GetAtt": ["ProvisionerRole", "Arn"] },
       Environment: { Variables: { TABLE_NAME: { Ref: "RateLimitsTable" } } },
     });
-    expect(propertiesOf("ProvisionerFunction")).not.toHaveProperty("ReservedConcurrentExecutions");
+    expect(listProperties("ProvisionerFunction")).not.toHaveProperty(
+      "ReservedConcurrentExecutions",
+    );
     expect(JSON.stringify(stackTemplate())).not.toContain("ZipFile");
   });
 
@@ -37,21 +42,21 @@ describe("the provisioner in the template [W-64]", () => {
     ["that is switched off", { ...CODE, EnableProvisioner: "false" }],
     ["without a role", { ...CODE, EnableIAM: "false" }],
   ])("is left out whole %s", (_, parameters: Readonly<Record<string, string>>) => {
-    const { Resources, Outputs } = resolvedTemplate(parameters);
+    const { Resources, Outputs } = resolveTemplate(parameters);
     const ids = [...Object.keys(Resources), ...Object.keys(Outputs)];
     expect(ids.filter((id) => id.includes("Provisioner"))).toEqual([]);
   });
 
   it("needs no aggregator, and tells its bucket then too", () => {
     const parameters = { ...CODE, EnableAggregator: "false", AggregatorCodeKey: "" };
-    const { Resources, Outputs } = resolvedTemplate(parameters);
+    const { Resources, Outputs } = resolveTemplate(parameters);
     expect(Object.keys(Resources)).toContain("ProvisionerFunction");
     expect(Outputs["CodeBucketName"]!.Value).toBe("code");
   });
 
   it("has a role with the name, the boundary and the rights that it needs", () => {
     const names = { ProvisionerRoleName: "team-limits-prov", PermissionBoundary: "bound" };
-    const { RoleName, PermissionsBoundary, AssumeRolePolicyDocument, Policies } = propertiesOf(
+    const { RoleName, PermissionsBoundary, AssumeRolePolicyDocument, Policies } = listProperties(
       "ProvisionerRole",
       { ...CODE, ...names },
     );
@@ -76,7 +81,7 @@ describe("the provisioner in the template [W-64]", () => {
         },
       },
     ]);
-    expect(propertiesOf("ProvisionerRole")["RoleName"]).toEqual({
+    expect(listProperties("ProvisionerRole")["RoleName"]).toEqual({
       "Fn::Sub": "${AWS::StackName}-prov",
     });
   });

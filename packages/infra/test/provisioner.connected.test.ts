@@ -3,23 +3,23 @@ import { VERSION } from "zae-limiter";
 import { DynamoRepository } from "zae-limiter/dynamodb";
 import { expect, it } from "vitest";
 import { lambdaPackage, updateLambda, type ResourceChange } from "../src/index.ts";
-import { freshStack, placeOf, type TestStack } from "./support/deployment.ts";
+import { freshStack, getPlace, type TestStack } from "./support/deployment.ts";
 import { describeWithAws } from "./support/describe-with-aws.ts";
 
 describeWithAws("the provisioner of a stack", (aws) => {
-  const functionOf = (stack: TestStack): Readonly<Record<string, unknown>> | undefined =>
+  const getFunction = (stack: TestStack): Readonly<Record<string, unknown>> | undefined =>
     scripted(stack).resources.get("ProvisionerFunction")?.properties;
   const scripted = ({ stack }: TestStack) => aws().cloudFormation.stack(stack)!;
 
   it("is deployed with its real code, named by the code's own hash [W-64]", async () => {
     const stack = freshStack(aws());
     const { outputs } = await stack.deploy();
-    const key = await keyOf("provisioner");
-    expect(functionOf(stack)).toMatchObject({ Code: { S3Key: key } });
+    const key = await toKey("provisioner");
+    expect(getFunction(stack)).toMatchObject({ Code: { S3Key: key } });
     const bucket = aws().s3.buckets.get(`zae-limiter-code-${aws().account}-eu-west-1`)!;
     const { content } = await lambdaPackage("provisioner");
     expect(Buffer.compare(bucket.objects.get(key)!, content)).toBe(0);
-    expect(functionOf(stack)).toMatchObject({
+    expect(getFunction(stack)).toMatchObject({
       Handler: "index.handler",
       Environment: { Variables: { TABLE_NAME: stack.stack } },
     });
@@ -32,10 +32,10 @@ describeWithAws("the provisioner of a stack", (aws) => {
   it("needs no aggregator, and is a function with a version too", async () => {
     const stack = freshStack(aws());
     await stack.deploy({ stackOptions: { enableAggregator: false } });
-    expect(functionOf(stack)).toMatchObject({ Code: { S3Key: await keyOf("provisioner") } });
+    expect(getFunction(stack)).toMatchObject({ Code: { S3Key: await toKey("provisioner") } });
     expect(scripted(stack).target?.parameters["AggregatorCodeKey"]).toBe("");
     expect(scripted(stack).target?.tags["zae-limiter:lambda-version"]).toBe(VERSION);
-    const options = { ...placeOf(stack), provisioning: "never" as const };
+    const options = { ...getPlace(stack), provisioning: "never" as const };
     await using repository = await DynamoRepository.open("default", options);
     expect((await repository.getVersionRecord())?.lambdaVersion).toBe(VERSION);
   });
@@ -44,8 +44,8 @@ describeWithAws("the provisioner of a stack", (aws) => {
     const stack = freshStack(aws());
     await stack.deploy({ stackOptions: { enableProvisioner: false, roleNameFormat: "team-{}" } });
     expect((await stack.deploy()).outcome).toBe("unchanged");
-    await updateLambda(placeOf(stack));
-    expect(functionOf(stack)).toBeUndefined();
+    await updateLambda(getPlace(stack));
+    expect(getFunction(stack)).toBeUndefined();
 
     const { changes } = await stack.deploy({ stackOptions: { enableProvisioner: true } });
     expect(changes.map(({ action, logicalId }) => `${action} ${logicalId}`)).toEqual([
@@ -56,7 +56,7 @@ describeWithAws("the provisioner of a stack", (aws) => {
     expect(scripted(stack).resources.get("ProvisionerRole")?.physicalId).toBe(
       `team-${stack.stack}-prov`,
     );
-    expect(functionOf(stack)).toMatchObject({ Code: { S3Key: await keyOf("provisioner") } });
+    expect(getFunction(stack)).toMatchObject({ Code: { S3Key: await toKey("provisioner") } });
   });
 
   it("is not added by new code for the aggregator", async () => {
@@ -66,9 +66,9 @@ describeWithAws("the provisioner of a stack", (aws) => {
     // As somebody left it who deployed the template without code for it.
     const parameters = { ...target!.parameters, EnableProvisioner: "true", ProvisionerCodeKey: "" };
     scripted(stack).target = { ...target!, parameters };
-    await updateLambda(placeOf(stack));
+    await updateLambda(getPlace(stack));
     expect(scripted(stack).target?.parameters["ProvisionerCodeKey"]).toBe("");
-    expect(functionOf(stack)).toBeUndefined();
+    expect(getFunction(stack)).toBeUndefined();
   });
 
   it("is removed only if somebody agrees", async () => {
@@ -84,9 +84,9 @@ describeWithAws("the provisioner of a stack", (aws) => {
     expect(asked).toContainEqual(
       expect.objectContaining({ action: "remove", logicalId: "ProvisionerFunction" }),
     );
-    expect(functionOf(stack)).toBeDefined();
+    expect(getFunction(stack)).toBeDefined();
     expect((await stack.deploy({ stackOptions })).outcome).toBe("updated");
-    expect(functionOf(stack)).toBeUndefined();
+    expect(getFunction(stack)).toBeUndefined();
   });
 
   it("gets the code of this version together with the aggregator", async () => {
@@ -100,16 +100,16 @@ describeWithAws("the provisioner of a stack", (aws) => {
       const declared = resources.get(id)!;
       declared.properties = { ...declared.properties, Code: { S3Key: old } };
     }
-    await updateLambda(placeOf(stack));
+    await updateLambda(getPlace(stack));
     expect(scripted(stack).target?.parameters).toMatchObject({
-      AggregatorCodeKey: await keyOf("aggregator"),
-      ProvisionerCodeKey: await keyOf("provisioner"),
+      AggregatorCodeKey: await toKey("aggregator"),
+      ProvisionerCodeKey: await toKey("provisioner"),
     });
-    expect(functionOf(stack)).toMatchObject({ Code: { S3Key: await keyOf("provisioner") } });
+    expect(getFunction(stack)).toMatchObject({ Code: { S3Key: await toKey("provisioner") } });
   });
 });
 
 /** Where the code of a function is put: the same code has the same key. */
-async function keyOf(name: "aggregator" | "provisioner"): Promise<string> {
+async function toKey(name: "aggregator" | "provisioner"): Promise<string> {
   return `zae-limiter/${(await lambdaPackage(name)).sha256}/${name}.zip`;
 }

@@ -4,7 +4,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { deployStack } from "../src/index.ts";
 import { AwsError } from "./support/scripted-aws/aws-call.ts";
 import { describeWithAws } from "./support/describe-with-aws.ts";
-import { freshStack, placeOf } from "./support/deployment.ts";
+import { freshStack, getPlace } from "./support/deployment.ts";
 
 describeWithAws("deployStack", (aws) => {
   it.each([
@@ -83,15 +83,15 @@ describeWithAws("deployStack", (aws) => {
     const codeBucket = `code-${stack.stack}`;
     aws().s3.create(codeBucket);
     await stack.deploy({ codeBucket });
-    const uploads = aws().seenOf("PutObject").length;
+    const uploads = aws().getSeen("PutObject").length;
     await stack.deploy({ stackOptions: { logRetentionDays: 7 } });
     const { parameters } = aws().cloudFormation.stack(stack.stack)!.target!;
     expect(parameters["CodeBucket"]).toBe(codeBucket);
-    expect(aws().seenOf("PutObject")).toHaveLength(uploads);
+    expect(aws().getSeen("PutObject")).toHaveLength(uploads);
   });
 
   it("says that an endpoint does not answer", async () => {
-    const place = { ...placeOf(freshStack(aws())), endpointUrl: "http://127.0.0.1:1" };
+    const place = { ...getPlace(freshStack(aws())), endpointUrl: "http://127.0.0.1:1" };
     await expect(deployStack(place)).rejects.toMatchObject({
       code: "ERR_LIMITER_UNAVAILABLE",
       message: expect.stringMatching(/^http:\/\/127\.0\.0\.1:1 did not answer sts:/),

@@ -6,7 +6,7 @@ import { seededRandom } from "zae-limiter/testing";
 import type { Fault } from "./support/scripted-aws/faults.ts";
 import { describeWithAws } from "./support/describe-with-aws.ts";
 import { freshStack } from "./support/deployment.ts";
-import { eachOf, seedsFromEnvironment } from "../../limiter/test/support/seeded/seeds.ts";
+import { getEach, seedsFromEnvironment } from "../../limiter/test/support/seeded/seeds.ts";
 
 const SEEDS = seedsFromEnvironment({ usual: 3 });
 /** With every tenth request lost, nobody has ever needed half of these. */
@@ -14,7 +14,7 @@ const MAX_RUNS = 30;
 const FAULTS: readonly Fault[] = ["throttle", "drop", "drop-reply", "unavailable"];
 
 describeWithAws("a deployment that is run again", (aws) => {
-  it.each(eachOf(SEEDS))("seed %i", async (seed) => {
+  it.each(getEach(SEEDS))("seed %i", async (seed) => {
     const random = seededRandom(seed);
     const stack = freshStack(aws());
     let process = new AbortController();

@@ -5,11 +5,11 @@ import { DynamoRepository } from "zae-limiter/dynamodb";
 import { describe, expect, it } from "vitest";
 import { deleteStack, ensureStack, updateLambda, type StackEvent } from "../src/index.ts";
 import { describeWithAws } from "./support/describe-with-aws.ts";
-import { freshStack, placeOf, type TestStack } from "./support/deployment.ts";
+import { freshStack, getPlace, type TestStack } from "./support/deployment.ts";
 
 describeWithAws("stacks", (aws) => {
   const scripted = ({ stack }: TestStack) => aws().cloudFormation.stack(stack);
-  const executionsOf = ({ stack }: TestStack) =>
+  const listExecutions = ({ stack }: TestStack) =>
     aws()
       .cloudFormation.stacks.filter(({ name }) => name === stack)
       .flatMap(({ events }) => events)
@@ -27,8 +27,8 @@ describeWithAws("stacks", (aws) => {
   describe("ensureStack", () => {
     it("of concurrent starts one deploys, and the others wait", async () => {
       const stack = freshStack(aws());
-      await Promise.all([1, 2, 3, 4].map(() => ensureStack(placeOf(stack))));
-      expect(executionsOf(stack)).toHaveLength(1);
+      await Promise.all([1, 2, 3, 4].map(() => ensureStack(getPlace(stack))));
+      expect(listExecutions(stack)).toHaveLength(1);
       expect(scripted(stack)?.status).toBe("CREATE_COMPLETE");
     });
 
@@ -36,25 +36,25 @@ describeWithAws("stacks", (aws) => {
       const stack = freshStack(aws());
       const memories = [256, 512, 1024];
       await Promise.all(
-        memories.map((lambdaMemoryMb) => ensureStack(placeOf(stack), { lambdaMemoryMb })),
+        memories.map((lambdaMemoryMb) => ensureStack(getPlace(stack), { lambdaMemoryMb })),
       );
-      expect(executionsOf(stack)).toHaveLength(1);
+      expect(listExecutions(stack)).toHaveLength(1);
     });
 
     it("changes nothing about a stack that exists", async () => {
       const stack = freshStack(aws());
       await stack.deploy();
-      await ensureStack(placeOf(stack), { enableAlarms: false });
+      await ensureStack(getPlace(stack), { enableAlarms: false });
       expect(scripted(stack)?.target?.parameters["EnableAlarms"]).toBe("true");
-      expect(executionsOf(stack)).toHaveLength(1);
+      expect(listExecutions(stack)).toHaveLength(1);
     });
 
     it("explains a stack whose creation failed, and leaves it to a person", async () => {
       const stack = freshStack(aws());
       aws().cloudFormation.failAt("AggregatorDLQ", "No queue");
       const failed = /its creation failed at AggregatorDLQ .*: No queue/;
-      await expect(ensureStack(placeOf(stack))).rejects.toThrow(failed);
-      await expect(ensureStack(placeOf(stack))).rejects.toThrow(failed);
+      await expect(ensureStack(getPlace(stack))).rejects.toThrow(failed);
+      await expect(ensureStack(getPlace(stack))).rejects.toThrow(failed);
       expect(scripted(stack)?.status).toBe("ROLLBACK_COMPLETE");
     });
   });
@@ -80,15 +80,15 @@ describeWithAws("stacks", (aws) => {
       scripted(stack)!.target = { ...target!, parameters, tags };
       const declared = scripted(stack)!.resources.get("AggregatorFunction")!;
       declared.properties = { ...declared.properties, Code: { S3Key: "zae-limiter/old.zip" } };
-      await updateLambda(placeOf(stack));
+      await updateLambda(getPlace(stack));
       expect(scripted(stack)?.status).toBe("UPDATE_COMPLETE");
       expect(scripted(stack)?.target?.parameters).toEqual(target!.parameters);
       expect(scripted(stack)?.target?.tags).toEqual(target!.tags);
-      expect(aws().seenOf("UpdateFunctionCode")).toEqual([]);
-      await updateLambda(placeOf(stack));
-      expect(executionsOf(stack)).toHaveLength(2);
+      expect(aws().getSeen("UpdateFunctionCode")).toEqual([]);
+      await updateLambda(getPlace(stack));
+      expect(listExecutions(stack)).toHaveLength(2);
       const repository = await DynamoRepository.open("default", {
-        ...placeOf(stack),
+        ...getPlace(stack),
         provisioning: "never",
       });
       expect((await repository.getVersionRecord())?.lambdaVersion).toBe(VERSION);
@@ -97,11 +97,11 @@ describeWithAws("stacks", (aws) => {
 
     it("says what to do where there is no stack, or one of another release", async () => {
       const stack = freshStack(aws());
-      await expect(updateLambda(placeOf(stack))).rejects.toBeInstanceOf(
+      await expect(updateLambda(getPlace(stack))).rejects.toBeInstanceOf(
         InfrastructureNotFoundError,
       );
       aws().cloudFormation.putStack(stack.stack, { tags: { ManagedBy: "zae-limiter" } });
-      await expect(updateLambda(placeOf(stack))).rejects.toThrow(
+      await expect(updateLambda(getPlace(stack))).rejects.toThrow(
         `run zae-limiter deploy --stack ${stack.stack}`,
       );
     });
@@ -113,7 +113,10 @@ describeWithAws("stacks", (aws) => {
       await stack.deploy();
       const bucket = scripted(stack)?.resources.get("AuditArchiveBucket")?.physicalId;
       const events: StackEvent[] = [];
-      const report = await deleteStack({ ...placeOf(stack), onEvent: (each) => events.push(each) });
+      const report = await deleteStack({
+        ...getPlace(stack),
+        onEvent: (each) => events.push(each),
+      });
       expect(report).toMatchObject({ outcome: "deleted", retained: [stack.stack, bucket] });
       expect(events.at(-1)).toMatchObject({ status: "DELETE_COMPLETE", logicalId: stack.stack });
       expect(await tableExists(stack)).toBe(true);
@@ -126,9 +129,9 @@ describeWithAws("stacks", (aws) => {
     it("deletes the table too if asked to, and needs no stack", async () => {
       const stack = freshStack(aws());
       await stack.deploy();
-      await deleteStack({ ...placeOf(stack), withData: true });
+      await deleteStack({ ...getPlace(stack), withData: true });
       expect(await tableExists(stack)).toBe(false);
-      expect(await deleteStack({ ...placeOf(stack), withData: true })).toMatchObject({
+      expect(await deleteStack({ ...getPlace(stack), withData: true })).toMatchObject({
         outcome: "absent",
       });
     });
@@ -140,7 +143,7 @@ describeWithAws("stacks", (aws) => {
         if (status === "DELETE_COMPLETE" && logicalId === stack.stack)
           aws().cloudFormation.putStack(stack.stack, { tags: { ManagedBy: "zae-limiter" } });
       };
-      const deletion = deleteStack({ ...placeOf(stack), withData: true, onEvent });
+      const deletion = deleteStack({ ...getPlace(stack), withData: true, onEvent });
       await expect(deletion).rejects.toThrow("somebody deployed it again");
       expect(await tableExists(stack)).toBe(true);
     });
@@ -148,15 +151,15 @@ describeWithAws("stacks", (aws) => {
     it("refuses before anything is deleted", async () => {
       const stack = freshStack(aws());
       aws().cloudFormation.putStack(stack.stack);
-      await expect(deleteStack(placeOf(stack))).rejects.toThrow("not created by zae-limiter");
+      await expect(deleteStack(getPlace(stack))).rejects.toThrow("not created by zae-limiter");
       await expect(
-        deleteStack({ ...placeOf(stack), withData: true, wait: false }),
+        deleteStack({ ...getPlace(stack), withData: true, wait: false }),
       ).rejects.toMatchObject({ field: "wait" });
       const ours = aws().cloudFormation.putStack(stack.stack, {
         tags: { ManagedBy: "zae-limiter" },
       });
       ours.terminationProtection = true;
-      await expect(deleteStack(placeOf(stack))).rejects.toThrow("protected against termination");
+      await expect(deleteStack(getPlace(stack))).rejects.toThrow("protected against termination");
       expect(ours.status).toBe("CREATE_COMPLETE");
     });
 
@@ -167,20 +170,20 @@ describeWithAws("stacks", (aws) => {
       const stack = freshStack(aws());
       const theirs = aws().cloudFormation.putStack(stack.stack, { status: "REVIEW_IN_PROGRESS" });
       theirs.changeSets.set("theirs", { ...changeSet!, name: "theirs" });
-      await expect(deleteStack(placeOf(stack))).rejects.toThrow("not created by zae-limiter");
+      await expect(deleteStack(getPlace(stack))).rejects.toThrow("not created by zae-limiter");
       theirs.changeSets.clear();
-      expect((await deleteStack(placeOf(stack))).outcome).toBe("deleted");
+      expect((await deleteStack(getPlace(stack))).outcome).toBe("deleted");
     });
 
     it("explains a deletion that fails, and can be run again", async () => {
       const stack = freshStack(aws());
       await stack.deploy();
       aws().cloudFormation.failAt("AggregatorDLQ", "Somebody uses it");
-      const error = await deleteStack(placeOf(stack)).catch((thrown: unknown) => thrown);
+      const error = await deleteStack(getPlace(stack)).catch((thrown: unknown) => thrown);
       expect(error).toBeInstanceOf(StackOperationError);
       expect(String(error)).toMatch(/its deletion failed at AggregatorDLQ .*: Somebody uses it\./);
       await expect(stack.deploy()).rejects.toThrow(/DELETE_FAILED.*zae-limiter delete/);
-      expect((await deleteStack(placeOf(stack))).outcome).toBe("deleted");
+      expect((await deleteStack(getPlace(stack))).outcome).toBe("deleted");
     });
   });
 });

@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { parse, type ScalarTag } from "yaml";
 import { STREAM_FILTERS } from "zae-limiter/aggregator";
 import { metricsLine } from "../../lambda/aggregator/metrics.ts";
-import { Resolver, resolvedTemplate } from "../src/options/resolved-template.ts";
+import { Resolver, resolveTemplate } from "../src/options/resolve-template.ts";
 import { defaultParameters } from "../src/options/parameters.ts";
 import type { Properties, Value } from "../src/cloudformation/template.ts";
 
@@ -15,8 +15,11 @@ const CODE = {
 };
 
 /** The properties of a resource, as they are with some parameters. */
-function propertiesOf(id: string, parameters: Readonly<Record<string, string>> = CODE): Properties {
-  const { Resources } = resolvedTemplate(parameters);
+function listProperties(
+  id: string,
+  parameters: Readonly<Record<string, string>> = CODE,
+): Properties {
+  const { Resources } = resolveTemplate(parameters);
   expect(Object.keys(Resources)).toContain(id);
   return Resources[id]!.Properties;
 }
@@ -39,7 +42,7 @@ describe("as text", () => {
 
 describe("names", () => {
   it("has every parameter of the Python zae-limiter", () => {
-    const parameters = sorted(`
+    const parameters = sort(`
       SnapshotWindows SnapshotRetentionDays LambdaMemorySize LambdaTimeout EnableAggregator SchemaVersion
       PITRRecoveryPeriodDays EnableAlarms AlarmSNSTopicArn LogRetentionDays LambdaDurationThreshold
       PermissionBoundary AggregatorRoleName AppRoleName AdminRoleName ReadOnlyRoleName ProvisionerRoleName
@@ -55,7 +58,7 @@ describe("names", () => {
       Export === undefined ? [] : (Export.Name as { "Fn::Sub": string })["Fn::Sub"],
     );
     expect(exports.map((name) => name.replace("${AWS::StackName}-", "")).toSorted()).toEqual(
-      sorted(`
+      sort(`
       TableName TableArn StreamArn AggregatorArn AggregatorName DLQUrl DLQArn DLQAlarmName
       LambdaErrorRateAlarmName LambdaDurationAlarmName ReadThrottleAlarmName WriteThrottleAlarmName
       StreamIteratorAgeAlarmName AuditArchiveBucketName AuditArchiveBucketArn AcquireOnlyPolicyArn
@@ -67,7 +70,7 @@ describe("names", () => {
   });
 
   it("has its resources", () => {
-    const ids = sorted(`
+    const ids = sort(`
       RateLimitsTable AuditArchiveBucket AcquireOnlyPolicy FullAccessPolicy ReadOnlyPolicy
       NamespaceAcquirePolicy NamespaceFullAccessPolicy NamespaceReadOnlyPolicy AggregatorDLQ AggregatorDLQAlarm
       AggregatorLogGroup AggregatorRole AppRole AdminRole ReadOnlyRole AggregatorFunction
@@ -79,7 +82,7 @@ describe("names", () => {
 
 describe("the table", () => {
   it("has no index that copies what calls write [W-17]", () => {
-    const indexes = propertiesOf("RateLimitsTable")["GlobalSecondaryIndexes"];
+    const indexes = listProperties("RateLimitsTable")["GlobalSecondaryIndexes"];
     expect(indexes).toMatchObject([
       { IndexName: "GSI1", Projection: { ProjectionType: "ALL" } },
       { IndexName: "GSI2", Projection: { ProjectionType: "KEYS_ONLY" } },
@@ -89,7 +92,7 @@ describe("the table", () => {
   });
 
   it("has no local indexes, which would limit a partition to 10 GB [W-70]", () => {
-    expect(propertiesOf("RateLimitsTable")).not.toHaveProperty("LocalSecondaryIndexes");
+    expect(listProperties("RateLimitsTable")).not.toHaveProperty("LocalSecondaryIndexes");
   });
 
   it("outlives its stack, and so does the archive", () => {
@@ -101,7 +104,7 @@ describe("the table", () => {
   });
 
   it("expires items, keeps both images in its stream, and can be restored", () => {
-    expect(propertiesOf("RateLimitsTable")).toMatchObject({
+    expect(listProperties("RateLimitsTable")).toMatchObject({
       BillingMode: "PAY_PER_REQUEST",
       StreamSpecification: { StreamViewType: "NEW_AND_OLD_IMAGES" },
       TimeToLiveSpecification: { AttributeName: "ttl", Enabled: true },
@@ -111,7 +114,7 @@ describe("the table", () => {
 
   it("is scaled with each of its indexes where capacity is provisioned", () => {
     const provisioned = { BillingMode: "PROVISIONED", WriteCapacity: "7", IndexWriteCapacity: "3" };
-    const { Resources } = resolvedTemplate(provisioned);
+    const { Resources } = resolveTemplate(provisioned);
     const targets = Object.values(Resources)
       .filter(({ Type }) => Type === "AWS::ApplicationAutoScaling::ScalableTarget")
       .map(({ Properties }) => Properties);
@@ -136,7 +139,7 @@ describe("the table", () => {
 
 describe("the aggregator", () => {
   it("loses no record: it begins with the oldest, with real code, and never gives up [W-73]", () => {
-    expect(propertiesOf("AggregatorEventSourceMapping")).toMatchObject({
+    expect(listProperties("AggregatorEventSourceMapping")).toMatchObject({
       StartingPosition: "TRIM_HORIZON",
       FunctionResponseTypes: ["ReportBatchItemFailures"],
       MaximumRetryAttempts: -1,
@@ -144,7 +147,7 @@ describe("the aggregator", () => {
       BisectBatchOnFunctionError: true,
       BatchSize: 1000,
     });
-    expect(propertiesOf("AggregatorFunction")).toMatchObject({
+    expect(listProperties("AggregatorFunction")).toMatchObject({
       Runtime: "nodejs22.x",
       Architectures: ["arm64"],
       Handler: "index.handler",
@@ -158,7 +161,7 @@ describe("the aggregator", () => {
     ["that is switched off", { ...CODE, EnableAggregator: "false" }],
     ["without a role", { ...CODE, EnableIAM: "false" }],
   ])("is left out whole %s", (_, parameters: Readonly<Record<string, string>>) => {
-    const { Resources } = resolvedTemplate(parameters);
+    const { Resources } = resolveTemplate(parameters);
     const ids = Object.keys(Resources).filter((id) => /Aggregator|Lambda|Archive|Stream/.test(id));
     expect(ids).toEqual([]);
   });
@@ -166,14 +169,14 @@ describe("the aggregator", () => {
   it("takes a role of somebody else, and creates none then", () => {
     const role = "arn:aws:iam::111122223333:role/aggregator";
     const parameters = { ...CODE, EnableIAM: "false", AggregatorRoleArn: role };
-    const { Resources } = resolvedTemplate(parameters);
+    const { Resources } = resolveTemplate(parameters);
     expect(Resources["AggregatorFunction"]!.Properties["Role"]).toBe(role);
     expect(Object.values(Resources).filter(({ Type }) => Type.includes("IAM"))).toEqual([]);
   });
 
   it("has what its options say in its environment", () => {
     const parameters = { ...CODE, BucketTtlMultiplier: "0", SnapshotRetentionDays: "30" };
-    const { Environment } = propertiesOf("AggregatorFunction", parameters);
+    const { Environment } = listProperties("AggregatorFunction", parameters);
     expect(Environment).toEqual({
       Variables: {
         TABLE_NAME: { Ref: "RateLimitsTable" },
@@ -187,22 +190,22 @@ describe("the aggregator", () => {
   });
 
   it("gets the records that it needs, by the filter of the library [W-26]", () => {
-    expect(propertiesOf("AggregatorEventSourceMapping")["FilterCriteria"]).toEqual({
+    expect(listProperties("AggregatorEventSourceMapping")["FilterCriteria"]).toEqual({
       Filters: STREAM_FILTERS.map((Pattern) => ({ Pattern })),
     });
   });
 
   it("leaves what it cannot do in a queue: pulses, and records that expired", () => {
     const queue = { "Fn::GetAtt": ["AggregatorDLQ", "Arn"] };
-    expect(propertiesOf("AggregatorFunction")["DeadLetterConfig"]).toEqual({ TargetArn: queue });
-    expect(propertiesOf("AggregatorEventSourceMapping")["DestinationConfig"]).toEqual({
+    expect(listProperties("AggregatorFunction")["DeadLetterConfig"]).toEqual({ TargetArn: queue });
+    expect(listProperties("AggregatorEventSourceMapping")["DestinationConfig"]).toEqual({
       OnFailure: { Destination: queue },
     });
-    expect(JSON.stringify(propertiesOf("AggregatorRole"))).toContain("sqs:SendMessage");
+    expect(JSON.stringify(listProperties("AggregatorRole"))).toContain("sqs:SendMessage");
   });
 
   it("may do nothing on resources of others, except what cannot be bound", () => {
-    const { Policies } = propertiesOf("AggregatorRole", { ...CODE, EnableTracing: "true" });
+    const { Policies } = listProperties("AggregatorRole", { ...CODE, EnableTracing: "true" });
     const statements = (Policies as readonly { PolicyDocument: { Statement: Properties[] } }[])
       .flatMap(({ PolicyDocument }) => PolicyDocument.Statement)
       .filter(({ Resource }) => Resource === "*");
@@ -216,7 +219,7 @@ describe("the aggregator", () => {
 
 describe("alarms [W-69]", () => {
   const TOPIC = "arn:aws:sns:eu-west-1:111122223333:alarms";
-  const { Resources } = resolvedTemplate({ ...CODE, AlarmSNSTopicArn: TOPIC });
+  const { Resources } = resolveTemplate({ ...CODE, AlarmSNSTopicArn: TOPIC });
   const alarms = Object.entries(Resources).filter(([, { Type }]) => Type.endsWith("Alarm"));
 
   it("each has a reason and, where a topic is given, an action, the queue's included", () => {
@@ -225,34 +228,34 @@ describe("alarms [W-69]", () => {
       expect(Properties["AlarmDescription"]).toMatch(/^.{40,}\.$/);
       expect(Properties["AlarmActions"]).toEqual([TOPIC]);
     }
-    for (const [, { Properties }] of Object.entries(resolvedTemplate(CODE).Resources))
+    for (const [, { Properties }] of Object.entries(resolveTemplate(CODE).Resources))
       expect(Properties).not.toHaveProperty("AlarmActions");
   });
 
   it("the error rate is a rate", () => {
-    expect(metricsOf("LambdaErrorRateAlarm")).toEqual(["Errors", "Invocations"]);
-    expect(expressionOf("LambdaErrorRateAlarm")).toBe("100 * errors / MAX([errors, invocations])");
+    expect(listMetrics("LambdaErrorRateAlarm")).toEqual(["Errors", "Invocations"]);
+    expect(getExpression("LambdaErrorRateAlarm")).toBe("100 * errors / MAX([errors, invocations])");
   });
 
   it("throttles of the table and of every index are seen", () => {
     for (const direction of ["Read", "Write"]) {
-      expect(propertiesOf(`DynamoDB${direction}ThrottleAlarm`)).toMatchObject({
+      expect(listProperties(`DynamoDB${direction}ThrottleAlarm`)).toMatchObject({
         MetricName: `${direction}ThrottleEvents`,
         Dimensions: [{ Name: "TableName" }],
       });
       const id = `Index${direction}ThrottleAlarm`;
-      expect(metricsOf(id)).toEqual(Array(4).fill(`${direction}ThrottleEvents`));
-      const text = JSON.stringify(propertiesOf(id)["Metrics"]);
+      expect(listMetrics(id)).toEqual(Array(4).fill(`${direction}ThrottleEvents`));
+      const text = JSON.stringify(listProperties(id)["Metrics"]);
       for (const index of ["GSI1", "GSI2", "GSI3", "GSI4"]) {
         expect(text).toContain(`{"Name":"GlobalSecondaryIndexName","Value":"${index}"}`);
-        expect(expressionOf(id)).toContain(`FILL(${index.toLowerCase()}, 0)`);
+        expect(getExpression(id)).toContain(`FILL(${index.toLowerCase()}, 0)`);
       }
     }
   });
 
   it("the growth of shards is splits less merges", () => {
-    expect(metricsOf("SplitGrowthAlarm")).toEqual(["Splits", "Merges"]);
-    expect(expressionOf("SplitGrowthAlarm")).toBe("FILL(splits, 0) - FILL(merges, 0)");
+    expect(listMetrics("SplitGrowthAlarm")).toEqual(["Splits", "Merges"]);
+    expect(getExpression("SplitGrowthAlarm")).toBe("FILL(splits, 0) - FILL(merges, 0)");
   });
 
   it("the aggregator's own metrics are those that it prints", () => {
@@ -268,7 +271,7 @@ describe("alarms [W-69]", () => {
     ]);
     for (const [id, { Properties }] of own) {
       expect(JSON.stringify(Properties)).toContain(`"Namespace":"${Namespace}"`);
-      for (const name of metricsOf(id)) expect(names).toContain(name);
+      for (const name of listMetrics(id)) expect(names).toContain(name);
     }
   });
 
@@ -277,16 +280,16 @@ describe("alarms [W-69]", () => {
     readonly MetricStat?: { readonly Metric: Properties };
   };
 
-  function metricsOf(id: string): readonly Value[] {
-    const { MetricName, Metrics = [] } = propertiesOf(id) as { Metrics?: Metric[] } & Properties;
+  function listMetrics(id: string): readonly Value[] {
+    const { MetricName, Metrics = [] } = listProperties(id) as { Metrics?: Metric[] } & Properties;
     const inExpression = Metrics.flatMap(
       ({ MetricStat }) => MetricStat?.Metric["MetricName"] ?? [],
     );
     return MetricName === undefined ? inExpression : [MetricName];
   }
 
-  function expressionOf(id: string): string | undefined {
-    return (propertiesOf(id)["Metrics"] as readonly Metric[])[0]!.Expression;
+  function getExpression(id: string): string | undefined {
+    return (listProperties(id)["Metrics"] as readonly Metric[])[0]!.Expression;
   }
 });
 
@@ -304,7 +307,7 @@ describe("rules", () => {
   });
 });
 
-function sorted(names: string): readonly string[] {
+function sort(names: string): readonly string[] {
   return names.split(/\s+/).filter(Boolean).toSorted();
 }
 

@@ -19,16 +19,16 @@ describe("a document", () => {
   it("knows where every key stands, and the entries of a list", () => {
     const document = yamlDocument("limits.yaml", `${EXAMPLE}list: [a, b]\n`);
     expect(document.file).toBe("limits.yaml");
-    expect(document.positionOf([])).toEqual({ line: 1, column: 1 });
-    expect(document.positionOf(["resources", "gpt-4"])).toEqual({ line: 3, column: 3 });
-    expect(document.positionOf(["resources", "gpt-4", "limits", "tpm"])).toEqual({
+    expect(document.findPosition([])).toEqual({ line: 1, column: 1 });
+    expect(document.findPosition(["resources", "gpt-4"])).toEqual({ line: 3, column: 3 });
+    expect(document.findPosition(["resources", "gpt-4", "limits", "tpm"])).toEqual({
       line: 5,
       column: 22,
     });
-    expect(document.positionOf(["list", 1])).toEqual({ line: 8, column: 11 });
-    expect(document.positionOf(["resources", "gpt-5"])).toBeUndefined();
-    expect(document.positionOf(["resources", "gpt-4", "inherit", "x"])).toBeUndefined();
-    expect(document.positionOf(["constructor"])).toBeUndefined();
+    expect(document.findPosition(["list", 1])).toEqual({ line: 8, column: 11 });
+    expect(document.findPosition(["resources", "gpt-5"])).toBeUndefined();
+    expect(document.findPosition(["resources", "gpt-4", "inherit", "x"])).toBeUndefined();
+    expect(document.findPosition(["constructor"])).toBeUndefined();
   });
 
   it("keeps the text of a key that looks like a number, and the order of keys", () => {
@@ -69,10 +69,13 @@ b: ["10_000", '10_000', !!str 10_000, 1__0, _10, 10_, 0_10, 1_0/min, 1_a]
     const document = yamlDocument("a", text);
     expect(document.content).toEqual({ namespace: "a", system: { limits: {} } });
     const isJson = text.startsWith("{");
-    expect(document.positionOf(["namespace"])).toEqual(
+    expect(document.findPosition(["namespace"])).toEqual(
       isJson ? { line: 2, column: 2 } : { line: 1, column: 1 },
     );
-    expect(document.positionOf(["system", "limits"])).toEqual({ line: isJson ? 4 : 3, column: 3 });
+    expect(document.findPosition(["system", "limits"])).toEqual({
+      line: isJson ? 4 : 3,
+      column: 3,
+    });
   });
 
   it("is null for a file without values", () => {
@@ -99,8 +102,8 @@ e: {"<<": 1}
       e: { "<<": 1 },
       f: "f",
     });
-    expect(document.positionOf(["d"])).toEqual({ line: 4, column: 1 });
-    expect(document.positionOf(["d", "limits", "rpm"])).toEqual({ line: 1, column: 20 });
+    expect(document.findPosition(["d"])).toEqual({ line: 4, column: 1 });
+    expect(document.findPosition(["d", "limits", "rpm"])).toEqual({ line: 1, column: 20 });
   });
 
   it("has keys like __proto__ as keys, and changes no prototype", () => {
@@ -113,7 +116,7 @@ e: {"<<": 1}
   });
 });
 
-describe("what is no valid file", () => {
+describe("what is not a valid file", () => {
   it.each([
     ["\tnamespace: a", ["1:1: Tabs are not allowed as indentation. Indent with spaces."]],
     [
@@ -158,7 +161,7 @@ describe("what is no valid file", () => {
       ["1:52: The file is nested too deeply. A manifest has at most seven levels."],
     ],
   ])("%j has every error at its place", (text, expected) => {
-    expect(linesOf(text)).toEqual(expected);
+    expect(listLines(text)).toEqual(expected);
   });
 
   it.each([
@@ -180,7 +183,7 @@ describe("what is no valid file", () => {
     ["a: [1,,2]", "Remove it, or write the whole value in quotes."],
     [`${"x".repeat(1100)}: 1`, "Shorten the key."],
   ])("%j says what to do", (text, suggestion) => {
-    const problems = problemsOf(() => yamlDocument("a", text));
+    const problems = listProblems(() => yamlDocument("a", text));
     expect(problems[0]?.suggestion?.slice(0, suggestion.length)).toBe(suggestion);
     for (const problem of problems) {
       expect(problem.suggestion).toMatch(/^[A-Z].*\.$/);
@@ -189,20 +192,20 @@ describe("what is no valid file", () => {
   });
 
   it("is refused however deeply it is nested", () => {
-    const lines = linesOf(`a: ${"[".repeat(10_000)}`);
+    const lines = listLines(`a: ${"[".repeat(10_000)}`);
     expect(lines).toContainEqual(expect.stringContaining("nested too deeply"));
     expect(lines.length).toBeLessThan(5);
   });
 
   it("is refused once aliases of aliases are used too often, and not before", () => {
     const bomb = `a: &a [x]\n${tenfold("b", "a")}${tenfold("c", "b")}${tenfold("d", "c")}${tenfold("e", "d")}`;
-    expect(linesOf(bomb)).toEqual([]);
-    const lines = linesOf(bomb + tenfold("f", "e") + tenfold("g", "f"));
+    expect(listLines(bomb)).toEqual([]);
+    const lines = listLines(bomb + tenfold("f", "e") + tenfold("g", "f"));
     expect(lines).toEqual([expect.stringMatching(/^1:1: An alias is used more than 100000 times/)]);
   });
 
   it("throws an error of the manifest, with problems for programs", () => {
-    const problems = problemsOf(() => yamlDocument("limits.yaml", "a: 1\na: 2"));
+    const problems = listProblems(() => yamlDocument("limits.yaml", "a: 1\na: 2"));
     expect(problems).toEqual([
       {
         file: "limits.yaml",
@@ -276,14 +279,14 @@ function tenfold(name: string, of: string): string {
 }
 
 /** The errors of a text, without the name of the file. */
-function linesOf(text: string): readonly string[] {
-  return problemsOf(() => yamlDocument("a", text)).map(
+function listLines(text: string): readonly string[] {
+  return listProblems(() => yamlDocument("a", text)).map(
     ({ line, column, message, suggestion }) =>
       `${line}:${column}: ${message}${suggestion === undefined ? "" : ` ${suggestion}`}`,
   );
 }
 
-function problemsOf(parse: () => unknown): readonly ManifestProblem[] {
+function listProblems(parse: () => unknown): readonly ManifestProblem[] {
   try {
     parse();
   } catch (error) {

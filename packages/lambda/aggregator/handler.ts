@@ -3,20 +3,20 @@ import { leanTransport } from "zae-limiter/dynamodb";
 import type { LambdaContext } from "../runtime/lambda-context.ts";
 import { printLine } from "../runtime/log-line.ts";
 import { invoke, type BatchResponse, type InvocationContext } from "./invocation.ts";
-import { settingsOf, type Settings } from "./settings.ts";
+import { readSettings, type Settings } from "./settings.ts";
 
 /*
  * The entry of the function. Everything that can be wrong with its environment is wrong when it
  * starts, and clients are made once, while Lambda gives the process a whole CPU.
  */
-const context = await contextOf(settingsOf(process.env));
+const context = await buildContext(readSettings(process.env));
 
 /** What Lambda calls. */
 export function handler(event: unknown, lambda: LambdaContext): Promise<BatchResponse> {
   return invoke(event, context, lambda);
 }
 
-async function contextOf({
+async function buildContext({
   tableName,
   windows,
   bucketTtlMultiplier,
@@ -25,7 +25,7 @@ async function contextOf({
   dynamodbUrl,
   archive,
 }: Settings): Promise<InvocationContext> {
-  const transport = await leanTransport({ region, ...at(dynamodbUrl) });
+  const transport = await leanTransport({ region, ...toEndpointOption(dynamodbUrl) });
   const aggregator = await openAggregator({
     stack: tableName,
     transport,
@@ -33,7 +33,10 @@ async function contextOf({
     ...(bucketTtlMultiplier !== undefined && { bucketTtlMultiplier }),
     ...(usageRetentionDays !== undefined && { usageRetentionDays }),
     ...(archive !== undefined && {
-      archive: await s3Archive(`s3://${archive.bucket}`, { region, ...at(archive.endpointUrl) }),
+      archive: await s3Archive(`s3://${archive.bucket}`, {
+        region,
+        ...toEndpointOption(archive.endpointUrl),
+      }),
     }),
   });
   return {
@@ -44,6 +47,6 @@ async function contextOf({
   };
 }
 
-function at(endpointUrl: string | undefined): { readonly endpointUrl?: string } {
+function toEndpointOption(endpointUrl: string | undefined): { readonly endpointUrl?: string } {
   return endpointUrl === undefined ? {} : { endpointUrl };
 }

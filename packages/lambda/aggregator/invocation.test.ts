@@ -44,7 +44,7 @@ class World {
     return invoke(event, context, lambda);
   }
 
-  /** The lines that are no metrics. */
+  /** The lines that are not metrics. */
   get log(): readonly unknown[] {
     return this.lines.map((line) => JSON.parse(line) as object).filter((line) => !("_aws" in line));
   }
@@ -64,7 +64,7 @@ function record(sequenceNumber: string): RawStreamRecord {
 }
 
 /** The change of a record, with other fields. */
-function changed(fields: object): { readonly dynamodb: object } {
+function change(fields: object): { readonly dynamodb: object } {
   return { dynamodb: { ...record("2").dynamodb, ...fields } };
 }
 
@@ -120,9 +120,9 @@ it("skips records that it cannot read, and says how many", async () => {
 it.each([
   ["null", null],
   ["of another kind", { ...record("2"), eventName: "constructor" }],
-  ["without a number", { ...record("2"), ...changed({ SequenceNumber: 2 }) }],
-  ["without a time", { ...record("2"), ...changed({ ApproximateCreationDateTime: undefined }) }],
-  ["of a stream of keys", { ...record("2"), ...changed({ OldImage: null, NewImage: null }) }],
+  ["without a number", { ...record("2"), ...change({ SequenceNumber: 2 }) }],
+  ["without a time", { ...record("2"), ...change({ ApproximateCreationDateTime: undefined }) }],
+  ["of a stream of keys", { ...record("2"), ...change({ OldImage: null, NewImage: null }) }],
 ])("is not stopped by a record that is wrong: %s", async (_, wrong) => {
   const world = new World();
   await world.invoke({ Records: [record("1"), wrong, record("3")] });

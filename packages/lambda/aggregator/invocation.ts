@@ -1,11 +1,11 @@
 import {
-  streamRecordOf,
+  parseStreamRecord,
   type Aggregator,
   type ProcessOptions,
   type RawStreamRecord,
 } from "zae-limiter/aggregator";
-import { workingTimeMs, type LambdaContext } from "../runtime/lambda-context.ts";
-import { failureLines, skippedLine } from "./log-lines.ts";
+import { computeWorkTimeMs, type LambdaContext } from "../runtime/lambda-context.ts";
+import { failureLines, formatSkipped } from "./log-lines.ts";
 import { metricsLine } from "./metrics.ts";
 
 /** What Lambda is told about a batch: everything from the first of these on is delivered again. */
@@ -47,9 +47,9 @@ export async function invoke(
     throw new Error(
       "The event is neither a batch of a DynamoDB stream nor one of a schedule: check what invokes this function.",
     );
-  const records = event.Records.flatMap((record) => streamRecordOf(record) ?? []);
+  const records = event.Records.flatMap((record) => parseStreamRecord(record) ?? []);
   const unread = event.Records.length - records.length;
-  if (unread > 0) print(skippedLine(unread));
+  if (unread > 0) print(formatSkipped(unread));
   const report = await aggregator.process(records, timeFor(lambda));
   for (const line of failureLines(report.failures)) print(line);
   print(metricsLine({ ...report, skipped: report.skipped + unread }, tableName, now()));
@@ -61,7 +61,7 @@ export async function invoke(
 }
 
 function timeFor(lambda: LambdaContext): ProcessOptions {
-  const withinMs = workingTimeMs(lambda, RESERVED_MS);
+  const withinMs = computeWorkTimeMs(lambda, RESERVED_MS);
   return withinMs === undefined ? {} : { withinMs };
 }
 

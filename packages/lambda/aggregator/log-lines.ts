@@ -12,8 +12,8 @@ export function failureLines(failures: readonly RecordFailure[]): readonly strin
   return lines;
 }
 
-/** A line about records that are no changes of an item. */
-export function skippedLine(count: number): string {
+/** A line about records that are not changes of an item. */
+export function formatSkipped(count: number): string {
   return logLine("WARN", { message: `${count} records could not be read and were skipped` });
 }
 

@@ -1,10 +1,10 @@
 import { expect, it } from "vitest";
-import { settingsOf } from "./settings.ts";
+import { readSettings } from "./settings.ts";
 
 const LEAST = { TABLE_NAME: "limits", AWS_REGION: "eu-west-1" };
 
 it("has all windows and no archive unless the environment says otherwise", () => {
-  expect(settingsOf(LEAST)).toEqual({
+  expect(readSettings(LEAST)).toEqual({
     tableName: "limits",
     windows: ["hourly", "daily", "monthly"],
     bucketTtlMultiplier: undefined,
@@ -17,7 +17,7 @@ it("has all windows and no archive unless the environment says otherwise", () =>
 
 it("takes windows, shards, archive and addresses from the environment", () => {
   expect(
-    settingsOf({
+    readSettings({
       ...LEAST,
       SNAPSHOT_WINDOWS: "monthly, hourly",
       BUCKET_TTL_MULTIPLIER: "0",
@@ -40,8 +40,8 @@ it("takes windows, shards, archive and addresses from the environment", () => {
 
 it("archives where a bucket is named, unless that is switched off", () => {
   const named = { ...LEAST, ARCHIVE_BUCKET_NAME: "events" };
-  expect(settingsOf(named).archive).toEqual({ bucket: "events", endpointUrl: undefined });
-  expect(settingsOf({ ...named, ENABLE_ARCHIVAL: "false" }).archive).toBeUndefined();
+  expect(readSettings(named).archive).toEqual({ bucket: "events", endpointUrl: undefined });
+  expect(readSettings({ ...named, ENABLE_ARCHIVAL: "false" }).archive).toBeUndefined();
 });
 
 it.each([
@@ -63,5 +63,5 @@ it.each([
     "The environment variable ARCHIVE_BUCKET_NAME must be set to the bucket of the archive.",
   ],
 ])("refuses %j in one sentence", (wrong, message) => {
-  expect(() => settingsOf({ ...LEAST, ...wrong })).toThrow(message);
+  expect(() => readSettings({ ...LEAST, ...wrong })).toThrow(message);
 });

@@ -1,7 +1,7 @@
 import type { UsageWindow } from "zae-limiter";
 import {
-  endpointOf,
-  required,
+  findEndpoint,
+  requireVariable,
   tableSettings,
   type Environment,
   type TableSettings,
@@ -23,22 +23,22 @@ export interface Settings extends TableSettings {
 const WINDOWS: readonly UsageWindow[] = ["hourly", "daily", "monthly"];
 
 /** Reads the settings, or throws an error whose message is one sentence. */
-export function settingsOf(environment: Environment): Settings {
+export function readSettings(environment: Environment): Settings {
   return {
     ...tableSettings(environment),
-    windows: windowsOf(environment["SNAPSHOT_WINDOWS"]),
+    windows: parseWindows(environment["SNAPSHOT_WINDOWS"]),
     bucketTtlMultiplier: wholeNumber(environment, "BUCKET_TTL_MULTIPLIER"),
     usageRetentionDays: wholeNumber(environment, "SNAPSHOT_TTL_DAYS"),
     archive: isArchiving(environment)
       ? {
-          bucket: required(environment, "ARCHIVE_BUCKET_NAME", "the bucket of the archive"),
-          endpointUrl: endpointOf(environment, "S3"),
+          bucket: requireVariable(environment, "ARCHIVE_BUCKET_NAME", "the bucket of the archive"),
+          endpointUrl: findEndpoint(environment, "S3"),
         }
       : undefined,
   };
 }
 
-function windowsOf(text: string | undefined): readonly UsageWindow[] {
+function parseWindows(text: string | undefined): readonly UsageWindow[] {
   if (!text) return WINDOWS;
   const names = new Set(text.split(",").map((name) => name.trim()));
   const windows = WINDOWS.filter((window) => names.has(window));

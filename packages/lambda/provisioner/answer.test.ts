@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { answerOf } from "./answer.ts";
+import { buildAnswer } from "./answer.ts";
 
 const REQUEST = {
   RequestType: "Create",
@@ -17,7 +17,7 @@ const COPIED = {
 
 it("says what was done, as texts, and which resource it is", () => {
   const report = { revision: 7, created: 1, updated: 2, deleted: 3, unchanged: 4 };
-  const answer = answerOf(REQUEST, { status: "SUCCESS", physicalId: "id", report });
+  const answer = buildAnswer(REQUEST, { status: "SUCCESS", physicalId: "id", report });
   expect(JSON.parse(answer)).toEqual({
     Status: "SUCCESS",
     PhysicalResourceId: "id",
@@ -27,7 +27,7 @@ it("says what was done, as texts, and which resource it is", () => {
 });
 
 it("says why it failed", () => {
-  const answer = answerOf(REQUEST, { status: "FAILED", physicalId: "id", reason: "no room" });
+  const answer = buildAnswer(REQUEST, { status: "FAILED", physicalId: "id", reason: "no room" });
   expect(JSON.parse(answer)).toEqual({
     Status: "FAILED",
     Reason: "no room",
@@ -44,7 +44,7 @@ it.each([
 ])("is never longer than CloudFormation reads, with %s", (_, letter) => {
   for (const length of [1, 3000, 4096, 100_000]) {
     const reason = letter.repeat(length);
-    const answer = answerOf(REQUEST, { status: "FAILED", physicalId: "id", reason });
+    const answer = buildAnswer(REQUEST, { status: "FAILED", physicalId: "id", reason });
     const bytes = Buffer.byteLength(answer);
     expect(bytes).toBeLessThanOrEqual(4096);
     const { Reason } = JSON.parse(answer) as { readonly Reason: string };

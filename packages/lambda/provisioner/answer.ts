@@ -12,22 +12,22 @@ const MAX_BYTES = 4096;
 const CUT = " … (the log of the function has more)";
 
 /** The answer as CloudFormation takes it. A reason that is too long for it is cut. */
-export function answerOf(request: ResourceRequest, outcome: Outcome): string {
-  const whole = bodyOf(request, outcome);
+export function buildAnswer(request: ResourceRequest, outcome: Outcome): string {
+  const whole = buildBody(request, outcome);
   if (outcome.status === "SUCCESS" || byteLength(whole) <= MAX_BYTES) return whole;
   const { reason } = outcome;
   // The longest beginning that fits, found by halves: how many bytes a letter takes, differs.
   let [fits, tooLong] = [0, reason.length];
   while (tooLong - fits > 1) {
     const middle = Math.floor((fits + tooLong) / 2);
-    const cut = bodyOf(request, { ...outcome, reason: reason.slice(0, middle) + CUT });
+    const cut = buildBody(request, { ...outcome, reason: reason.slice(0, middle) + CUT });
     if (byteLength(cut) <= MAX_BYTES) fits = middle;
     else tooLong = middle;
   }
-  return bodyOf(request, { ...outcome, reason: reason.slice(0, fits) + CUT });
+  return buildBody(request, { ...outcome, reason: reason.slice(0, fits) + CUT });
 }
 
-function bodyOf(request: ResourceRequest, outcome: Outcome): string {
+function buildBody(request: ResourceRequest, outcome: Outcome): string {
   const { StackId, RequestId, LogicalResourceId } = request;
   return JSON.stringify({
     Status: outcome.status,
@@ -36,12 +36,12 @@ function bodyOf(request: ResourceRequest, outcome: Outcome): string {
     StackId,
     RequestId,
     LogicalResourceId,
-    ...(outcome.status === "SUCCESS" && { Data: dataOf(outcome.report) }),
+    ...(outcome.status === "SUCCESS" && { Data: buildData(outcome.report) }),
   });
 }
 
 /** What `Fn::GetAtt` returns, which are texts. */
-function dataOf(report: ApplyReport): Readonly<Record<string, string>> {
+function buildData(report: ApplyReport): Readonly<Record<string, string>> {
   return {
     Created: String(report.created),
     Updated: String(report.updated),

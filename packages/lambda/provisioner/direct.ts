@@ -32,7 +32,7 @@ export async function answerDirectly(
   { open, sleep }: Provisioning,
   lambda: LambdaContext,
 ): Promise<DirectAnswer> {
-  const manifest = manifestOf(request);
+  const manifest = toManifest(request);
   const { namespace } = manifest;
   const isApply = request.action === "apply";
   await using repository = await open(namespace, { create: isApply });
@@ -48,7 +48,7 @@ export async function answerDirectly(
   return { status: "planned", namespace, revision, changes, unchanged };
 }
 
-function manifestOf(request: DirectRequest): Manifest {
+function toManifest(request: DirectRequest): Manifest {
   const unknown = Object.keys(request).filter((name) => !KNOWN.includes(name));
   if (unknown.length > 0)
     throw new Error(

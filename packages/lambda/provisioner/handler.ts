@@ -14,14 +14,14 @@ import type { Provisioning } from "./resource.ts";
  * does not end it: CloudFormation would wait for an answer. The transport is made once, while
  * Lambda gives the process a whole CPU.
  */
-const [started] = await Promise.allSettled([provisioningOf(process.env)]);
+const [started] = await Promise.allSettled([openProvisioning(process.env)]);
 
 const context: InvocationContext = {
   start: () => {
     if (started.status === "fulfilled") return started.value;
     throw started.reason;
   },
-  sleep: waited,
+  sleep: pause,
   print: printLine,
   put: putToSignedUrl,
 };
@@ -31,7 +31,7 @@ export function handler(event: unknown, lambda: LambdaContext): Promise<DirectAn
   return invoke(event, context, lambda);
 }
 
-async function provisioningOf(environment: Environment): Promise<Provisioning> {
+async function openProvisioning(environment: Environment): Promise<Provisioning> {
   const { tableName, region, dynamodbUrl } = tableSettings(environment);
   const transport = await leanTransport({
     region,
@@ -50,10 +50,10 @@ async function provisioningOf(environment: Environment): Promise<Provisioning> {
       await repository.close();
       return new MemoryRepository({ namespace });
     },
-    sleep: waited,
+    sleep: pause,
   };
 }
 
-function waited(ms: number, options?: { readonly signal?: AbortSignal }): Promise<unknown> {
+function pause(ms: number, options?: { readonly signal?: AbortSignal }): Promise<unknown> {
   return sleep(ms, undefined, options);
 }

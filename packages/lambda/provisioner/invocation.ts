@@ -1,6 +1,6 @@
 import type { LambdaContext } from "../runtime/lambda-context.ts";
 import { errorFields, logLine } from "../runtime/log-line.ts";
-import { answerOf, type Outcome } from "./answer.ts";
+import { buildAnswer, type Outcome } from "./answer.ts";
 import { deliver, type Put } from "./delivery.ts";
 import { answerDirectly, type DirectAnswer } from "./direct.ts";
 import { physicalId } from "./physical-id.ts";
@@ -30,14 +30,14 @@ export async function invoke(
     throw new Error(
       'The event is neither one of CloudFormation for a custom resource nor {"action": "plan" or "apply", "manifest": …}: check what invokes this function.',
     );
-  const outcome = await outcomeOf(event, context, lambda);
-  context.print(lineOf(event, outcome));
-  await deliver(event.ResponseURL, answerOf(event, outcome), context);
+  const outcome = await computeOutcome(event, context, lambda);
+  context.print(formatLine(event, outcome));
+  await deliver(event.ResponseURL, buildAnswer(event, outcome), context);
   return undefined;
 }
 
 /** Without its environment the function changes nothing, but it does answer. */
-async function outcomeOf(
+async function computeOutcome(
   event: ResourceRequest,
   { start }: InvocationContext,
   lambda: LambdaContext,
@@ -56,7 +56,7 @@ async function outcomeOf(
 const NO_TABLE = "-";
 
 /** Tells what became of a request. Properties are not logged: some may be secret. */
-function lineOf(request: ResourceRequest, outcome: Outcome): string {
+function formatLine(request: ResourceRequest, outcome: Outcome): string {
   const { RequestType, LogicalResourceId, RequestId, StackId } = request;
   const about = { LogicalResourceId, PhysicalResourceId: outcome.physicalId, RequestId, StackId };
   if (outcome.status === "FAILED")

@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import { ApplyError, ManifestError, type PlanEntry } from "zae-limiter/manifest";
-import { reasonOf } from "./reason.ts";
+import { toReason } from "./reason.ts";
 
 const entry = (fields: Partial<PlanEntry>): PlanEntry => ({
   action: "create",
@@ -19,13 +19,13 @@ it("lists what is left of a change, up to a bound", () => {
     entry({ action: "update", level: "record", entityId: "acme" }),
     entry({ action: "delete", level: "entity", entityId: "key-1", resource: "gpt-4" }),
   ];
-  expect(reasonOf(failed(left))).toBe(
+  expect(toReason(failed(left))).toBe(
     "It failed. Left: create system, update record acme, delete entity key-1 gpt-4.",
   );
-  expect(reasonOf(failed(Array.from({ length: 10_000 }, () => left[0]!)))).toMatch(
+  expect(toReason(failed(Array.from({ length: 10_000 }, () => left[0]!)))).toMatch(
     /^It failed\. Left: (create system, ){10}9990 more\.$/,
   );
-  expect(reasonOf(failed([]))).toBe("It failed.");
+  expect(toReason(failed([]))).toBe("It failed.");
 });
 
 it("has a line for each problem of a manifest, and the message of anything else", () => {
@@ -34,10 +34,10 @@ it("has a line for each problem of a manifest, and the message of anything else"
     { ...problem, column: 1 },
     { ...problem, column: 2 },
   ]);
-  expect(reasonOf(error)).toBe("f:1:1: m\nf:1:2: m");
-  expect([reasonOf(new Error("no room")), reasonOf("a text")]).toEqual(["no room", "a text"]);
+  expect(toReason(error)).toBe("f:1:1: m\nf:1:2: m");
+  expect([toReason(new Error("no room")), toReason("a text")]).toEqual(["no room", "a text"]);
 });
 
 it("is never empty", () => {
-  expect(reasonOf(new AggregateError([]))).toBe("AggregateError");
+  expect(toReason(new AggregateError([]))).toBe("AggregateError");
 });

@@ -5,16 +5,16 @@ import { errorFields } from "../runtime/log-line.ts";
 const MAX_LEFT = 10;
 
 /** Why something failed, with everything that whoever wrote the template needs to know. */
-export function reasonOf(error: unknown): string {
+export function toReason(error: unknown): string {
   if (error instanceof ManifestError) return error.problems.map(formatProblem).join("\n");
   const { message } = errorFields(error);
   if (!(error instanceof ApplyError) || error.left.length === 0)
     // CloudFormation takes no answer without a reason.
     return message || String(error);
-  return `${message} Left: ${listOf(error.left)}.`;
+  return `${message} Left: ${formatList(error.left)}.`;
 }
 
-function listOf(left: readonly PlanEntry[]): string {
+function formatList(left: readonly PlanEntry[]): string {
   const names = left
     .slice(0, MAX_LEFT)
     .map(({ action, level, entityId, resource }) =>

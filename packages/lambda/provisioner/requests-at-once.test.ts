@@ -1,7 +1,7 @@
 /* Requests about one resource that run at the same time, on a repository in memory. */
 import { expect, it } from "vitest";
 import {
-  idOf,
+  getId,
   overridden,
   properties,
   success,
@@ -25,8 +25,8 @@ it("of two deliveries of one event at once, both succeed", async () => {
       return repository.setResourceDefaults(resource, ...rest);
     });
   const first = await world.create(declared);
-  expect(first).toEqual(success(idOf("team-a"), { revision: 3 }));
-  expect(await second).toEqual(success(idOf("team-a"), { created: 2, revision: 3 }));
+  expect(first).toEqual(success(getId("team-a"), { revision: 3 }));
+  expect(await second).toEqual(success(getId("team-a"), { created: 2, revision: 3 }));
   expect(await world.stored("team-a")).toEqual({ "gpt-4": 10, "gpt-5": 20 });
 });
 
@@ -36,8 +36,8 @@ it("a creation that CloudFormation no longer waits for does not bring back what 
   world.wrapped = (repository) =>
     overridden(repository, "setResourceDefaults", async (resource, ...rest) => {
       if (resource === "gpt-5")
-        expect(await world.delete(idOf("team-a"), declared)).toEqual(
-          success(idOf("team-a"), { deleted: 1 }),
+        expect(await world.delete(getId("team-a"), declared)).toEqual(
+          success(getId("team-a"), { deleted: 1 }),
         );
       return repository.setResourceDefaults(resource, ...rest);
     });
@@ -74,7 +74,7 @@ it("an update that was given up while it planned does not begin after it was rol
     properties("team-a", { "gpt-4": "10" }),
     properties("team-a", { "gpt-4": "20" }),
   ];
-  const id = idOf("team-a");
+  const id = getId("team-a");
   await world.create(before);
   world.wrapped = firstTime("getLevel", async () => {
     expect(await world.update(id, after, before)).toEqual(success(id, { unchanged: 1 }));
@@ -89,7 +89,7 @@ it("an update that began while its rollback looked is rolled back", async () => 
     properties("team-a", { "gpt-4": "10" }),
     properties("team-a", { "gpt-4": "20" }),
   ];
-  const id = idOf("team-a");
+  const id = getId("team-a");
   await world.create(before);
   world.wrapped = firstTime("putProvisionerState", async () => {
     expect((await world.update(id, before, after)).status).toBe("SUCCESS");
@@ -112,7 +112,7 @@ it("deletes nothing if the namespace is taken over meanwhile", async () => {
       }
       return state;
     });
-  expect((await world.delete(idOf("team-a"), declared)).status).toBe("SUCCESS");
+  expect((await world.delete(getId("team-a"), declared)).status).toBe("SUCCESS");
   expect(await world.stored("team-a")).toEqual({ "gpt-4": 10 });
 });
 

@@ -2,7 +2,7 @@
 import { expect, it } from "vitest";
 import { Limit, RateLimiterUnavailable } from "zae-limiter";
 import {
-  idOf,
+  getId,
   overridden,
   properties,
   success,
@@ -16,7 +16,7 @@ it("creates, updates and deletes limits, and changes nothing when nothing differ
     properties("team-a", { "gpt-4": "10", "gpt-3": "5" }),
     properties("team-a", { "gpt-4": "20" }),
   ];
-  const id = idOf("team-a");
+  const id = getId("team-a");
   expect(await world.create(first)).toEqual(success(id, { created: 2 }));
   expect(await world.stored("team-a")).toEqual({ "gpt-4": 10, "gpt-3": 5 });
   const unchanged = { created: 0, updated: 0, deleted: 0, unchanged: 2, revision: 2 };
@@ -34,7 +34,7 @@ it("leaves alone what it never declared", async () => {
   const declared = properties("default", { "gpt-4": "10" });
   await world.root.setResourceDefaults("by-hand", [Limit.perMinute("rpm", 7)]);
   await world.create(declared);
-  await world.delete(idOf("default"), declared);
+  await world.delete(getId("default"), declared);
   expect(await world.stored("default")).toEqual({ "by-hand": 7 });
 });
 
@@ -45,12 +45,12 @@ it("another namespace is another resource, and the old one takes only its own li
     properties("team-b", { "gpt-4": "20" }),
   ];
   await world.create(before);
-  expect(await world.update(idOf("team-a"), before, after)).toEqual(
-    success(idOf("team-b"), { created: 1 }),
+  expect(await world.update(getId("team-a"), before, after)).toEqual(
+    success(getId("team-b"), { created: 1 }),
   );
   expect(await world.stored("team-a")).toEqual({ "gpt-4": 10 });
-  expect(await world.delete(idOf("team-a"), before)).toEqual(
-    success(idOf("team-a"), { deleted: 1 }),
+  expect(await world.delete(getId("team-a"), before)).toEqual(
+    success(getId("team-a"), { deleted: 1 }),
   );
   expect([await world.stored("team-a"), await world.stored("team-b")]).toEqual([
     {},
@@ -63,9 +63,9 @@ it("a renamed logical id takes over, and the deletion of the old one deletes not
   const declared = properties("team-a", { "gpt-4": "10" });
   await world.create(declared);
   const renamed = await world.create(declared, "Renamed");
-  expect(renamed).toEqual(success(idOf("team-a", "Renamed"), { created: 0, unchanged: 1 }));
-  expect(await world.delete(idOf("team-a"), declared)).toEqual(
-    success(idOf("team-a"), { deleted: 0 }),
+  expect(renamed).toEqual(success(getId("team-a", "Renamed"), { created: 0, unchanged: 1 }));
+  expect(await world.delete(getId("team-a"), declared)).toEqual(
+    success(getId("team-a"), { deleted: 0 }),
   );
   expect(await world.stored("team-a")).toEqual({ "gpt-4": 10 });
 });
@@ -79,7 +79,7 @@ it.each([
   ["an unknown property", { Namespace: "team-a" }, "Properties.Namespace: is not"],
   ["no namespace", { Manifest: "resources: {}" }, "Properties.Manifest:1:1"],
   ["no properties", undefined, "Properties"],
-  ["a text that is no YAML", { Manifest: "a: [" }, "Properties.Manifest:1"],
+  ["a text that is not YAML", { Manifest: "a: [" }, "Properties.Manifest:1"],
 ])(
   "a creation that failed by %s is rolled back, and leaves nothing [W-64]",
   async (_, wrong, why) => {
@@ -119,11 +119,11 @@ it("an update that failed keeps the resource, and is gone on with by the next on
     properties("team-a", { "gpt-4": "20", "gpt-5": "30" }),
   ];
   await world.create(before);
-  failWritesOf(world, "gpt-5");
-  const failed = await world.update(idOf("team-a"), before, after);
+  listFailWrites(world, "gpt-5");
+  const failed = await world.update(getId("team-a"), before, after);
   expect(failed).toEqual({
     status: "FAILED",
-    physicalId: idOf("team-a"),
+    physicalId: getId("team-a"),
     reason: expect.stringMatching(/1 of 2 changes .*Left: create resource gpt-5\.$/s) as unknown,
   });
   const repository = await world.root.namespace("team-a");
@@ -132,15 +132,15 @@ it("an update that failed keeps the resource, and is gone on with by the next on
   expect(Object.keys(pending!.declared.resources)).toEqual(["gpt-4", "gpt-5"]);
 
   world.wrapped = (same) => same;
-  expect(await world.update(idOf("team-a"), before, after)).toEqual(
-    success(idOf("team-a"), { created: 1, unchanged: 1 }),
+  expect(await world.update(getId("team-a"), before, after)).toEqual(
+    success(getId("team-a"), { created: 1, unchanged: 1 }),
   );
 });
 
 it("a creation that failed in the middle is rolled back whole", async () => {
   const world = new ResourceWorld();
   const declared = properties("team-a", { "gpt-4": "20", "gpt-5": "30" });
-  failWritesOf(world, "gpt-5");
+  listFailWrites(world, "gpt-5");
   const { physicalId: id } = await world.create(declared);
   expect(await world.stored("team-a")).toEqual({ "gpt-4": 20 });
   expect(await world.delete(id, declared)).toEqual(success(id, { deleted: 1 }));
@@ -154,9 +154,9 @@ it("a move to another namespace that failed is taken back by the rollback", asyn
     properties("team-b", { "gpt-4": "20", "gpt-5": "30" }),
   ];
   await world.create(before);
-  failWritesOf(world, "gpt-5");
-  const { physicalId: id, status } = await world.update(idOf("team-a"), before, after);
-  expect([id, status]).toEqual([idOf("team-a"), "FAILED"]);
+  listFailWrites(world, "gpt-5");
+  const { physicalId: id, status } = await world.update(getId("team-a"), before, after);
+  expect([id, status]).toEqual([getId("team-a"), "FAILED"]);
   expect(await world.stored("team-b")).toEqual({ "gpt-4": 20 });
   // CloudFormation goes back; the resource of the other namespace was never told to it.
   expect(await world.update(id, after, before)).toEqual(success(id, { unchanged: 1 }));
@@ -174,9 +174,9 @@ it("a move that failed and is not rolled back is taken back by a move to a third
     properties("team-c", { "gpt-4": "40" }),
   ];
   await world.create(before);
-  failWritesOf(world, "gpt-5");
-  const { physicalId: id } = await world.update(idOf("team-a"), before, failed);
-  expect(await world.update(id, failed, after)).toEqual(success(idOf("team-c"), { created: 1 }));
+  listFailWrites(world, "gpt-5");
+  const { physicalId: id } = await world.update(getId("team-a"), before, failed);
+  expect(await world.update(id, failed, after)).toEqual(success(getId("team-c"), { created: 1 }));
   expect(await world.delete(id, failed)).toEqual(success(id, { deleted: 1 }));
   const namespaces = ["team-a", "team-b", "team-c"];
   expect(await Promise.all(namespaces.map((name) => world.stored(name)))).toEqual([
@@ -199,7 +199,7 @@ it("deletes nothing for an id of another program, or of another table", async ()
   const world = new ResourceWorld();
   const declared = properties("team-a", { "gpt-4": "10" });
   await world.create(declared);
-  for (const id of ["limits/team-a/limits-provisioner", idOf("team-a").replace("limits", "other")])
+  for (const id of ["limits/team-a/limits-provisioner", getId("team-a").replace("limits", "other")])
     expect(await world.delete(id, declared)).toEqual(success(id, { deleted: 0 }));
   expect(await world.stored("team-a")).toEqual({ "gpt-4": 10 });
 });
@@ -209,18 +209,18 @@ it("a deletion succeeds without a table; a creation fails", async () => {
   world.isMissing = true;
   const declared = properties("team-a", { "gpt-4": "10" });
   expect(await world.create(declared)).toMatchObject({ reason: "There is no table." });
-  expect(await world.delete(idOf("team-a"), declared)).toEqual(success(idOf("team-a"), {}));
+  expect(await world.delete(getId("team-a"), declared)).toEqual(success(getId("team-a"), {}));
 });
 
 it("a deletion registers no namespace", async () => {
   const world = new ResourceWorld();
   const declared = properties("team-a", { "gpt-4": "10" });
-  expect(await world.delete(idOf("team-a"), declared)).toEqual(success(idOf("team-a"), {}));
+  expect(await world.delete(getId("team-a"), declared)).toEqual(success(getId("team-a"), {}));
   expect(await world.stored("team-a")).toBeUndefined();
 });
 
 /** Lets writes of a resource's limits fail from now on. */
-function failWritesOf(world: ResourceWorld, failing: string): void {
+function listFailWrites(world: ResourceWorld, failing: string): void {
   world.wrapped = (repository) =>
     overridden(repository, "setResourceDefaults", async (resource, ...rest) => {
       if (resource === failing) throw new RateLimiterUnavailable("The table is throttled.");

@@ -18,7 +18,7 @@ import type { LambdaContext } from "../runtime/lambda-context.ts";
 import type { Outcome } from "./answer.ts";
 import { isMadeUp, namespaceOwnedBy, physicalId } from "./physical-id.ts";
 import { readProperties } from "./properties.ts";
-import { reasonOf } from "./reason.ts";
+import { toReason } from "./reason.ts";
 import type { ResourceRequest } from "./request.ts";
 import { withinTime, type Sleep } from "./time.ts";
 
@@ -63,7 +63,7 @@ export async function changeResource(
   const { tableName, sleep } = provisioning;
   // What fails leaves the resource that there was, and a new one is deleted by this id.
   let id = request.PhysicalResourceId ?? physicalId(request, { tableName });
-  const within = (
+  const runWithin = (
     owner: string,
     work: (parts: Work) => Promise<ApplyReport>,
   ): Promise<ApplyReport> =>
@@ -79,21 +79,21 @@ export async function changeResource(
   try {
     const { ResourceProperties: properties } = request;
     if (request.RequestType === "Delete") {
-      const owner = isMadeUp(id) ? idOf(request, tableName, properties) : id;
-      return { status: "SUCCESS", physicalId: id, report: await within(owner, removeOwned) };
+      const owner = isMadeUp(id) ? buildId(request, tableName, properties) : id;
+      return { status: "SUCCESS", physicalId: id, report: await runWithin(owner, removeOwned) };
     }
     const manifest = readProperties(properties);
     const target = physicalId(request, { tableName, namespace: manifest.namespace });
     if (request.RequestType === "Create") id = target;
-    const report = await within(target, async (work) => {
+    const report = await runWithin(target, async (work) => {
       const applied = await applyOwned(manifest, work);
-      const abandoned = abandonedId(request, target, tableName);
+      const abandoned = findAbandonedId(request, target, tableName);
       if (abandoned !== undefined) await removeOwned({ ...work, owner: abandoned });
       return applied;
     });
     return { status: "SUCCESS", physicalId: target, report };
   } catch (error) {
-    return { status: "FAILED", physicalId: id, reason: reasonOf(error) };
+    return { status: "FAILED", physicalId: id, reason: toReason(error) };
   }
 }
 
@@ -117,7 +117,7 @@ async function applyOwned(manifest: Manifest, work: Work): Promise<ApplyReport> 
     if (!work.isAfterAnother || created + updated + deleted > 0) return report;
     // Nothing was to be done, perhaps because the other request has not begun to write.
     const state = await repository.getProvisionerState();
-    if (state.revision === revision && (await outdated(repository, state)))
+    if (state.revision === revision && (await outdateState(repository, state)))
       return { ...report, revision: revision + 1 };
     work.signal.throwIfAborted();
   }
@@ -127,7 +127,7 @@ async function applyOwned(manifest: Manifest, work: Work): Promise<ApplyReport> 
  * Gives the state another revision, so that whoever has planned with this one stops before the
  * first change. Returns false if the state was changed before.
  */
-async function outdated(repository: Repository, state: ProvisionerState): Promise<boolean> {
+async function outdateState(repository: Repository, state: ProvisionerState): Promise<boolean> {
   try {
     await repository.putProvisionerState(state);
     return true;
@@ -165,7 +165,7 @@ async function removeFrom(
   const state = await repository.getProvisionerState();
   const { owner, revision } = state;
   if (owner !== work.owner) {
-    if (!work.isAfterAnother || (await outdated(repository, state))) return NOTHING;
+    if (!work.isAfterAnother || (await outdateState(repository, state))) return NOTHING;
     work.signal.throwIfAborted();
     return removeFrom(repository, nothing, work);
   }
@@ -212,23 +212,23 @@ async function applyOrJoin(
  * The id of what a failed update to another namespace has left behind. CloudFormation goes back to
  * the resource of before, or on to another one, and knows of no other one to delete.
  */
-function abandonedId(
+function findAbandonedId(
   request: ResourceRequest,
   target: string,
   tableName: string,
 ): string | undefined {
   const { RequestType, PhysicalResourceId, OldResourceProperties } = request;
   if (RequestType !== "Update") return undefined;
-  const before = idOf(request, tableName, OldResourceProperties);
+  const before = buildId(request, tableName, OldResourceProperties);
   return before === target || before === PhysicalResourceId ? undefined : before;
 }
 
 /** The id of the resource with these properties, also if they are wrong. */
-function idOf(request: ResourceRequest, tableName: string, properties: unknown): string {
-  return physicalId(request, { tableName, namespace: namespaceOf(properties) });
+function buildId(request: ResourceRequest, tableName: string, properties: unknown): string {
+  return physicalId(request, { tableName, namespace: readNamespace(properties) });
 }
 
-function namespaceOf(properties: unknown): string | undefined {
+function readNamespace(properties: unknown): string | undefined {
   try {
     return readProperties(properties).namespace;
   } catch {

@@ -1,4 +1,4 @@
-import { workingTimeMs, type LambdaContext } from "../runtime/lambda-context.ts";
+import { computeWorkTimeMs, type LambdaContext } from "../runtime/lambda-context.ts";
 
 /**
  * What is kept for the end: half of it for the change that is under way, of which each request may
@@ -19,7 +19,7 @@ export async function withinTime<Result>(
   sleep: Sleep,
   work: (signal: AbortSignal) => Promise<Result>,
 ): Promise<Result> {
-  const workMs = workingTimeMs(lambda, RESERVED_MS);
+  const workMs = computeWorkTimeMs(lambda, RESERVED_MS);
   const [stop, ended] = [new AbortController(), new AbortController()];
   const working = work(stop.signal);
   if (workMs === undefined) return working;

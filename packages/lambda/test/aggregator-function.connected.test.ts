@@ -17,10 +17,10 @@ import { describeUnlessMissing, freshTableName } from "../../limiter/test/suppor
 import { s3ClientAt, startS3, whyS3IsMissing } from "../../limiter/test/support/s3-process.ts";
 import type { StartedServer } from "../../limiter/test/support/server-process.ts";
 import { availableOrSkipped } from "../../../test/package/available.ts";
-import { node22, node24 } from "../../../tools/fetched.mjs";
+import { node22, node24 } from "../../../tools/fetch-packages.mjs";
 import { bundleFunction } from "../../../tools/lambda.mjs";
 import { FunctionProcess } from "./support/function-process.ts";
-import { streamOf, type LambdaRecord } from "./support/table-stream.ts";
+import { toStream, type LambdaRecord } from "./support/table-stream.ts";
 
 /** Those that Lambda offers. */
 const NODES = [
@@ -115,7 +115,7 @@ describeUnlessMissing("the bundled aggregator", whyMissing() ?? whyS3IsMissing()
     }
 
     #records(): Promise<readonly LambdaRecord[]> {
-      return streamOf(inject("engine")!.endpointUrl, this.tableName);
+      return toStream(inject("engine")!.endpointUrl, this.tableName);
     }
 
     /** The snapshots of the entity, without what the engine does not promise to order. */

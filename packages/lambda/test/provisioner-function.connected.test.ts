@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, inject, it, onTestFinished } fro
 import { whyMissing } from "../../limiter/test/support/engine-process.ts";
 import { describeUnlessMissing } from "../../limiter/test/support/engine.ts";
 import { availableOrSkipped } from "../../../test/package/available.ts";
-import { node22, node24 } from "../../../tools/fetched.mjs";
+import { node22, node24 } from "../../../tools/fetch-packages.mjs";
 import type { FunctionProcess } from "./support/function-process.ts";
 import {
   DONE,
@@ -134,68 +134,6 @@ entities:
     });
     afterAll(() => fn?.stop());
 
-    it("answers that properties are wrong, and a rollback finds nothing to delete [W-64]", async () => {
-      const ResourceProperties = { Manifest: "namespace: wrong\nresources: {b#d: {limits: {}}}" };
-      const failed = await world.answerTo(fn, world.event("Create", { ResourceProperties }));
-      expect(failed).toMatchObject({
-        Status: "FAILED",
-        Reason: expect.stringContaining("Properties.Manifest:2:") as unknown,
-      });
-      const { PhysicalResourceId } = failed;
-      const remove = world.event("Delete", { PhysicalResourceId, ResourceProperties });
-      expect(await world.answerTo(fn, remove)).toMatchObject({
-        Status: "SUCCESS",
-        PhysicalResourceId,
-      });
-      expect(await world.table.getNamespace("wrong")).toBeUndefined();
-    });
-
-    it("answers what is left of a change, and goes on with it [W-64]", async () => {
-      const create = world.event("Create", { ResourceProperties: properties("partial") });
-      const failed = await world.failing("second", "denied", () => world.answerTo(fn, create));
-      expect(failed).toMatchObject({
-        Status: "FAILED",
-        Reason: expect.stringMatching(
-          /^1 of 3 changes.* Left: create resource second, create resource third\.$/s,
-        ) as unknown,
-      });
-      expect(await world.stored("partial")).toEqual({ first: ["rpm:1/min"] });
-      const state = await (await world.table.namespace("partial")).getProvisionerState();
-      expect([state.lastApplied, Object.keys(state.pending!.declared.resources)]).toEqual([
-        undefined,
-        ["first", "second", "third"],
-      ]);
-      expect(await world.answerTo(fn, create)).toMatchObject({
-        Status: "SUCCESS",
-        Data: { Created: "2", Unchanged: "1" },
-      });
-      expect(await world.stored("partial")).toEqual(ALL);
-    });
-
-    it("rolls back a creation that stopped in the middle", async () => {
-      const ResourceProperties = properties("rolled-back");
-      const { PhysicalResourceId } = await world.failing("third", "denied", () =>
-        world.answerTo(fn, world.event("Create", { ResourceProperties })),
-      );
-      expect(Object.keys(await world.stored("rolled-back"))).toEqual(["first", "second"]);
-      const remove = world.event("Delete", { PhysicalResourceId, ResourceProperties });
-      expect(await world.answerTo(fn, remove)).toMatchObject({ Data: { Deleted: "2" } });
-      expect(await world.stored("rolled-back")).toEqual({});
-    });
-
-    it("answers before its time is over", async () => {
-      const create = world.event("Create", { ResourceProperties: properties("slow") });
-      const failed = await world.failing("second", "silence", () =>
-        world.answerTo(fn, create, 1200),
-      );
-      expect(failed).toMatchObject({
-        Status: "FAILED",
-        Reason: expect.stringContaining("The time of the function was over") as unknown,
-      });
-      expect(await world.answerTo(fn, create)).toMatchObject({ Status: "SUCCESS" });
-      expect(await world.stored("slow")).toEqual(ALL);
-    });
-
     it("goes on after it was killed in the middle", async () => {
       const create = world.event("Create", { ResourceProperties: properties("killed") });
       const killed = await world.startFunction(node);
@@ -214,20 +152,17 @@ entities:
       expect(await world.stored("killed")).toEqual(ALL);
     });
 
-    it("fails if nobody takes the answer, and a repeated event delivers it", async () => {
-      const create = world.event("Create", { ResourceProperties: properties("unheard") });
-      // One more than the attempts of an invocation.
-      address.statuses.push(503, 503, 503, 503, 503);
-      expect(await fn.invoke(create)).toMatchObject({
-        error: {
-          errorMessage: expect.stringMatching(/did not take it: its status is 503\.$/) as unknown,
-        },
+    it("answers before its time is over", async () => {
+      const create = world.event("Create", { ResourceProperties: properties("slow") });
+      const failed = await world.failing("second", "silence", () =>
+        world.answerTo(fn, create, 1200),
+      );
+      expect(failed).toMatchObject({
+        Status: "FAILED",
+        Reason: expect.stringContaining("The time of the function was over") as unknown,
       });
-      expect(address.take()).toEqual([]);
-      expect(await world.answerTo(fn, create)).toMatchObject({
-        Status: "SUCCESS",
-        Data: { Created: "0", Unchanged: "3" },
-      });
+      expect(await world.answerTo(fn, create)).toMatchObject({ Status: "SUCCESS" });
+      expect(await world.stored("slow")).toEqual(ALL);
     });
 
     it("answers also if its environment is wrong", async () => {
@@ -238,23 +173,6 @@ entities:
         Status: "FAILED",
         Reason: "The environment variable TABLE_NAME must be set to the name of the table.",
       });
-    });
-
-    it("answers a direct call, and fails on any other event", async () => {
-      const manifest = "namespace: direct\nsystem: {limits: {rpm: 100}}\n";
-      expect(await fn.invoke({ action: "plan", manifest })).toMatchObject({
-        result: { status: "planned", changes: [{ action: "create", level: "system" }] },
-      });
-      expect(await world.table.getNamespace("direct")).toBeUndefined();
-      expect(await fn.invoke({ action: "apply", manifest })).toMatchObject({
-        result: { status: "applied", created: 1 },
-      });
-      expect(await fn.invoke({ source: "aws.events" })).toMatchObject({
-        error: {
-          errorMessage: expect.stringContaining("check what invokes this function") as unknown,
-        },
-      });
-      expect(address.take()).toEqual([]);
     });
   });
 

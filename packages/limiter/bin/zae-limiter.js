@@ -4,7 +4,7 @@
 import { createRequire } from "node:module";
 import { pathToFileURL } from "node:url";
 
-const commandLine = found();
+const commandLine = findCli();
 if (commandLine === undefined) {
   console.error("The command line is a package of its own: npm install @zae-limiter/cli");
   process.exitCode = 1;
@@ -12,7 +12,7 @@ if (commandLine === undefined) {
   await import(pathToFileURL(commandLine).href);
 }
 
-function found() {
+function findCli() {
   try {
     return createRequire(import.meta.url).resolve("@zae-limiter/cli/bin/zae-limiter.js", {
       paths: [import.meta.dirname, process.cwd()],

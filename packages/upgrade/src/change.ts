@@ -1,6 +1,6 @@
 import {
   Aliases,
-  keyOf,
+  getKey,
   marshalKey,
   unmarshal,
   type AttributeMap,
@@ -23,13 +23,13 @@ export interface Change {
 }
 
 /** A change that leaves an item as it is. */
-export function unchanged(kind: string, item: AttributeMap): Change {
+export function keepItem(kind: string, item: AttributeMap): Change {
   return { kind, seen: [item], result: [item] };
 }
 
 /** Whether a change changes anything. */
 export function isChange(change: Change): boolean {
-  return putsOf(change).length > 0 || deletesOf(change).length > 0;
+  return listPuts(change).length > 0 || listDeletes(change).length > 0;
 }
 
 /** The most items that a change may read or write, so that it fits one transaction. */
@@ -39,26 +39,26 @@ export const MAX_ITEMS = 90;
  * The writes of a change. Each requires its item as it was read, so a change is applied once and
  * whole, or not at all, whoever else writes.
  */
-export function writesOf(change: Change): readonly TransactItem[] {
-  const seen = new Map(change.seen.map((item) => [textOf(keyOf(item)), item]));
+export function buildWrites(change: Change): readonly TransactItem[] {
+  const seen = new Map(change.seen.map((item) => [toText(getKey(item)), item]));
   return [
-    ...putsOf(change).map((Item) => ({
-      Put: { Item, ...asRead(seen.get(textOf(keyOf(Item)))) },
+    ...listPuts(change).map((Item) => ({
+      Put: { Item, ...asRead(seen.get(toText(getKey(Item)))) },
     })),
-    ...deletesOf(change).map((item) => ({
-      Delete: { Key: marshalKey(keyOf(item)), ...asRead(item) },
+    ...listDeletes(change).map((item) => ({
+      Delete: { Key: marshalKey(getKey(item)), ...asRead(item) },
     })),
   ];
 }
 
-function putsOf({ seen, result }: Change): readonly AttributeMap[] {
+function listPuts({ seen, result }: Change): readonly AttributeMap[] {
   const texts = new Set(seen.map((item) => itemText(item)));
   return result.filter((item) => !texts.has(itemText(item)));
 }
 
-function deletesOf({ seen, result }: Change): readonly AttributeMap[] {
-  const kept = new Set(result.map((item) => textOf(keyOf(item))));
-  return seen.filter((item) => !kept.has(textOf(keyOf(item))));
+function listDeletes({ seen, result }: Change): readonly AttributeMap[] {
+  const kept = new Set(result.map((item) => toText(getKey(item))));
+  return seen.filter((item) => !kept.has(toText(getKey(item))));
 }
 
 /** DynamoDB allows 300 operators in a condition. */
@@ -87,18 +87,18 @@ function rank(attribute: string): number {
   return attribute === "rf" || /_t[kc]$/.test(attribute) ? 0 : 1;
 }
 
-function textOf({ PK, SK }: ItemKey): string {
+function toText({ PK, SK }: ItemKey): string {
   return `${PK}\n${SK}`;
 }
 
 /** A text that two items share exactly when they are equal. */
 function itemText(item: AttributeMap): string {
-  return JSON.stringify(sorted(item));
+  return JSON.stringify(sortKeys(item));
 }
 
-function sorted(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(sorted);
+function sortKeys(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(sortKeys);
   if (typeof value !== "object" || value === null) return value;
   const entries = Object.entries(value).sort(([left], [right]) => (left < right ? -1 : 1));
-  return entries.map(([name, inner]) => [name, sorted(inner)]);
+  return entries.map(([name, inner]) => [name, sortKeys(inner)]);
 }

@@ -22,7 +22,10 @@ export interface Pass {
   /** The fields of a scan that reads fewer items. */
   readonly filter?: object;
   /** What becomes of an item; undefined when another item stands for it. */
-  readonly changeOf: (item: AttributeMap, context: MigrationContext) => Promise<Change | undefined>;
+  readonly computeChange: (
+    item: AttributeMap,
+    context: MigrationContext,
+  ) => Promise<Change | undefined>;
 }
 
 /** What a migration knows besides the item. */

@@ -6,13 +6,13 @@
  *   balance    of one shard: as it is, debt included. Of several: what each shard has at the last
  *              refill of any of them, by its share of the rate and up to its share of the capacity;
  *              then the sum, up to the capacity. Every step rounds down, so nothing is minted.
- *   wcu        the write budget of a shard: it is no limit here (ADR 008)
+ *   wcu        the write budget of a shard: it is not a limit here (ADR 008)
  *   sd         says to aggregators that the change of totals consumed nothing
  *   ttl        stays, except on a bucket in debt: its expiry would forgive the debt
  */
 import type { Bucket, BucketLimit } from "zae-limiter/backend";
 import {
-  booleanOf,
+  getBoolean,
   bucketAttributes,
   bucketKey,
   bucketLimit,
@@ -20,13 +20,13 @@ import {
   limitAttribute,
   marshalItem,
   MILLI,
-  numberOf,
-  stringOf,
+  getNumber,
+  getString,
   type AttributeMap,
   type BucketName,
 } from "zae-limiter/dynamodb-internals";
 import type { Change } from "./change.ts";
-import { unsupported } from "./python-limits.ts";
+import { findUnsupported } from "./python-limits.ts";
 
 const WRITE_BUDGET = "wcu";
 
@@ -37,12 +37,12 @@ export function isPythonBucket(item: AttributeMap): boolean {
 
 /** Whether a bucket has any: a call that ended after its bucket had expired left only a balance. */
 export function hasLimits(item: AttributeMap): boolean {
-  return limitNamesOf(item).length > 0;
+  return listLimitNames(item).length > 0;
 }
 
 /** How many shards a bucket has, as its shard 0 says. */
-export function shardCountOf(item: AttributeMap): number {
-  return Math.max(1, numberOf(item["shard_count"]) ?? 1);
+export function readShardCount(item: AttributeMap): number {
+  return Math.max(1, getNumber(item["shard_count"]) ?? 1);
 }
 
 /** One bucket of ours from all shards of one of theirs, shard 0 first. */
@@ -52,11 +52,12 @@ export function bucketChange(
   nowMs: number,
 ): Change {
   const first = shards[0]!;
-  const names = limitNamesOf(first);
-  const problems = new Map(names.map((each) => [each, unsupported(first, `b_${each}_`)]));
+  const names = listLimitNames(first);
+  const problems = new Map(names.map((each) => [each, findUnsupported(first, `b_${each}_`)]));
   const kept = names.filter((each) => problems.get(each)?.isKept !== false);
-  const bucket = mergedBucket(shards, kept);
-  const parentId = booleanOf(first["cascade"]) === true ? stringOf(first["parent_id"]) : undefined;
+  const bucket = mergeBuckets(shards, kept);
+  const parentId =
+    getBoolean(first["cascade"]) === true ? getString(first["parent_id"]) : undefined;
   const isInDebt = bucket.balances.some((balance, index) => index % 3 === 0 && balance < 0);
   const item = marshalItem({
     ...keyAttributes(bucketKey({ ...name, shard: 0 }, parentId)),
@@ -67,7 +68,7 @@ export function bucketChange(
     b_wcu_tc: 0,
     shard_count: 1,
     cr: `upgrade-${nowMs}`,
-    ...(!isInDebt && { ttl: numberOf(first["ttl"]) }),
+    ...(!isInDebt && { ttl: getNumber(first["ttl"]) }),
   });
   return {
     kind: "buckets",
@@ -85,8 +86,11 @@ export function bucketChange(
  * The first of several shards with some others merged into it, still in the format of the original:
  * for buckets of more shards than a transaction holds.
  */
-export function foldedShards(first: AttributeMap, others: readonly AttributeMap[]): Change {
-  const { balances, limits, refilledAtMs } = mergedBucket([first, ...others], limitNamesOf(first));
+export function foldShards(first: AttributeMap, others: readonly AttributeMap[]): Change {
+  const { balances, limits, refilledAtMs } = mergeBuckets(
+    [first, ...others],
+    listLimitNames(first),
+  );
   const changed = Object.fromEntries(
     limits.flatMap(({ limit }, index) => [
       [limitAttribute(limit.name, "tk"), { N: String(balances[index * 3]!) }],
@@ -100,46 +104,46 @@ export function foldedShards(first: AttributeMap, others: readonly AttributeMap[
   };
 }
 
-function limitNamesOf(item: AttributeMap): readonly string[] {
+function listLimitNames(item: AttributeMap): readonly string[] {
   return Object.keys(item)
     .flatMap((attribute) => /^b_(.+)_cp$/.exec(attribute)?.[1] ?? [])
     .filter((limitName) => limitName !== WRITE_BUDGET)
     .sort();
 }
 
-function mergedBucket(shards: readonly AttributeMap[], names: readonly string[]): Bucket {
+function mergeBuckets(shards: readonly AttributeMap[], names: readonly string[]): Bucket {
   const first = shards[0]!;
-  const shardCount = shardCountOf(first);
-  const refilledAtMs = Math.max(...shards.map((shard) => numberOf(shard["rf"]) ?? 0));
+  const shardCount = readShardCount(first);
+  const refilledAtMs = Math.max(...shards.map((shard) => getNumber(shard["rf"]) ?? 0));
   // A limit without a balance was added to the configuration and never charged: it is new.
   const charged = names.filter((name) =>
     shards.some((shard) => shard[limitAttribute(name, "tk")] !== undefined),
   );
-  const limits = charged.map((name) => limitOf(first, name));
+  const limits = charged.map((name) => readLimit(first, name));
   return {
     limits,
     refilledAtMs,
     balances: limits.flatMap((limit) => [
-      mergedMilli(shards, limit, { refilledAtMs, shardCount }),
+      mergeMilli(shards, limit, { refilledAtMs, shardCount }),
       0,
       total(shards, limitAttribute(limit.limit.name, "tc")),
     ]),
   };
 }
 
-function mergedMilli(
+function mergeMilli(
   shards: readonly AttributeMap[],
   limit: BucketLimit,
   { refilledAtMs, shardCount }: { readonly refilledAtMs: number; readonly shardCount: number },
 ): number {
   const attribute = limitAttribute(limit.limit.name, "tk");
-  if (shards.length === 1) return numberOf(shards[0]![attribute]) ?? 0;
+  if (shards.length === 1) return getNumber(shards[0]![attribute]) ?? 0;
   const share = Math.floor(limit.capacityMilli / shardCount);
   let sum = 0;
   for (const shard of shards) {
-    const tokens = numberOf(shard[attribute]);
+    const tokens = getNumber(shard[attribute]);
     if (tokens === undefined) continue;
-    const elapsedMs = Math.max(0, refilledAtMs - (numberOf(shard["rf"]) ?? 0));
+    const elapsedMs = Math.max(0, refilledAtMs - (getNumber(shard["rf"]) ?? 0));
     const earned = Number(
       (BigInt(elapsedMs) * BigInt(limit.refillAmountMilli)) /
         (BigInt(limit.refillPeriodMs) * BigInt(shardCount)),
@@ -150,12 +154,12 @@ function mergedMilli(
 }
 
 function total(shards: readonly AttributeMap[], attribute: string): number {
-  return shards.reduce((sum, shard) => sum + (numberOf(shard[attribute]) ?? 0), 0);
+  return shards.reduce((sum, shard) => sum + (getNumber(shard[attribute]) ?? 0), 0);
 }
 
-function limitOf(item: AttributeMap, name: string): BucketLimit {
+function readLimit(item: AttributeMap, name: string): BucketLimit {
   const tokens = (field: "cp" | "ra" | "rp"): number =>
-    (numberOf(item[limitAttribute(name, field)]) ?? 0) / MILLI;
+    (getNumber(item[limitAttribute(name, field)]) ?? 0) / MILLI;
   const limit = {
     name,
     capacity: tokens("cp"),

@@ -2,12 +2,12 @@ import type { Limit } from "zae-limiter";
 import type { ConfigKey } from "zae-limiter/backend";
 import {
   configItem,
-  numberOf,
-  settingsOf,
+  getNumber,
+  parseSettings,
   type AttributeMap,
 } from "zae-limiter/dynamodb-internals";
 import type { Change } from "./change.ts";
-import { unsupported, unsupportedLevel } from "./python-limits.ts";
+import { findUnsupported, findUnsupportedLevel } from "./python-limits.ts";
 
 /** Where a level keeps attributes that this library does not use, so that none is lost. */
 const KEPT_ATTRIBUTE = "python";
@@ -33,20 +33,20 @@ export function configChange(
       if (isUnused(attribute)) unused[attribute] = value;
   };
   for (const { name, prefix } of limitsIn(item)) {
-    const problem = unsupported(item, prefix);
+    const problem = findUnsupported(item, prefix);
     if (problem !== undefined) {
       dropped.push(`limit ${name} of ${levelText(key)}: ${problem.reason}`);
       keep((attribute) => attribute.startsWith(prefix) || attribute === "sched_tz");
     }
-    if (problem?.isKept !== false) limits.push(limitOf(item, name, prefix));
+    if (problem?.isKept !== false) limits.push(readLimit(item, name, prefix));
   }
-  const level = unsupportedLevel(item);
+  const level = findUnsupportedLevel(item);
   if (level !== undefined) {
     dropped.push(`${levelText(key)}: ${level}`);
     keep((attribute) => attribute === "disabled" || attribute === "cascade");
   }
   const isSystem = key.level === "system";
-  const settings = isSystem ? settingsOf(item) : undefined;
+  const settings = isSystem ? parseSettings(item) : undefined;
   const result: AttributeMap = {
     ...configItem(key.namespaceId, key, {
       limits: limits.length === 0 ? undefined : limits,
@@ -70,8 +70,8 @@ function limitsIn(
     .sort((left, right) => (left.name < right.name ? -1 : 1));
 }
 
-function limitOf(item: AttributeMap, name: string, prefix: string): Limit {
-  const number = (field: string): number => numberOf(item[prefix + field]) ?? 0;
+function readLimit(item: AttributeMap, name: string, prefix: string): Limit {
+  const number = (field: string): number => getNumber(item[prefix + field]) ?? 0;
   return {
     name,
     capacity: number("cp"),

@@ -1,4 +1,9 @@
-import { booleanOf, numberOf, stringOf, type AttributeMap } from "zae-limiter/dynamodb-internals";
+import {
+  getBoolean,
+  getNumber,
+  getString,
+  type AttributeMap,
+} from "zae-limiter/dynamodb-internals";
 
 /** "There is none", where a limit does not share the schedule of its item. */
 const NO_SCHEDULE = "-";
@@ -15,35 +20,35 @@ export interface Unsupported {
  * Its attributes begin with `prefix`: `b_{name}_` on buckets, `l_{name}_` or `w_{name}_` in
  * configuration.
  */
-export function unsupported(item: AttributeMap, prefix: string): Unsupported | undefined {
-  if (item[`${prefix}rsa`] !== undefined) return lost("a quota for a duration");
-  if (hasSchedule(item, prefix, "rsched")) return lost("a quota that is reset on schedule");
-  if ((numberOf(item[`${prefix}ra`]) ?? 0) <= 0) return lost("a limit that is never refilled");
+export function findUnsupported(item: AttributeMap, prefix: string): Unsupported | undefined {
+  if (item[`${prefix}rsa`] !== undefined) return toLost("a quota for a duration");
+  if (hasSchedule(item, prefix, "rsched")) return toLost("a quota that is reset on schedule");
+  if ((getNumber(item[`${prefix}ra`]) ?? 0) <= 0) return toLost("a limit that is never refilled");
   if (item[`${prefix}soft`] !== undefined)
-    return lost("a soft limit, which is counted and not enforced");
+    return toLost("a soft limit, which is counted and not enforced");
   if (hasSchedule(item, prefix, "sched"))
     return { reason: "a schedule, without which the limit would hold at all times", isKept: true };
   return undefined;
 }
 
-function lost(reason: string): Unsupported {
+function toLost(reason: string): Unsupported {
   return { reason, isKept: false };
 }
 
 /** What a whole level says that this library cannot do; undefined when nothing. */
-export function unsupportedLevel(item: AttributeMap): string | undefined {
+export function findUnsupportedLevel(item: AttributeMap): string | undefined {
   const { disabled, cascade } = item;
-  if (stringOf(disabled) !== undefined) return "bypassed";
-  if (booleanOf(disabled) === true) return "disabled";
-  return booleanOf(cascade) === undefined ? undefined : "a cascade policy of its own";
+  if (getString(disabled) !== undefined) return "bypassed";
+  if (getBoolean(disabled) === true) return "disabled";
+  return getBoolean(cascade) === undefined ? undefined : "a cascade policy of its own";
 }
 
 /** On a bucket, the schedule of the item holds for limits that do not say otherwise. */
 function hasSchedule(item: AttributeMap, prefix: string, field: "sched" | "rsched"): boolean {
-  const own = stringOf(item[prefix + field]);
+  const own = getString(item[prefix + field]);
   if (own !== undefined) return own !== NO_SCHEDULE;
   if (!prefix.startsWith("b_")) return false;
   // A reset belongs to quotas only, which are never refilled otherwise.
-  const isRefilled = (numberOf(item[`${prefix}ra`]) ?? 0) > 0;
+  const isRefilled = (getNumber(item[`${prefix}ra`]) ?? 0) > 0;
   return item[field] !== undefined && (field === "sched" || !isRefilled);
 }

@@ -4,12 +4,12 @@ import {
   BUCKET_SORT_KEY,
   bucketKey,
   isEntityKey,
-  keyOf,
+  getKey,
   marshalItem,
   namespaceIndexKeys,
   namespaceNameKey,
-  namespaceOf,
-  numberOf,
+  parseNamespace,
+  getNumber,
   parseAuditPartition,
   parseBucketPartition,
   parseConfigKey,
@@ -17,7 +17,7 @@ import {
   parseNamespaceId,
   parseUsageKey,
   PROVISIONER_STATE_SORT_KEY,
-  stringOf,
+  getString,
   systemPartition,
   TABLE_NAMESPACE,
   usageKey,
@@ -25,14 +25,14 @@ import {
   type BucketName,
   type ItemKey,
 } from "zae-limiter/dynamodb-internals";
-import { unchanged, type Change } from "./change.ts";
+import { keepItem, type Change } from "./change.ts";
 import type { Migration, MigrationContext, Pass } from "./migration.ts";
 import {
   bucketChange,
-  foldedShards,
+  foldShards,
   hasLimits,
   isPythonBucket,
-  shardCountOf,
+  readShardCount,
 } from "./python-buckets.ts";
 import { configChange, isPythonConfig } from "./python-configs.ts";
 import {
@@ -41,7 +41,7 @@ import {
   parsePythonUsage,
   pythonUsageSortKey,
   snapshotChange,
-  windowsOf,
+  listWindows,
   type PythonSnapshot,
 } from "./python-usage.ts";
 
@@ -54,8 +54,8 @@ export const pythonMigration: Migration = {
   passes: [
     // First, because a day is told apart from its first hour by the other hours, as they are stored
     // until the next pass.
-    { name: "usage of days", filter: midnightFilter(), changeOf: midnightChange },
-    { name: "all other items", changeOf: itemChange },
+    { name: "usage of days", filter: midnightFilter(), computeChange: midnightChange },
+    { name: "all other items", computeChange: itemChange },
   ],
 };
 
@@ -66,8 +66,8 @@ export const pythonMigration: Migration = {
 export const pythonLeftovers: Pass = {
   name: "buckets of the Python zae-limiter",
   filter: pythonBucketFilter(),
-  changeOf: async (item, context) => {
-    const name = parseBucketPartition(keyOf(item).PK);
+  computeChange: async (item, context) => {
+    const name = parseBucketPartition(getKey(item).PK);
     return name && shardChange(name, item, context);
   },
 };
@@ -76,7 +76,7 @@ async function midnightChange(
   item: AttributeMap,
   context: MigrationContext,
 ): Promise<Change | undefined> {
-  const snapshot = snapshotOf(keyOf(item));
+  const snapshot = parseSnapshot(getKey(item));
   if (snapshot === undefined || !isMidnight(snapshot.startMs)) return undefined;
   return usageChange(snapshot, item, context);
 }
@@ -85,8 +85,8 @@ async function itemChange(
   item: AttributeMap,
   context: MigrationContext,
 ): Promise<Change | undefined> {
-  const key = keyOf(item);
-  const snapshot = snapshotOf(key);
+  const key = getKey(item);
+  const snapshot = parseSnapshot(key);
   // What is still there of days was left by the first pass, and told then.
   if (snapshot !== undefined)
     return isMidnight(snapshot.startMs) ? undefined : usageChange(snapshot, item, context);
@@ -94,16 +94,16 @@ async function itemChange(
   if (bucket !== undefined && key.SK === BUCKET_SORT_KEY) return shardChange(bucket, item, context);
   const config = parseConfigKey(key);
   if (config !== undefined)
-    return isPythonConfig(item) ? configChange(config, item) : unchanged("limits", item);
-  if (isEntityKey(key)) return unchanged("entities", item);
-  if (parseAuditPartition(key.PK) !== undefined) return unchanged("audit events", item);
+    return isPythonConfig(item) ? configChange(config, item) : keepItem("limits", item);
+  if (isEntityKey(key)) return keepItem("entities", item);
+  if (parseAuditPartition(key.PK) !== undefined) return keepItem("audit events", item);
   // Written by the first pass, or by an aggregator of ours.
   if (parseUsageKey(key) !== undefined) return undefined;
   if (key.PK === systemPartition(TABLE_NAMESPACE)) return tableItemChange(key, item, context);
   return otherChange(key, item);
 }
 
-function snapshotOf({ PK, SK }: ItemKey): PythonSnapshot | undefined {
+function parseSnapshot({ PK, SK }: ItemKey): PythonSnapshot | undefined {
   const entity = parseEntityPartition(PK);
   const usage = parsePythonUsage(SK);
   return entity && usage && { ...entity, ...usage };
@@ -114,8 +114,8 @@ async function usageChange(
   item: AttributeMap,
   { read, countedWindows }: MigrationContext,
 ): Promise<Change> {
-  const { PK } = keyOf(item);
-  const names = windowsOf(snapshot);
+  const { PK } = getKey(item);
+  const names = listWindows(snapshot);
   const hours = isMidnight(snapshot.startMs) ? otherHours(snapshot.startMs) : [];
   const found = await read([
     ...names.map((name) => usageKey(snapshot.namespaceId, name)),
@@ -137,7 +137,7 @@ async function shardChange(
   item: AttributeMap,
   context: MigrationContext,
 ): Promise<Change | undefined> {
-  if (!isPythonBucket(item)) return unchanged("buckets", item);
+  if (!isPythonBucket(item)) return keepItem("buckets", item);
   const lost = { kind: "shards of expired buckets", seen: [item], result: [] };
   if (!hasLimits(item)) return lost;
   const keyOfShard = (shard: number): ItemKey => bucketKey({ ...name, shard }, undefined).primary;
@@ -145,32 +145,32 @@ async function shardChange(
     const [first] = await context.read([keyOfShard(0)]);
     // Without shard 0, the original would create a full bucket, as this library does.
     const isLost =
-      first === undefined || !isPythonBucket(first) || name.shard >= shardCountOf(first);
+      first === undefined || !isPythonBucket(first) || name.shard >= readShardCount(first);
     return isLost ? lost : undefined;
   }
-  const numbers = Array.from({ length: shardCountOf(item) - 1 }, (_, index) => index + 1);
+  const numbers = Array.from({ length: readShardCount(item) - 1 }, (_, index) => index + 1);
   const others = (await context.read(numbers.map(keyOfShard))).filter(
     (shard) => shard !== undefined && isPythonBucket(shard),
   ) as readonly AttributeMap[];
   if (others.length >= context.maxItems)
-    return foldedShards(item, others.slice(0, context.maxItems - 1));
+    return foldShards(item, others.slice(0, context.maxItems - 1));
   return bucketChange(name, [item, ...others], context.nowMs);
 }
 
-/** Records of the table itself. Those of aggregators, of versions and of upgrades are no data. */
+/** Records of the table itself. Those of aggregators, of versions and of upgrades are not data. */
 async function tableItemChange(
   key: ItemKey,
   item: AttributeMap,
   { read, nowMs }: MigrationContext,
 ): Promise<Change | undefined> {
-  if (key.SK.startsWith("#NAMESPACE#")) return unchanged("namespaces", item);
+  if (key.SK.startsWith("#NAMESPACE#")) return keepItem("namespaces", item);
   const namespaceId = parseNamespaceId(key.SK);
   if (namespaceId === undefined) return undefined;
-  const { name, status } = namespaceOf(item);
+  const { name, status } = parseNamespace(item);
   const [byName] = await read([namespaceNameKey(name)]);
-  const isNamed = stringOf(byName?.["namespace_id"]) === namespaceId;
-  const repaired = repairedStatus(status, isNamed);
-  if (repaired === status) return unchanged("namespaces", item);
+  const isNamed = getString(byName?.["namespace_id"]) === namespaceId;
+  const repaired = repairStatus(status, isNamed);
+  if (repaired === status) return keepItem("namespaces", item);
   const { deleted_at: _, ...rest } = item;
   return {
     kind: "namespaces",
@@ -189,7 +189,7 @@ async function tableItemChange(
  * A crash of the original may have left a name without its namespace, or a namespace without its
  * name, which nobody can recover or purge (W-61): whoever has the name is active.
  */
-function repairedStatus(status: NamespaceStatus, isNamed: boolean): NamespaceStatus {
+function repairStatus(status: NamespaceStatus, isNamed: boolean): NamespaceStatus {
   if (status === "purging") return status;
   return isNamed ? "active" : "deleted";
 }
@@ -203,23 +203,23 @@ const OLDER_SCHEMA = /^#(BUCKET|LIMIT|RESOURCE)#/;
 function otherChange(key: ItemKey, item: AttributeMap): Change {
   if (REGISTRIES.has(key.SK)) return { kind: "registries", seen: [item], result: [] };
   if (key.SK === "#PROVISIONER") return provisionerChange(key, item);
-  if (key.SK === PROVISIONER_STATE_SORT_KEY) return unchanged("records of declared limits", item);
+  if (key.SK === PROVISIONER_STATE_SORT_KEY) return keepItem("records of declared limits", item);
   // Proof that a reset or a top-up was done once; it expires after three days.
-  if (key.SK.startsWith("#OP#")) return unchanged("records of operations", item);
+  if (key.SK.startsWith("#OP#")) return keepItem("records of operations", item);
   const text = `${key.PK} ${key.SK}`;
   if (OLDER_SCHEMA.test(key.SK))
     return {
-      ...unchanged("items of an older schema", item),
+      ...keepItem("items of an older schema", item),
       dropped: [`${text}: of a schema before 0.9.0; upgrade the table with the original first`],
     };
-  return { ...unchanged("unknown items", item), left: [`${text}: not known`] };
+  return { ...keepItem("unknown items", item), left: [`${text}: not known`] };
 }
 
 function provisionerChange(key: ItemKey, item: AttributeMap): Change {
   const namespaceId = key.PK.slice(0, key.PK.indexOf("/"));
   const added = marshalItem({
     ...namespaceIndexKeys(namespaceId, key),
-    revision: numberOf(item["revision"]) ?? 1,
+    revision: getNumber(item["revision"]) ?? 1,
   });
   return { kind: "records of declared limits", seen: [item], result: [{ ...item, ...added }] };
 }

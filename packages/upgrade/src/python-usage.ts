@@ -19,8 +19,8 @@ import {
   CONSUMED_PREFIX,
   marshalItem,
   MILLI,
-  numberOf,
-  stringOf,
+  getNumber,
+  getString,
   usageIndexKeys,
   usageKey,
   windowStartMs,
@@ -65,7 +65,7 @@ export function otherHours(startMs: number): readonly number[] {
 }
 
 /** The windows of ours that a snapshot may become. */
-export function windowsOf(snapshot: PythonSnapshot): readonly UsageName[] {
+export function listWindows(snapshot: PythonSnapshot): readonly UsageName[] {
   const lengths: readonly UsageWindow[] = isMidnight(snapshot.startMs)
     ? ["hourly", "daily", "monthly"]
     : ["hourly"];
@@ -89,7 +89,7 @@ export function snapshotChange(
   item: AttributeMap,
   context: SnapshotContext,
 ): Change {
-  const parts = partsOf(snapshot, item, context);
+  const parts = toParts(snapshot, item, context);
   const kind = "usage snapshots";
   if (parts === undefined) {
     const { entityId, resource, startMs } = snapshot;
@@ -112,14 +112,14 @@ export function snapshotChange(
 type Counters = ReadonlyMap<string, number>;
 type Parts = ReadonlyMap<UsageWindow, Counters>;
 
-function partsOf(
+function toParts(
   { startMs }: PythonSnapshot,
   item: AttributeMap,
   { hours, counted }: SnapshotContext,
 ): Parts | undefined {
-  const all = countersOf(item);
+  const all = readCounters(item);
   if (!isMidnight(startMs)) return new Map([["hourly", all]]);
-  const window = stringOf(item["window"]);
+  const window = getString(item["window"]);
   // The first hour and the day are written together, so a day without any hour was counted alone.
   if (window === "monthly" || counted.includes("monthly"))
     return window === "monthly" && hours.length === 0 ? new Map([["monthly", all]]) : undefined;
@@ -128,7 +128,7 @@ function partsOf(
   if (!counted.includes("daily")) return new Map([["hourly", all]]);
   const [first, day] = [new Map<string, number>(), new Map<string, number>()];
   for (const [name, mixed] of all) {
-    const others = hours.reduce((sum, hour) => sum + (countersOf(hour).get(name) ?? 0), 0);
+    const others = hours.reduce((sum, hour) => sum + (readCounters(hour).get(name) ?? 0), 0);
     if (mixed < others || (mixed - others) % 2 !== 0) return undefined;
     if (mixed > others) first.set(name, (mixed - others) / 2);
     day.set(name, (mixed + others) / 2);
@@ -155,7 +155,7 @@ const OTHER_ATTRIBUTES: ReadonlySet<string> = new Set([
   "wcu",
 ]);
 
-function countersOf(item: AttributeMap): Counters {
+function readCounters(item: AttributeMap): Counters {
   return new Map(
     Object.entries(item).flatMap(([name, value]): readonly (readonly [string, number])[] =>
       // A name with '#' counts how often a soft limit was overdrawn.
@@ -173,7 +173,7 @@ function snapshotItem(
 ): AttributeMap {
   const counted = [...counters].map(([limit, tokens]) => {
     const attribute = CONSUMED_PREFIX + limit;
-    return [attribute, tokens * MILLI + (numberOf(begun?.[attribute]) ?? 0)] as const;
+    return [attribute, tokens * MILLI + (getNumber(begun?.[attribute]) ?? 0)] as const;
   });
   return {
     ...marshalItem({
@@ -183,8 +183,8 @@ function snapshotItem(
       resource: name.resource,
       window: name.window,
       window_start: windowText(name.startMs),
-      ttl: numberOf(item["ttl"]),
-      total_events: numberOf(item["total_events"]),
+      ttl: getNumber(item["ttl"]),
+      total_events: getNumber(item["total_events"]),
     }),
     ...begun,
     ...marshalItem(Object.fromEntries(counted)),

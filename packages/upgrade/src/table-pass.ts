@@ -4,11 +4,11 @@ import {
   batchGet,
   contention,
   eachWithin,
-  keyOf,
+  getKey,
   type AttributeMap,
   type Connection,
 } from "zae-limiter/dynamodb-internals";
-import { isChange, MAX_ITEMS, writesOf, type Change } from "./change.ts";
+import { isChange, MAX_ITEMS, buildWrites, type Change } from "./change.ts";
 import type { MigrationContext, Pass } from "./migration.ts";
 import type { UpgradeTally } from "./upgrade-tally.ts";
 
@@ -100,7 +100,8 @@ class PageWorker {
     const { write, tally, signal } = this.#options;
     const copied: AttributeMap[] = [];
     await eachWithin(CONCURRENT_CHANGES, items, async (item) => {
-      const change = write === "in place" ? await this.#applied(item) : await this.#changeOf(item);
+      const change =
+        write === "in place" ? await this.#apply(item) : await this.#computeChange(item);
       if (change === undefined) return;
       tally.count(change);
       copied.push(...change.result);
@@ -112,32 +113,32 @@ class PageWorker {
       });
   }
 
-  async #changeOf(item: AttributeMap): Promise<Change | undefined> {
-    return this.#pass.changeOf(item, this.#context);
+  async #computeChange(item: AttributeMap): Promise<Change | undefined> {
+    return this.#pass.computeChange(item, this.#context);
   }
 
   /** Decides and writes; decides again when the item was changed meanwhile, or has more to do. */
-  async #applied(read: AttributeMap): Promise<Change | undefined> {
+  async #apply(read: AttributeMap): Promise<Change | undefined> {
     const { source } = this.#options;
     let item = read;
     for (let decision = 1; decision <= MAX_DECISIONS;) {
-      const change = await this.#changeOf(item);
+      const change = await this.#computeChange(item);
       if (change === undefined || !isChange(change)) return change;
       const isDone = await this.#write(change);
       const isStep = isDone && change.kind === "shards";
       if (isDone && !isStep) return change;
       if (!isStep) decision += 1;
-      const [again] = await batchGet(source, [keyOf(item)]);
+      const [again] = await batchGet(source, [getKey(item)]);
       if (again === undefined) return undefined;
       item = again;
     }
-    throw contention(`an upgrade of ${keyOf(read).PK}`, source.tableName);
+    throw contention(`an upgrade of ${getKey(read).PK}`, source.tableName);
   }
 
   async #write(change: Change): Promise<boolean> {
     const { source, signal } = this.#options;
     signal?.throwIfAborted();
-    const writes = writesOf(change);
+    const writes = buildWrites(change);
     const [first, ...others] = writes;
     // A write of a transaction costs twice as much.
     if (others.length === 0 && first !== undefined && "Put" in first)

@@ -1,15 +1,15 @@
 import { InfrastructureNotFoundError, ValidationError } from "zae-limiter";
 import {
   assertCompatible,
-  chunksOf,
-  configOf,
+  toChunks,
+  parseConfig,
   contention,
-  keyOf,
+  getKey,
   marshalKey,
   parseAuditPartition,
   parseConfigKey,
   readVersion,
-  stringOf,
+  getString,
   systemPartition,
   TABLE_NAMESPACE,
   UPGRADING_VERSION,
@@ -27,7 +27,7 @@ export async function assertUsableTarget(target: Connection): Promise<void> {
     throw new ValidationError(
       "into",
       target.tableName,
-      `already has the items of ${stringOf(record?.["source"])}; they are not copied over newer ones`,
+      `already has the items of ${getString(record?.["source"])}; they are not copied over newer ones`,
     );
   const version = await readVersion(target);
   if (version === undefined)
@@ -36,7 +36,7 @@ export async function assertUsableTarget(target: Connection): Promise<void> {
     );
   if (record !== undefined && version.schemaVersion === UPGRADING_VERSION) return;
   assertCompatible(version);
-  for await (const item of itemsOf(target))
+  for await (const item of scanItems(target))
     if (!isOfDeployment(item))
       throw new ValidationError("into", target.tableName, "must be a new table without items");
 }
@@ -44,11 +44,11 @@ export async function assertUsableTarget(target: Connection): Promise<void> {
 /** The namespaces of a new table, and their settings, give way to those of the old one. */
 export async function forgetNamespaces(target: Connection, lease: UpgradeRecord): Promise<void> {
   const keys: ItemKey[] = [];
-  for await (const item of itemsOf(target)) {
-    const key = keyOf(item);
+  for await (const item of scanItems(target)) {
+    const key = getKey(item);
     if (!isOfTable(key) || /^#(NAMESPACE|NSID)#/.test(key.SK)) keys.push(key);
   }
-  for (const chunk of chunksOf(keys, MAX_ITEMS)) {
+  for (const chunk of toChunks(keys, MAX_ITEMS)) {
     const deletes = chunk.map((key) => ({ Delete: { Key: marshalKey(key) } }));
     const { applied } = await target.transact([lease.check(), ...deletes]);
     if (!applied) throw contention("an upgrade", target.tableName);
@@ -57,11 +57,11 @@ export async function forgetNamespaces(target: Connection, lease: UpgradeRecord)
 
 /** Whether an item is what a deployment leaves: records, namespaces, how long they keep things. */
 function isOfDeployment(item: AttributeMap): boolean {
-  const key = keyOf(item);
+  const key = getKey(item);
   if (isOfTable(key) || parseAuditPartition(key.PK) !== undefined) return true;
   return (
     parseConfigKey(key)?.level === "system" &&
-    configOf({ level: "system" }, item).limits === undefined
+    parseConfig({ level: "system" }, item).limits === undefined
   );
 }
 
@@ -69,7 +69,7 @@ function isOfTable({ PK }: ItemKey): boolean {
   return PK === systemPartition(TABLE_NAMESPACE);
 }
 
-async function* itemsOf(connection: Connection): AsyncGenerator<AttributeMap> {
+async function* scanItems(connection: Connection): AsyncGenerator<AttributeMap> {
   let start: AttributeMap | undefined;
   do {
     const page = await connection.repeat<{

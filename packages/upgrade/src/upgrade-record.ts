@@ -13,12 +13,12 @@
 import { InfrastructureError } from "zae-limiter";
 import {
   Aliases,
-  booleanOf,
+  getBoolean,
   marshalItem,
   marshalKey,
   namespaceIndexKeys,
-  numberOf,
-  stringOf,
+  getNumber,
+  getString,
   TABLE_NAMESPACE,
   unmarshal,
   upgradeKey,
@@ -57,15 +57,16 @@ export class UpgradeRecord {
   ): Promise<{ readonly record: UpgradeRecord; readonly position: UpgradePosition | undefined }> {
     const item = await readRecord(connection);
     const nowMs = connection.clock.now();
-    if ((numberOf(item?.["lease_until"]) ?? 0) > nowMs) throw running(connection.tableName);
-    if (stringOf(item?.["source"]) !== source && item !== undefined)
+    if ((getNumber(item?.["lease_until"]) ?? 0) > nowMs)
+      throw buildRunningError(connection.tableName);
+    if (getString(item?.["source"]) !== source && item !== undefined)
       throw new InfrastructureError(
         "ERR_LIMITER_UPGRADE_RUNNING",
         `Another upgrade of table ${connection.tableName} was begun and is not finished, ` +
-          `${sourceText(stringOf(item["source"]))}. Finish that one first.`,
+          `${sourceText(getString(item["source"]))}. Finish that one first.`,
       );
     const record = new UpgradeRecord(connection, owner, source);
-    const position = item === undefined ? undefined : positionOf(item);
+    const position = item === undefined ? undefined : parsePosition(item);
     await record.#put(position ?? { to: "", pass: 0, cursor: undefined }, item);
     return { record, position };
   }
@@ -118,7 +119,7 @@ export class UpgradeRecord {
       ConditionExpression: condition,
       ...alias.fields(),
     });
-    if (!applied) throw running(this.#connection.tableName);
+    if (!applied) throw buildRunningError(this.#connection.tableName);
   }
 
   #ownRecord(): object {
@@ -163,19 +164,19 @@ export async function readRecord(connection: Connection): Promise<AttributeMap |
 
 /** Whether a record says that everything was copied. */
 export function isCopied(record: AttributeMap | undefined): boolean {
-  return booleanOf(record?.["done"]) === true;
+  return getBoolean(record?.["done"]) === true;
 }
 
-function positionOf(item: AttributeMap): UpgradePosition {
+function parsePosition(item: AttributeMap): UpgradePosition {
   const { cursor } = item;
   return {
-    to: stringOf(item["to"]) ?? "",
-    pass: numberOf(item["pass"]) ?? 0,
+    to: getString(item["to"]) ?? "",
+    pass: getNumber(item["pass"]) ?? 0,
     cursor: cursor !== undefined && "M" in cursor ? cursor.M : undefined,
   };
 }
 
-function running(tableName: string): InfrastructureError {
+function buildRunningError(tableName: string): InfrastructureError {
   return new InfrastructureError(
     "ERR_LIMITER_UPGRADE_RUNNING",
     `Another process upgrades table ${tableName}. Wait until it has finished; ` +

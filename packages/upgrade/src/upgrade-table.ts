@@ -110,16 +110,16 @@ export async function upgradeTable(options: UpgradeOptions = {}): Promise<Upgrad
   if (unknown !== undefined)
     throw new ValidationError("snapshotWindows", unknown, "must be hourly, daily or monthly");
   return withConnection(options, async (source) => {
-    if (into === undefined) return upgraded(source, undefined, options);
+    if (into === undefined) return upgradeBetween(source, undefined, options);
     if (into === source.tableName)
       throw new ValidationError("into", into, "must be another stack than the one to upgrade");
     return withConnection({ ...options, stack: into }, async (target) =>
-      upgraded(source, target, options),
+      upgradeBetween(source, target, options),
     );
   });
 }
 
-async function upgraded(
+async function upgradeBetween(
   source: Connection,
   target: Connection | undefined,
   options: UpgradeOptions,
@@ -141,7 +141,7 @@ async function upgraded(
   const isUpToDate = pending.length === 0;
   const leftovers = target === undefined ? [pythonLeftovers] : [];
   const passes = isUpToDate ? leftovers : pending.flatMap((migration) => migration.passes);
-  const plan = await swept(upgrade, passes, "nothing");
+  const plan = await sweepTable(upgrade, passes, "nothing");
   const descriptions = isUpToDate ? [LEFTOVERS] : pending.map(({ description }) => description);
   const report = (tally: UpgradeTally): UpgradeReport => ({
     from,
@@ -155,12 +155,12 @@ async function upgraded(
   if (dryRun || (isUpToDate && plan.total === 0)) return report(plan);
   if (plan.dropped.length > 0 && !force) throw cannotCarry(plan.dropped, record!);
   // Clients are not kept out: they refuse these buckets anyway.
-  if (isUpToDate) return report(await swept(upgrade, passes, "in place"));
+  if (isUpToDate) return report(await sweepTable(upgrade, passes, "in place"));
   return report(await run(upgrade, record!));
 }
 
 /** Goes through the whole table without a record of how far it is. */
-async function swept(
+async function sweepTable(
   upgrade: Upgrade,
   passes: readonly Pass[],
   write: PassOptions["write"],

@@ -6,8 +6,8 @@ import { upgradeTable, type UpgradeOptions } from "@zae-limiter/upgrade";
 import type { AttributeMap } from "../../limiter/src/repository/dynamodb/transport/attribute-values.ts";
 import type { DynamoTransport } from "../../limiter/src/repository/dynamodb/transport/transport.ts";
 import { describeWithEngine } from "../../limiter/test/support/engine.ts";
-import { itemsOf, loadPythonTable, pythonTable } from "./support/python-table.ts";
-import { eachOf, seedsFromEnvironment } from "../../limiter/test/support/seeded/seeds.ts";
+import { listItems, loadPythonTable, pythonTable } from "./support/python-table.ts";
+import { getEach, seedsFromEnvironment } from "../../limiter/test/support/seeded/seeds.ts";
 import { openTransport } from "../../limiter/test/support/transports.ts";
 
 const python = pythonTable("0.10.3");
@@ -32,11 +32,11 @@ describeWithEngine("an upgrade of a table", (engine) => {
   async function undisturbed(): Promise<ReadonlyMap<string, AttributeMap>> {
     const other = await loadPythonTable(transport, python);
     await upgrade({ stack: other });
-    return timeless(await itemsOf(transport, other));
+    return timeless(await listItems(transport, other));
   }
 
   // From 3 to 18; the first seed gives 12.
-  const steps = eachOf(seedsFromEnvironment({ usual: 1 })).map((seed) => 3 + ((seed + 8) % 16));
+  const steps = getEach(seedsFromEnvironment({ usual: 1 })).map((seed) => 3 + ((seed + 8) % 16));
   it.each(steps)("that dies at every write number %i ends as if it had not", async (step) => {
     let deaths = 0;
     for (let isDone = false; !isDone;) {
@@ -54,7 +54,7 @@ describeWithEngine("an upgrade of a table", (engine) => {
       await clock.advance(61_000);
     }
     expect(deaths).toBeGreaterThan(1);
-    expect(timeless(await itemsOf(transport, stack))).toEqual(await undisturbed());
+    expect(timeless(await listItems(transport, stack))).toEqual(await undisturbed());
   });
 
   it("into another table that dies at any write is continued", async () => {
@@ -71,7 +71,7 @@ describeWithEngine("an upgrade of a table", (engine) => {
     expect(deaths).toBeGreaterThan(6);
     await upgrade({ into }).catch(() => undefined);
     expect(await checkTable({ stack: into, transport })).toMatchObject({ state: "compatible" });
-    const copied = timeless(await itemsOf(transport, into));
+    const copied = timeless(await listItems(transport, into));
     expect([...copied].filter(isData)).toEqual([...(await undisturbed())].filter(isData));
   });
 
@@ -83,12 +83,12 @@ describeWithEngine("an upgrade of a table", (engine) => {
     const untilTaken = async (): Promise<ReadonlyMap<string, AttributeMap>> => {
       await clock.advance(61_000);
       await upgrade({ into });
-      const [, Item] = [...(await itemsOf(transport, into))].find(([key]) =>
+      const [, Item] = [...(await listItems(transport, into))].find(([key]) =>
         key.includes("BUCKET#key-2"),
       )!;
       const signal = AbortSignal.timeout(10_000);
       await transport.call("UpdateItem", take({ TableName: into, Item }), { signal });
-      return itemsOf(transport, into);
+      return listItems(transport, into);
     };
     let after: ReturnType<typeof untilTaken> | undefined;
     const sleeping: DynamoTransport = {
@@ -103,7 +103,7 @@ describeWithEngine("an upgrade of a table", (engine) => {
       code: "ERR_LIMITER_UPGRADE_RUNNING",
     });
     expect((await after)?.size).toBeGreaterThan(20);
-    expect(await itemsOf(transport, into)).toEqual(await after);
+    expect(await listItems(transport, into)).toEqual(await after);
   });
 
   it("runs once at a time, and a second one does no harm", async () => {
@@ -112,7 +112,7 @@ describeWithEngine("an upgrade of a table", (engine) => {
     expect(refused.length).toBeLessThan(3);
     for (const outcome of refused)
       expect(outcome).toMatchObject({ reason: { code: "ERR_LIMITER_UPGRADE_RUNNING" } });
-    expect(timeless(await itemsOf(transport, stack))).toEqual(await undisturbed());
+    expect(timeless(await listItems(transport, stack))).toEqual(await undisturbed());
   });
 
   it("that is aborted can be continued at once", async () => {
@@ -126,7 +126,7 @@ describeWithEngine("an upgrade of a table", (engine) => {
     await expect(attempt).rejects.toThrow();
     expect(await checkTable({ stack, transport })).toMatchObject({ state: "upgrade needed" });
     await upgrade();
-    expect(timeless(await itemsOf(transport, stack))).toEqual(await undisturbed());
+    expect(timeless(await listItems(transport, stack))).toEqual(await undisturbed());
   });
 
   it("loses nothing that a process takes while it runs", async () => {
@@ -142,7 +142,7 @@ describeWithEngine("an upgrade of a table", (engine) => {
       close: () => {},
     };
     await upgrade({ transport: meddling });
-    const [, bucket] = [...(await itemsOf(transport, stack))].find(([key]) =>
+    const [, bucket] = [...(await listItems(transport, stack))].find(([key]) =>
       key.includes("BUCKET#key-2"),
     )!;
     expect(bucket).toMatchObject({ b_rpm_tk: { N: "4000" }, b_rpm_tc: { N: "3000" } });

@@ -8,7 +8,7 @@ import { versionKey } from "../../limiter/src/repository/dynamodb/items/keys.ts"
 import { marshalKey } from "../../limiter/src/repository/dynamodb/table/batch.ts";
 import type { DynamoTransport } from "../../limiter/src/repository/dynamodb/transport/transport.ts";
 import { describeWithEngine, freshTableName } from "../../limiter/test/support/engine.ts";
-import { itemsOf, loadPythonTable, pythonTable } from "./support/python-table.ts";
+import { listItems, loadPythonTable, pythonTable } from "./support/python-table.ts";
 import { openTransport } from "../../limiter/test/support/transports.ts";
 
 const python = pythonTable("0.10.3");
@@ -24,7 +24,7 @@ describeWithEngine("an upgrade", (engine) => {
 
   afterEach(() => transport.close());
 
-  async function opened(stack: string, options: DynamoOptions = {}): Promise<DynamoRepository> {
+  async function open(stack: string, options: DynamoOptions = {}): Promise<DynamoRepository> {
     return DynamoRepository.open("default", {
       stack,
       transport,
@@ -51,12 +51,12 @@ describeWithEngine("an upgrade", (engine) => {
     }
     expect(await checkTable({ stack, transport })).toMatchObject({ state: "upgrade needed" });
     for (const each of [stack, other]) await upgradeTable({ stack: each, transport, clock });
-    expect(await itemsOf(transport, stack)).toEqual(await itemsOf(transport, other));
+    expect(await listItems(transport, stack)).toEqual(await listItems(transport, other));
   });
 
   it("changes nothing of ours where the version record is gone", async () => {
     const stack = freshTableName();
-    const repository = await opened(stack);
+    const repository = await open(stack);
     await repository.setSystemDefaults([Limit.perDay("rpm", 10)], { onUnavailable: "allow" });
     await repository.setResourceDefaults("models/gpt:4", [Limit.perDay("rpm", 10)]);
     await repository.createEntity("org");
@@ -70,12 +70,12 @@ describeWithEngine("an upgrade", (engine) => {
     await repository.splitBucket?.("org", "r", { shards: 4 });
     await repository.deleteNamespace("other");
     await repository.close();
-    const before = new Map(await itemsOf(transport, stack));
+    const before = new Map(await listItems(transport, stack));
     await loseVersion(stack);
     const { counts, left, dropped } = await upgradeTable({ stack, transport, clock });
     expect(Object.values(counts).filter(({ changed }) => changed > 0)).toEqual([]);
     expect([...left, ...dropped]).toEqual([]);
-    const after = await itemsOf(transport, stack);
+    const after = await listItems(transport, stack);
     const version = `${versionKey().PK} ${versionKey().SK}`;
     expect(after.get(version)).toMatchObject({ schema_version: { S: "1.0.0" } });
     expect(new Map([...after].filter(([key]) => key !== version))).toEqual(
@@ -85,21 +85,21 @@ describeWithEngine("an upgrade", (engine) => {
 
   it("copies into a table that was deployed with a retention", async () => {
     const [stack, into] = [await loadPythonTable(transport, python), freshTableName()];
-    const repository = await opened(into);
+    const repository = await open(into);
     await repository.namespace("default", { usageRetentionDays: 30, auditRetentionDays: 400 });
     const { namespaceId } = repository;
     await upgradeTable({ stack, into, transport, clock });
     await repository.close();
-    expect([...(await itemsOf(transport, into)).keys()].join()).not.toContain(namespaceId);
+    expect([...(await listItems(transport, into)).keys()].join()).not.toContain(namespaceId);
   });
 
   it("copies into no table that has limits", async () => {
     const [stack, into] = [await loadPythonTable(transport, python), freshTableName()];
-    const repository = await opened(into);
+    const repository = await open(into);
     await repository.setSystemDefaults([Limit.perDay("rpm", 10)]);
     await repository.close();
-    const before = await itemsOf(transport, into);
+    const before = await listItems(transport, into);
     await expect(upgradeTable({ stack, into, transport, clock })).rejects.toThrow("a new table");
-    expect(await itemsOf(transport, into)).toEqual(before);
+    expect(await listItems(transport, into)).toEqual(before);
   });
 });

@@ -1,15 +1,15 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { balanceMilli, storedMilli } from "../../limiter/src/core/bucket/bucket.ts";
-import { imageOf } from "../../limiter/src/repository/dynamodb/items/bucket-item.ts";
+import { balanceMilli, getStoredMilli } from "../../limiter/src/core/bucket/bucket.ts";
+import { parseBucketItem } from "../../limiter/src/repository/dynamodb/items/bucket-item.ts";
 import {
   marshalItem,
-  numberOf,
+  getNumber,
   type AttributeMap,
 } from "../../limiter/src/repository/dynamodb/transport/attribute-values.ts";
 import { usageChange } from "../../limiter/src/repository/dynamodb/aggregator/usage/usage-change.ts";
-import { isChange, writesOf } from "../src/change.ts";
-import { bucketChange, foldedShards } from "../src/python-buckets.ts";
+import { isChange, buildWrites } from "../src/change.ts";
+import { bucketChange, foldShards } from "../src/python-buckets.ts";
 
 const NOW_MS = Date.UTC(2026, 0, 4, 12);
 const NAME = { namespaceId: "ns", entityId: "key-1", resource: "gpt-4", shard: 0 };
@@ -42,10 +42,10 @@ function shardItem({ tk, rf }: Shard, shard: number, count: number, more = {}): 
   });
 }
 
-const itemsOf = (shards: readonly Shard[]): readonly AttributeMap[] =>
+const listItems = (shards: readonly Shard[]): readonly AttributeMap[] =>
   shards.map((shard, index) => shardItem(shard, index, shards.length));
 
-function upgraded(shards: readonly AttributeMap[]): AttributeMap {
+function upgrade(shards: readonly AttributeMap[]): AttributeMap {
   const { result } = bucketChange(NAME, shards, NOW_MS);
   expect(result).toHaveLength(1);
   return result[0]!;
@@ -63,7 +63,7 @@ describe("a bucket of the Python zae-limiter", () => {
   it("keeps its balance to the millitoken, at every time", () => {
     fc.assert(
       fc.property(shards, fc.nat(600_000), ([only], laterMs) => {
-        const { bucket, divisor, parentId } = imageOf(upgraded(itemsOf([only!])));
+        const { bucket, divisor, parentId } = parseBucketItem(upgrade(listItems([only!])));
         const nowMs = only!.rf + laterMs;
         // The formula of the original, in its own words.
         const python = Math.min(90_000, only!.tk + Math.floor((laterMs * 60_000) / 60_000));
@@ -76,14 +76,14 @@ describe("a bucket of the Python zae-limiter", () => {
   it("mints nothing when its shards become one", () => {
     fc.assert(
       fc.property(shards, (parts) => {
-        const { bucket } = imageOf(upgraded(itemsOf(parts)));
+        const { bucket } = parseBucketItem(upgrade(listItems(parts)));
         const lastMs = Math.max(...parts.map(({ rf }) => rf));
         // What the original has at that time, if every shard earns at most its share.
         const most = parts
           .map(({ tk, rf }) => tk + (lastMs - rf) / parts.length)
           .reduce((sum, tokens) => sum + tokens, 0);
         const least = parts.reduce((sum, { tk }) => sum + tk, 0);
-        const balance = storedMilli(bucket, 0);
+        const balance = getStoredMilli(bucket, 0);
         expect(balance).toBeLessThanOrEqual(Math.min(90_000, most));
         expect(balance).toBeGreaterThanOrEqual(Math.min(90_000, least));
         expect(bucket.refilledAtMs).toBe(lastMs);
@@ -93,37 +93,37 @@ describe("a bucket of the Python zae-limiter", () => {
 
   it("with more shards than a transaction holds is folded first, and mints nothing", () => {
     const parts = Array.from({ length: 200 }, (_, index) => ({ tk: 100, rf: NOW_MS - index }));
-    const [first, ...others] = itemsOf(parts);
-    const fold = foldedShards(first!, others.slice(0, 89));
-    expect(writesOf(fold)).toHaveLength(90);
-    expect(numberOf(fold.result[0]!["b_rpm_tk"])).toBeLessThanOrEqual(90 * 100 + 89);
+    const [first, ...others] = listItems(parts);
+    const fold = foldShards(first!, others.slice(0, 89));
+    expect(buildWrites(fold)).toHaveLength(90);
+    expect(getNumber(fold.result[0]!["b_rpm_tk"])).toBeLessThanOrEqual(90 * 100 + 89);
     expect(fold.result[0]!["sv"]).toBeUndefined();
-    const { bucket } = imageOf(upgraded([fold.result[0]!, ...others.slice(89)]));
+    const { bucket } = parseBucketItem(upgrade([fold.result[0]!, ...others.slice(89)]));
     expect(balanceMilli(bucket, 0, NOW_MS)).toBeLessThanOrEqual(200 * 100 + 200);
     expect(balanceMilli(bucket, 0, NOW_MS)).toBeGreaterThanOrEqual(200 * 100);
   });
 
   it("does not expire while it is in debt, and keeps its time to live otherwise", () => {
-    expect(upgraded(itemsOf([{ tk: -1, rf: NOW_MS }]))["ttl"]).toBeUndefined();
-    expect(numberOf(upgraded(itemsOf([{ tk: 0, rf: NOW_MS }]))["ttl"])).toBe(2_000_000_000);
+    expect(upgrade(listItems([{ tk: -1, rf: NOW_MS }]))["ttl"]).toBeUndefined();
+    expect(getNumber(upgrade(listItems([{ tk: 0, rf: NOW_MS }]))["ttl"])).toBe(2_000_000_000);
   });
 
   it("counts no usage when it changes, and keeps what it has counted", () => {
-    const [first, second] = itemsOf([
+    const [first, second] = listItems([
       { tk: 1, rf: NOW_MS },
       { tk: 2, rf: NOW_MS },
     ]);
-    const after = upgraded([first!, second!]);
-    expect(numberOf(after["b_rpm_tc"])).toBe(10_000);
+    const after = upgrade([first!, second!]);
+    expect(getNumber(after["b_rpm_tc"])).toBe(10_000);
     expect(usageChange(first, after)).toEqual([]);
     expect(usageChange(undefined, after)).toEqual([]);
   });
 
   it("has no write budget afterwards, and follows its parent only if it cascades", () => {
     const item = shardItem({ tk: 1, rf: NOW_MS }, 0, 1, { cascade: true });
-    const after = upgraded([item]);
+    const after = upgrade([item]);
     expect(Object.keys(after).filter((name) => name.startsWith("b_wcu"))).toEqual(["b_wcu_tc"]);
-    expect(imageOf(after).parentId).toBe("org");
+    expect(parseBucketItem(after).parentId).toBe("org");
     expect(isChange({ kind: "", seen: [after], result: [after] })).toBe(false);
   });
 

@@ -4,18 +4,18 @@ import { IncompatibleSchemaError, Limit, RateLimiter } from "zae-limiter";
 import { checkTable, DynamoRepository } from "zae-limiter/dynamodb";
 import { ManualClock } from "zae-limiter/testing";
 import { upgradeTable, type UpgradeOptions } from "@zae-limiter/upgrade";
-import { openedWith, RELEASES } from "../../../tools/python-tables/make.mjs";
+import { openWith, RELEASES } from "../../../tools/python-tables/make.mjs";
 import { heartbeatKey } from "../../limiter/src/repository/dynamodb/items/keys.ts";
 import {
   marshalItem,
-  numberOf,
-  stringOf,
+  getNumber,
+  getString,
   type AttributeMap,
 } from "../../limiter/src/repository/dynamodb/transport/attribute-values.ts";
 import type { DynamoTransport } from "../../limiter/src/repository/dynamodb/transport/transport.ts";
 import { describeWithEngine } from "../../limiter/test/support/engine.ts";
 import { MeteredTransport } from "../../limiter/test/support/metered-transport.ts";
-import { itemsOf, loadPythonTable, putItems, pythonTable } from "./support/python-table.ts";
+import { listItems, loadPythonTable, putItems, pythonTable } from "./support/python-table.ts";
 import { openTransport } from "../../limiter/test/support/transports.ts";
 
 const SECOND_DAY = new Date("2026-02-02T00:00:00Z");
@@ -72,9 +72,9 @@ describeWithEngine("tables of the Python zae-limiter", (engine) => {
 
     it("are left alone by a dry run, which counts what an upgrade then does", async () => {
       stack = await loadPythonTable(transport, python);
-      const before = await itemsOf(transport, stack);
+      const before = await listItems(transport, stack);
       const plan = await upgrade({ dryRun: true });
-      expect(await itemsOf(transport, stack)).toEqual(before);
+      expect(await listItems(transport, stack)).toEqual(before);
       expect(plan.counts["buckets"]?.changed).toBeGreaterThan(4);
       expect({ ...(await upgrade()), dryRun: true }).toEqual(plan);
       expect((await upgrade()).migrations).toEqual([]);
@@ -95,17 +95,17 @@ describeWithEngine("tables of the Python zae-limiter", (engine) => {
     });
 
     it("have one shard with what all of them held, up to the capacity", async () => {
-      const shards = python.items.filter((item) => /BUCKET#hot#/.test(stringOf(item["PK"])!));
+      const shards = python.items.filter((item) => /BUCKET#hot#/.test(getString(item["PK"])!));
       expect(shards).toHaveLength(4);
-      const kept = [...(await itemsOf(transport, upgradedStack))].filter(([key]) =>
+      const kept = [...(await listItems(transport, upgradedStack))].filter(([key]) =>
         /BUCKET#hot#/.test(key),
       );
       expect(kept).toHaveLength(1);
       for (const limit of ["rpm", "tpm"]) {
         const sum = total(shards, `b_${limit}_tk`);
-        const capacity = numberOf(shards[0]![`b_${limit}_cp`])!;
-        expect(numberOf(kept[0]![1][`b_${limit}_tk`])).toBe(Math.min(sum, capacity));
-        expect(numberOf(kept[0]![1][`b_${limit}_tc`])).toBe(total(shards, `b_${limit}_tc`));
+        const capacity = getNumber(shards[0]![`b_${limit}_cp`])!;
+        expect(getNumber(kept[0]![1][`b_${limit}_tk`])).toBe(Math.min(sum, capacity));
+        expect(getNumber(kept[0]![1][`b_${limit}_tc`])).toBe(total(shards, `b_${limit}_tc`));
       }
     });
 
@@ -176,7 +176,7 @@ describeWithEngine("tables of the Python zae-limiter", (engine) => {
       const purged = (await operator.listOrphanNamespaces()).map(({ namespaceId }) => namespaceId);
       expect(purged).toHaveLength(2);
       for (const namespaceId of purged) await operator.purgeNamespace(namespaceId);
-      const left = [...(await itemsOf(transport, stack)).keys()];
+      const left = [...(await listItems(transport, stack)).keys()];
       expect(left.filter((key) => !key.startsWith(`${operator.namespaceId}/`))).toEqual([
         "_/SYSTEM# #NAMESPACE#operator",
         `_/SYSTEM# #NSID#${operator.namespaceId}`,
@@ -186,15 +186,18 @@ describeWithEngine("tables of the Python zae-limiter", (engine) => {
 
     it("are copied into a new table, and stay as they are", async () => {
       stack = await loadPythonTable(transport, python);
-      const before = await itemsOf(transport, stack);
+      const before = await listItems(transport, stack);
       const into = `${stack}-new`;
       const options = { stack: into, transport, clock, provisioning: "table" } as const;
       const fresh = await DynamoRepository.open("default", options);
       await fresh.close();
       await upgrade({ into });
-      expect(await itemsOf(transport, stack)).toEqual(before);
+      expect(await listItems(transport, stack)).toEqual(before);
       await upgrade();
-      const [copied, inPlace] = [await itemsOf(transport, into), await itemsOf(transport, stack)];
+      const [copied, inPlace] = [
+        await listItems(transport, into),
+        await listItems(transport, stack),
+      ];
       expect([...copied].filter(isData)).toEqual([...inPlace].filter(isData));
       const limiter = new RateLimiter({ repository: await open("tenant", into) });
       expect(await limiter.available("key-2", "gpt-4")).toEqual({ rpm: 7 });
@@ -228,18 +231,18 @@ describeWithEngine("tables of the Python zae-limiter", (engine) => {
     it.runIf(process.env["ZAEL_PYTHON_TABLES"])("are refused by that release", async () => {
       stack = await loadPythonTable(transport, python);
       const where = { endpointUrl: engine().endpointUrl, tableName: stack, namespace: "tenant" };
-      expect(openedWith(release, where)).toBe("opened");
+      expect(openWith(release, where)).toBe("opened");
       await upgrade();
-      expect(openedWith(release, where)).toBe("IncompatibleSchemaError");
+      expect(openWith(release, where)).toBe("IncompatibleSchemaError");
     });
   });
 
   it("with what this library does not have are upgraded only when forced", async () => {
     const transport = await openTransport("SDK's", engine());
     const stack = await loadPythonTable(transport, pythonTable("0.17.0"));
-    const before = await itemsOf(transport, stack);
+    const before = await listItems(transport, stack);
     await expect(upgradeTable({ stack, transport })).rejects.toThrow(/--force/);
-    expect(await itemsOf(transport, stack)).toEqual(before);
+    expect(await listItems(transport, stack)).toEqual(before);
     const { dropped } = await upgradeTable({ stack, transport, dryRun: true });
     expect(dropped.filter((text) => !text.includes("buckets"))).toEqual([
       "limit monthly of resource special: a quota that is reset on schedule",
@@ -249,7 +252,7 @@ describeWithEngine("tables of the Python zae-limiter", (engine) => {
       "resource closed: disabled",
     ]);
     await upgradeTable({ stack, transport, force: true });
-    const special = [...(await itemsOf(transport, stack))].find(([key]) =>
+    const special = [...(await listItems(transport, stack))].find(([key]) =>
       key.endsWith("RESOURCE#special #CONFIG"),
     )![1];
     expect(special["l_monthly_cp"]).toBeUndefined();
@@ -265,5 +268,5 @@ function isData([key]: readonly [string, unknown]): boolean {
 }
 
 function total(items: readonly AttributeMap[], attribute: string): number {
-  return items.reduce((sum, item) => sum + (numberOf(item[attribute]) ?? 0), 0);
+  return items.reduce((sum, item) => sum + (getNumber(item[attribute]) ?? 0), 0);
 }

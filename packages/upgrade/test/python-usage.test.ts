@@ -2,8 +2,8 @@ import { describe, expect, it } from "vitest";
 import type { UsageWindow } from "../../limiter/src/core/usage.ts";
 import {
   marshalItem,
-  numberOf,
-  stringOf,
+  getNumber,
+  getString,
   type AttributeMap,
 } from "../../limiter/src/repository/dynamodb/transport/attribute-values.ts";
 import { parsePythonUsage, snapshotChange, type SnapshotContext } from "../src/python-usage.ts";
@@ -42,7 +42,7 @@ function split(
     return undefined;
   }
   return Object.fromEntries(
-    result.map((each) => [stringOf(each["window"]), numberOf(each["u_tpm"])]),
+    result.map((each) => [getString(each["window"]), getNumber(each["u_tpm"])]),
   );
 }
 
@@ -97,7 +97,7 @@ describe("a usage snapshot of the Python zae-limiter [W-20]", () => {
     });
     const counters = Object.keys(result[0]!).filter((name) => /^[uc]_/.test(name));
     expect(counters).toEqual(["u_tpm"]);
-    expect(stringOf(result[0]!["SK"])).toBe("#USAGE#hourly#2026-02-02T01:00:00Z#gpt-4");
-    expect(parsePythonUsage(stringOf(result[0]!["SK"])!)).toBeUndefined();
+    expect(getString(result[0]!["SK"])).toBe("#USAGE#hourly#2026-02-02T01:00:00Z#gpt-4");
+    expect(parsePythonUsage(getString(result[0]!["SK"])!)).toBeUndefined();
   });
 });

@@ -4,7 +4,7 @@
 import express, { type Express, type Request, type RequestHandler } from "express";
 import type { Lease, RateLimiter, RateLimitExceeded } from "zae-limiter";
 import { answerRefusals, limitRequests } from "zae-limiter/express";
-import { clientAddress, giveBackFailures, hashedId, leaseOf } from "zae-limiter/http";
+import { clientAddress, giveBackFailures, hashedId, getLease } from "zae-limiter/http";
 import { typeOf } from "./same.ts";
 
 /** A server whose routes are limited. */
@@ -37,7 +37,7 @@ export function server(limiter: RateLimiter): Express {
   app.get("/users/:id", limit, (request, response) => {
     typeOf(request.params).is<{ id: string }>(true);
     typeOf(request.get("accept")).is<string | undefined>(true);
-    typeOf(leaseOf(request)).is<Lease | undefined>(true);
+    typeOf(getLease(request)).is<Lease | undefined>(true);
     response.send(request.params.id);
   });
   app.post("/users/:id/files/:file", [limit, limit], (request: Request<{ id: string }>) => {

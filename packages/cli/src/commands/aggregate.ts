@@ -27,14 +27,17 @@ export function addAggregateCommand(program: Command, session: Session): void {
       "Where audit events go when they expire: a folder, or s3://bucket/prefix.",
     )
     .action(async (options: AggregateOptions, command: Command) => {
-      const url = session.urlOf(command);
+      const url = session.getUrl(command);
       if (!url.startsWith("dynamodb:"))
         throw new UsageError(
           "Only a DynamoDB table needs aggregate. Elsewhere, usage is recorded in the same " +
             "write as the call.",
         );
       const screen = session.screen(command);
-      const report = await aggregated(url, options, { environment: session.environment, screen });
+      const report = await runAggregation(url, options, {
+        environment: session.environment,
+        screen,
+      });
       screen.show(report, () => reportText(report, screen));
     });
 }
@@ -44,7 +47,7 @@ interface AggregateOptions {
   readonly archive?: string;
 }
 
-async function aggregated(
+async function runAggregation(
   url: string,
   { once = false, archive: place }: AggregateOptions,
   { environment, screen }: { readonly environment: Environment; readonly screen: Screen },

@@ -9,7 +9,7 @@ import {
   addNoun,
   addVerb,
   cursorOption,
-  givenEntity,
+  chooseEntity,
   listLimitOption,
   takeEntity,
 } from "./support/verb.ts";
@@ -42,7 +42,7 @@ export function addAuditCommands(program: Command, session: Session): void {
         options: SubjectOptions & ListOptions,
         command: Command,
       ) => {
-        const subject = subjectOf(givenEntity(named, options), options);
+        const subject = findSubject(chooseEntity(named, options), options);
         await session.inNamespace(command, "existing", async ({ repository, screen }) => {
           const page = await collectPages(options, (paging) =>
             repository.getAuditEvents(subject, paging),
@@ -66,7 +66,7 @@ interface SubjectOptions {
 }
 
 /** The name under which the changes are recorded. */
-function subjectOf(entityId: string | undefined, { resource, system }: SubjectOptions): string {
+function findSubject(entityId: string | undefined, { resource, system }: SubjectOptions): string {
   const subjects = [
     entityId,
     resource === undefined ? undefined : `$RESOURCE:${resource}`,

@@ -5,7 +5,7 @@ import { tableText } from "../output/table.ts";
 import { inheritance, takeInheritance, type InheritOptions } from "./support/inherit.ts";
 import { ALL_RESOURCES, policyInForce } from "./support/policy.ts";
 import type { Session } from "./support/session.ts";
-import { addVerb, givenLimits, takeLimits, yesOption } from "./support/verb.ts";
+import { addVerb, collectLimits, takeLimits, yesOption } from "./support/verb.ts";
 
 /** Adds the verbs of `entity` for limits that one entity has of its own. */
 export function addEntityLimitCommands(entity: Command, session: Session): void {
@@ -30,7 +30,7 @@ export function addEntityLimitCommands(entity: Command, session: Session): void 
       command: Command,
     ) => {
       const { resource } = options;
-      const limits = givenLimits(listed, options);
+      const limits = collectLimits(listed, options);
       await session.inNamespace(command, "create", async ({ repository, screen }) => {
         const scope = { entityId, resource };
         const inherit = await inheritance(session, options, { repository, limits, ...scope });

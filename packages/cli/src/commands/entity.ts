@@ -28,7 +28,7 @@ export function addEntityCommands(program: Command, session: Session): Command {
     .option("--parent <entity>", "The entity to which it belongs.")
     .action(async (id: string, options: DescriptionOptions, command: Command) =>
       session.inNamespace(command, "create", async ({ repository, screen }) => {
-        const created = await repository.createEntity(id, descriptionOf(options));
+        const created = await repository.createEntity(id, toDescription(options));
         const note = screen.json ? "" : await parentNote(repository, created);
         screen.show(created, () => `Created entity ${created.id}.\n${note}`);
       }),
@@ -45,7 +45,7 @@ export function addEntityCommands(program: Command, session: Session): Command {
     .action(async (id: string, options: DescriptionOptions, command: Command) =>
       session.inNamespace(command, "create", async ({ repository, screen }) => {
         const before = await repository.getEntity(id);
-        const ensured = await repository.ensureEntity(id, descriptionOf(options));
+        const ensured = await repository.ensureEntity(id, toDescription(options));
         const isNew = before === undefined;
         const note = isNew && !screen.json ? await parentNote(repository, ensured) : "";
         screen.show(ensured, () =>
@@ -65,7 +65,7 @@ export function addEntityCommands(program: Command, session: Session): Command {
       examples: ["entity update key-1 --name 'Key of Ada'", "entity update key-1 --no-cascade"],
     }),
   ).action(async (id: string, options: DescriptionOptions, command: Command) => {
-    const change = descriptionOf(options);
+    const change = toDescription(options);
     if (Object.keys(change).length === 0)
       throw new UsageError("Pass at least one of --name, --metadata, --cascade and --no-cascade.");
     await session.inNamespace(command, "existing", async ({ repository, screen }) => {
@@ -83,7 +83,7 @@ export function addEntityCommands(program: Command, session: Session): Command {
     examples: ["entity show key-1"],
   }).action(async (id: string, _options: object, command: Command) =>
     session.inNamespace(command, "existing", async ({ repository, screen }) => {
-      const found = await existingEntity(repository, id);
+      const found = await getExistingEntity(repository, id);
       screen.show(found, () => entityText(found, screen.colours));
     }),
   );
@@ -111,7 +111,7 @@ export function addEntityCommands(program: Command, session: Session): Command {
   }).action(async (id: string, _options: object, command: Command) =>
     session.inNamespace(command, "existing", async ({ repository, screen }) => {
       const children = await repository.getChildren(id);
-      if (children.length === 0) await existingEntity(repository, id);
+      if (children.length === 0) await getExistingEntity(repository, id);
       screen.show(children, () =>
         children.length === 0
           ? `Entity ${id} has no children.\n`
@@ -189,7 +189,7 @@ function takeDescription(command: Command): Command {
 }
 
 /** What the command line says about an entity, in the words of the library. */
-function descriptionOf({
+function toDescription({
   displayName,
   name = displayName,
   parent,
@@ -230,7 +230,7 @@ async function hasOwnLimits(repository: Repository, entityId: string): Promise<b
 /** The most ids among which a similar one is looked for: one page. */
 const MAX_CANDIDATES = 1000;
 
-async function existingEntity(repository: Repository, id: string): Promise<Entity> {
+async function getExistingEntity(repository: Repository, id: string): Promise<Entity> {
   return orSuggestion(
     repository,
     id,

@@ -78,7 +78,7 @@ export function addNamespaceCommands(program: Command, session: Session): void {
   }).action(async (namespaceId: string, _options: object, command: Command) =>
     session.inRepository(command, "existing", async ({ repository, screen }) => {
       const name = await repository.recoverNamespace(namespaceId).catch((error: unknown) => {
-        throw error instanceof NamespaceNotFoundError ? unknownId(namespaceId) : error;
+        throw error instanceof NamespaceNotFoundError ? buildUnknownIdError(namespaceId) : error;
       });
       const info = await repository.getNamespace(name);
       screen.show(info, () => `Recovered namespace ${name}.\n`);
@@ -127,7 +127,7 @@ export function addNamespaceCommands(program: Command, session: Session): void {
         };
         await repository.purgeNamespace(namespaceId, { onProgress });
         screen.endProgress();
-        if (info === undefined && deletedItems === 0) throw unknownId(namespaceId);
+        if (info === undefined && deletedItems === 0) throw buildUnknownIdError(namespaceId);
         screen.show(
           { purged: namespaceId, deletedItems },
           () => `Purged namespace ${name}: ${numberText(deletedItems)} records.\n`,
@@ -137,7 +137,7 @@ export function addNamespaceCommands(program: Command, session: Session): void {
 }
 
 /** An id stands for a deleted namespace, so the usual hint to register a name would not help. */
-function unknownId(namespaceId: string): NamespaceNotFoundError {
+function buildUnknownIdError(namespaceId: string): NamespaceNotFoundError {
   const error = new NamespaceNotFoundError(namespaceId);
   error.message =
     `No namespace has the id ${namespaceId}. ` +

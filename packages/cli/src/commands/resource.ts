@@ -5,7 +5,7 @@ import { tableText } from "../output/table.ts";
 import { inheritance, takeInheritance, type InheritOptions } from "./support/inherit.ts";
 import { policyInForce } from "./support/policy.ts";
 import type { Session } from "./support/session.ts";
-import { addNoun, addVerb, givenLimits, takeLimits, yesOption } from "./support/verb.ts";
+import { addNoun, addVerb, collectLimits, takeLimits, yesOption } from "./support/verb.ts";
 
 /** Adds the verbs of `resource`: what is limited, and its defaults. */
 export function addResourceCommands(program: Command, session: Session): void {
@@ -35,7 +35,7 @@ export function addResourceCommands(program: Command, session: Session): void {
       options: InheritOptions & { readonly limit?: readonly Limit[] },
       command: Command,
     ) => {
-      const limits = givenLimits(listed, options);
+      const limits = collectLimits(listed, options);
       await session.inNamespace(command, "create", async ({ repository, screen }) => {
         const scope = { resource: name };
         const inherit = await inheritance(session, options, { repository, limits, ...scope });

@@ -2,7 +2,7 @@ import type { Command } from "commander";
 import type { StackStatus } from "@zae-limiter/infra";
 import { NamespaceNotFoundError, VERSION, ZaeLimiterError, type Repository } from "zae-limiter";
 import { tableOptions, withoutCredentials } from "zae-limiter/open";
-import { EXIT, exitCodeOf } from "../exit.ts";
+import { EXIT, toExitCode } from "../exit.ts";
 import { statusText, type Found, type Status } from "../output/status.ts";
 import type { Session } from "./support/session.ts";
 import { addVerb } from "./support/verb.ts";
@@ -17,16 +17,16 @@ export function addStatusCommand(program: Command, session: Session): void {
       "a repository it is about the stack zae-limiter. Exits 1 when something is wrong.",
     examples: ["status", "status --json", "status --stack my-stack --region eu-west-1"],
   }).action(async (_options: object, command: Command) => {
-    const url = session.statusUrlOf(command);
+    const url = session.getStatusUrl(command);
     const [found, deployment] = await Promise.all([
-      foundOf(session, command, url),
-      deploymentOf(session, url),
+      inspectRepository(session, command, url),
+      readDeployment(session, url),
     ]);
     const { nodeVersion, nodeNotice } = session.environment;
     const notice = nodeNotice();
     const status: Status = {
       repository: withoutCredentials(url),
-      namespace: session.namespaceNameOf(command),
+      namespace: session.getNamespaceName(command),
       ...found,
       libraryVersion: VERSION,
       nodeVersion,
@@ -42,26 +42,26 @@ export function addStatusCommand(program: Command, session: Session): void {
 }
 
 /** A command line that is written wrongly is an error here too; whatever else fails is a status. */
-async function foundOf(session: Session, command: Command, url: string): Promise<Found> {
+async function inspectRepository(session: Session, command: Command, url: string): Promise<Found> {
   let found: Found = { reachable: false };
   try {
     await session.inRepository(
       command,
       "existing",
       async ({ repository }) => {
-        found = await inspected(repository, session.namespaceNameOf(command));
+        found = await inspectNamespace(repository, session.getNamespaceName(command));
       },
       { url },
     );
     return found;
   } catch (error) {
-    if (!(error instanceof ZaeLimiterError) || exitCodeOf(error) === EXIT.wrongUsage) throw error;
+    if (!(error instanceof ZaeLimiterError) || toExitCode(error) === EXIT.wrongUsage) throw error;
     return { ...found, reachable: false, reason: error.message };
   }
 }
 
 /** The same of the stack. If it leads nowhere, so does the repository, which says why. */
-async function deploymentOf(session: Session, url: string): Promise<StackStatus | undefined> {
+async function readDeployment(session: Session, url: string): Promise<StackStatus | undefined> {
   if (!url.startsWith("dynamodb:")) return undefined;
   const { nowMs } = session.environment;
   const { stackStatus } = await import("@zae-limiter/infra");
@@ -73,18 +73,18 @@ async function deploymentOf(session: Session, url: string): Promise<StackStatus 
   }
 }
 
-async function inspected(repository: Repository, namespace: string): Promise<Found> {
+async function inspectNamespace(repository: Repository, namespace: string): Promise<Found> {
   if (!(await repository.ping())) return { reachable: false, reason: "It does not answer." };
-  const namespaceId = await namespaceIdOf(repository, namespace);
+  const namespaceId = await findNamespaceId(repository, namespace);
   return {
     reachable: true,
-    ...(await storeOf(repository)),
+    ...(await describeStore(repository)),
     ...(namespaceId !== undefined && { namespaceId }),
     capabilities: repository.capabilities,
   };
 }
 
-async function namespaceIdOf(repository: Repository, name: string): Promise<string | undefined> {
+async function findNamespaceId(repository: Repository, name: string): Promise<string | undefined> {
   try {
     return (await repository.namespace(name)).namespaceId;
   } catch (error) {
@@ -94,7 +94,7 @@ async function namespaceIdOf(repository: Repository, name: string): Promise<stri
 }
 
 /** What reads and writes the data, where they are, and the version of their format. */
-async function storeOf(
+async function describeStore(
   repository: Repository,
 ): Promise<Pick<Found, "driver" | "table" | "region" | "dataVersion" | "countedUntil">> {
   const { SqliteRepository } = await import("zae-limiter/sqlite");

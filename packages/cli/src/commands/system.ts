@@ -5,7 +5,7 @@ import { limitsText } from "../output/limits.ts";
 import { fieldsText } from "../output/table.ts";
 import { countArgument } from "./support/arguments.ts";
 import type { Session } from "./support/session.ts";
-import { addNoun, addVerb, givenLimits, takeLimits, yesOption } from "./support/verb.ts";
+import { addNoun, addVerb, collectLimits, takeLimits, yesOption } from "./support/verb.ts";
 
 /** Adds the verbs of `system`: what applies where nothing more specific is set. */
 export function addSystemCommands(program: Command, session: Session): void {
@@ -37,7 +37,7 @@ export function addSystemCommands(program: Command, session: Session): void {
         { limit, ...settings }: Settings & { readonly limit?: readonly Limit[] },
         command: Command,
       ) => {
-        const limits = givenLimits(listed, { limit });
+        const limits = collectLimits(listed, { limit });
         await session.inNamespace(command, "create", async ({ repository, screen }) => {
           await repository.setSystemDefaults(limits, settings);
           const stored = await repository.getSystemDefaults();

@@ -13,7 +13,7 @@ import {
   addNoun,
   addVerb,
   cursorOption,
-  givenEntity,
+  chooseEntity,
   listLimitOption,
   takeEntity,
 } from "./support/verb.ts";
@@ -39,7 +39,7 @@ export function addUsageCommands(program: Command, session: Session): void {
     .addOption(cursorOption())
     .action(
       async (named: string | undefined, options: QueryOptions & ListOptions, command: Command) => {
-        const query = queryOf(named, options);
+        const query = buildQuery(named, options);
         await session.inNamespace(command, "existing", async ({ repository, screen }) => {
           const page = await collectPages(options, (paging) =>
             repository.getUsageSnapshots({ ...query, ...paging }),
@@ -66,7 +66,7 @@ export function addUsageCommands(program: Command, session: Session): void {
   )
     .option("-p, --plot", "Draw a chart instead of a table.")
     .action(async (named: string | undefined, options: QueryOptions, command: Command) => {
-      const query = queryOf(named, options);
+      const query = buildQuery(named, options);
       await session.inNamespace(command, "existing", async ({ repository, screen }) => {
         const summary = await repository.getUsageSummary(query);
         const nowMs = session.environment.nowMs();
@@ -142,9 +142,9 @@ function queryOptions(command: Command, { environment }: Session): Command {
     .option("--end <time>", "Windows that start before this time.", time);
 }
 
-function queryOf(named: string | undefined, options: QueryOptions): Omit<QueryOptions, "plot"> {
+function buildQuery(named: string | undefined, options: QueryOptions): Omit<QueryOptions, "plot"> {
   const { resource, window, start, end } = options;
-  const entityId = givenEntity(named, options);
+  const entityId = chooseEntity(named, options);
   if (entityId === undefined && resource === undefined)
     throw new UsageError("Pass an entity, --resource, or both.");
   return {
@@ -167,15 +167,15 @@ function snapshotsText(
     snapshot.resource,
     snapshot.requests,
     ...names.map((name) => snapshot.counters[name] ?? 0),
-    cascadedText(snapshot),
+    formatCascaded(snapshot),
   ]);
   const headers = ["Window", "Entity", "Resource", "Requests", ...names];
   // Most tables need no such column: only parents get something by cascade.
   if (snapshots.some(isCascaded)) headers.push(BY_CASCADE);
-  return tableText(headers, rows, colours) + noteText(markOf(snapshots));
+  return tableText(headers, rows, colours) + noteText(toMark(snapshots));
 }
 
-function markOf(snapshots: readonly UsageSnapshot[]): string {
+function toMark(snapshots: readonly UsageSnapshot[]): string {
   return snapshots.every(({ complete }) => complete) ? "" : MARK;
 }
 
@@ -186,7 +186,7 @@ function isCascaded({ cascaded, cascadedRequests }: UsageSnapshot | UsageSummary
   return cascadedRequests !== 0 || Object.values(cascaded).some((amount) => amount !== 0);
 }
 
-function cascadedText(snapshot: UsageSnapshot): string {
+function formatCascaded(snapshot: UsageSnapshot): string {
   const { cascaded, cascadedRequests: requests } = snapshot;
   return isCascaded(snapshot) ? amountsText({ requests, ...cascaded }) : "";
 }
@@ -194,12 +194,12 @@ function cascadedText(snapshot: UsageSnapshot): string {
 /** One chart for each limit. Entities and resources of the same window are added up. */
 function plotText(snapshots: readonly UsageSnapshot[], { colours, columns }: Screen): string {
   const charts = ["requests", ...limitNames(snapshots)].map((name) =>
-    chartText(name, barsOf(snapshots, name), { columns, colours }),
+    chartText(name, buildBars(snapshots, name), { columns, colours }),
   );
-  return charts.join("\n") + noteText(markOf(snapshots));
+  return charts.join("\n") + noteText(toMark(snapshots));
 }
 
-function barsOf(snapshots: readonly UsageSnapshot[], name: string): readonly Bar[] {
+function buildBars(snapshots: readonly UsageSnapshot[], name: string): readonly Bar[] {
   const sums = new Map<number, { value: number; mark: string; readonly endMs: number }>();
   for (const { windowStart, windowEnd, counters, requests, complete } of snapshots) {
     const none = { value: 0, mark: "", endMs: windowEnd.getTime() };

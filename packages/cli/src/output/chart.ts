@@ -1,5 +1,5 @@
 import { PLAIN, type Colours } from "./colours.ts";
-import { numberText, printable, widthOf } from "./text.ts";
+import { numberText, printable, measureWidth } from "./text.ts";
 
 /** One bar: its label and its value. `gap` marks that something is missing before it. */
 export interface Bar {
@@ -22,7 +22,7 @@ export function chartText(
   options: { readonly columns?: number; readonly colours?: Colours } = {},
 ): string {
   const { columns = 80, colours = PLAIN } = options;
-  const labelWidth = Math.max(0, ...bars.map(({ label }) => widthOf(printable(label))));
+  const labelWidth = Math.max(0, ...bars.map(({ label }) => measureWidth(printable(label))));
   const values = bars.map(({ value }) => numberText(value));
   const valueWidth = Math.max(0, ...values.map((value) => value.length));
   const room = Math.max(MIN_BAR_CELLS, columns - labelWidth - valueWidth - 4);

@@ -22,7 +22,7 @@ export function deploymentSections(
   if (!isSeen && !connectivity.reachable) return undefined;
   const sections: readonly Section[] = [
     ["Infrastructure", infrastructureContent(deployment)],
-    ["Table", contentOf(table, "there is none", tableFields)],
+    ["Table", toContent(table, "there is none", tableFields)],
     ["Aggregator", aggregatorFields(deployment.aggregator, nowMs)],
     ["Versions", versionsContent(deployment)],
     ["Functions", resourcesContent(deployment.functions)],
@@ -46,14 +46,14 @@ function isUnknown<T>(part: Seen<T>): part is { readonly unknown: string } {
 }
 
 /** Sentences for a part that is missing or unknown, and its fields else. */
-function contentOf<T>(part: Seen<T>, missing: string, fields: (part: T) => Content): Content {
+function toContent<T>(part: Seen<T>, missing: string, fields: (part: T) => Content): Content {
   if (part === undefined) return [missing];
   return isUnknown(part) ? [`unknown: ${part.unknown}`] : fields(part);
 }
 
 function infrastructureContent({ stack, region, infrastructure }: StackStatus): Content {
   const missing = `no stack ${stack} in ${region}`;
-  return contentOf(infrastructure, missing, (state) => [
+  return toContent(infrastructure, missing, (state) => [
     ["Stack", `${stack}, ${state.status}`],
     ["Reason", state.reason],
     ["Created", timeText(state.createdAt)],
@@ -112,7 +112,7 @@ function aggregatorFields({ state, reason, heartbeat }: AggregatorStatus, nowMs:
 }
 
 function versionsContent({ versions }: StackStatus): Content {
-  return contentOf(versions, "", ({ client, schema, lambda, minimumClient, meaning }) => [
+  return toContent(versions, "", ({ client, schema, lambda, minimumClient, meaning }) => [
     ["Client", client],
     ["Schema", schema],
     ["Lambda", lambda],

@@ -1,7 +1,14 @@
 import { describe, expect, it } from "vitest";
 import type { LimitsPlan, PlanEntry, ValueChange } from "zae-limiter/manifest";
 import { coloursFor, PLAIN } from "./colours.ts";
-import { adoptedText, diffText, leftText, planModel, planText, problemsText } from "./plan.ts";
+import {
+  formatAdopted,
+  diffText,
+  formatRemaining,
+  planModel,
+  planText,
+  problemsText,
+} from "./plan.ts";
 
 function value(name: string, before?: string, after?: string, drift = false): ValueChange {
   return { name, before, after, drift };
@@ -38,7 +45,7 @@ const ENTRIES: readonly PlanEntry[] = [
   ),
 ];
 
-function planned(more: Partial<LimitsPlan> = {}, isRegistered = true) {
+function getPlanned(more: Partial<LimitsPlan> = {}, isRegistered = true) {
   const plan = {
     namespace: "team-a",
     revision: 3,
@@ -59,7 +66,7 @@ const PENDING = {
 
 describe("a plan", () => {
   it("is shown level by level, with old and new values and without what stays", () => {
-    expect(planText(planned(), PLAIN)).toBe(`+ create entity acme
+    expect(planText(getPlanned(), PLAIN)).toBe(`+ create entity acme
     + name  ""
 ~ update system
     ~ rpm             100/min → 200/min
@@ -77,17 +84,17 @@ Plan for team-a: 2 to create, 1 to update, 1 to delete, 1 unchanged.
 
   it("says so when nothing would change", () => {
     const entries = ENTRIES.filter(({ action }) => action === "unchanged");
-    expect(planText(planned({ entries }), PLAIN)).toBe(
+    expect(planText(getPlanned({ entries }), PLAIN)).toBe(
       "Nothing to change in team-a: 1 unchanged.\n",
     );
-    expect(diffText(planned({ entries }), PLAIN)).toBe(
+    expect(diffText(getPlanned({ entries }), PLAIN)).toBe(
       "Nothing to change in team-a: 1 unchanged.\n",
     );
   });
 
   it("mentions an apply that has not ended, and a namespace that is not registered", () => {
     for (const text of [planText, diffText])
-      expect(text(planned({ pending: PENDING }, false), PLAIN)).toMatch(
+      expect(text(getPlanned({ pending: PENDING }, false), PLAIN)).toMatch(
         /^Namespace team-a is not registered; limits apply will register it\.\nAn apply that began at 2026-11-15 06:30:00Z by ci has not ended: .*\n\n/,
       );
   });
@@ -95,7 +102,7 @@ Plan for team-a: 2 to create, 1 to update, 1 to delete, 1 unchanged.
   it("mentions that CloudFormation applied the limits, because an apply takes them over", () => {
     const owner = "limits/team-a/limits-provisioner/0123abcd";
     for (const text of [planText, diffText])
-      expect(text(planned({ owner }), PLAIN)).toMatch(
+      expect(text(getPlanned({ owner }), PLAIN)).toMatch(
         /^CloudFormation applied the limits of team-a \(limits\/team-a\/.*takes them over\.\n\n/,
       );
   });
@@ -103,18 +110,18 @@ Plan for team-a: 2 to create, 1 to update, 1 to delete, 1 unchanged.
   it("counts the levels that an apply takes over: stored, and declared for the first time", () => {
     const entries = ENTRIES.map((old) => ({ ...old, managed: false }));
     const record = entry("unchanged", { level: "record", entityId: "acme" });
-    const shown = planned({ entries: [...entries, { ...record, managed: false }] });
+    const shown = getPlanned({ entries: [...entries, { ...record, managed: false }] });
     for (const text of [planText, diffText])
       expect(text(shown, PLAIN)).toMatch(
         /, 2 unchanged\.\nNo manifest has declared 2 of these levels so far; limits apply takes them over\.\n$/,
       );
     expect(planModel(shown)).toMatchObject({ counts: { adopt: 2 } });
-    expect(adoptedText(shown)).toBe("Took over 2 levels that no manifest had declared.\n");
-    expect(adoptedText(planned())).toBe("");
+    expect(formatAdopted(shown)).toBe("Took over 2 levels that no manifest had declared.\n");
+    expect(formatAdopted(getPlanned())).toBe("");
   });
 
   it("is cut where only a part is wanted, and shows first what goes", () => {
-    expect(planText(planned(), PLAIN, 1)).toBe(`- delete entity k\\u001b[2J for gpt-4
+    expect(planText(getPlanned(), PLAIN, 1)).toBe(`- delete entity k\\u001b[2J for gpt-4
     - rpm  1/min
 … and 3 more; limits plan shows all of them.
 
@@ -124,14 +131,14 @@ Plan for team-a: 2 to create, 1 to update, 1 to delete, 1 unchanged.
 
   it("is coloured on a terminal", () => {
     const colours = coloursFor({ write: () => undefined, isTTY: true }, {});
-    const text = planText(planned(), colours);
+    const text = planText(getPlanned(), colours);
     expect(text).toContain("\u001B[32m+ create\u001B[0m entity acme\n");
     expect(text).toContain("\u001B[31m-\u001B[0m rph ");
     expect(text).not.toContain("\u001B[2J");
   });
 
   it("is a model for programs, with counts and without what an apply declares", () => {
-    expect(planModel(planned({ pending: PENDING }))).toEqual({
+    expect(planModel(getPlanned({ pending: PENDING }))).toEqual({
       namespace: "team-a",
       revision: 3,
       registered: true,
@@ -139,12 +146,12 @@ Plan for team-a: 2 to create, 1 to update, 1 to delete, 1 unchanged.
       entries: ENTRIES,
       counts: { create: 2, update: 1, delete: 1, unchanged: 1, drift: 1, adopt: 0 },
     });
-    expect(planModel(planned())).not.toHaveProperty("pending");
+    expect(planModel(getPlanned())).not.toHaveProperty("pending");
   });
 });
 
 it("a diff is shown value by value, and drift is marked", () => {
-  expect(diffText(planned(), PLAIN)).toBe(
+  expect(diffText(getPlanned(), PLAIN)).toBe(
     `Where                          Value           Stored   Declared
 entity acme                    name                     ""
 system                         rpm             100/min  200/min   drift
@@ -164,7 +171,7 @@ it("what is left is listed, but not without end", () => {
   const left = Array.from({ length: 23 }, (_, index) =>
     entry("create", { level: "record", entityId: `e${index}` }),
   );
-  const text = leftText(left, PLAIN);
+  const text = formatRemaining(left, PLAIN);
   expect(text).toContain("Not changed yet:\n  + create entity e0\n");
   expect(text.split("\n")).toHaveLength(1 + 20 + 1 + 1);
   expect(text).toMatch(/ {2}… and 3 more\n$/);

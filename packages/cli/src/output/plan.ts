@@ -22,7 +22,7 @@ export interface ShownPlan {
 type PlanCounts = Readonly<Record<PlanAction | "drift" | "adopt", number>>;
 
 /** Counts the entries of a plan. */
-function countsOf(entries: readonly PlanEntry[]): PlanCounts {
+function countEntries(entries: readonly PlanEntry[]): PlanCounts {
   const counts = { create: 0, update: 0, delete: 0, unchanged: 0, drift: 0, adopt: 0 };
   for (const entry of entries) {
     counts[entry.action] += 1;
@@ -41,14 +41,14 @@ function isAdopted({ action, level, managed }: PlanEntry): boolean {
 }
 
 /** What an apply has taken over; empty if nothing. */
-export function adoptedText({ plan: { entries } }: ShownPlan): string {
-  const { adopt } = countsOf(entries);
+export function formatAdopted({ plan: { entries } }: ShownPlan): string {
+  const { adopt } = countEntries(entries);
   if (adopt === 0) return "";
   return `Took over ${numberText(adopt)} level${adopt === 1 ? "" : "s"} that no manifest had declared.\n`;
 }
 
 /** What differs, in the order of the plan. */
-export function changesOf(entries: readonly PlanEntry[]): readonly PlanEntry[] {
+export function listChanges(entries: readonly PlanEntry[]): readonly PlanEntry[] {
   return entries.filter(({ action }) => action !== "unchanged");
 }
 
@@ -60,13 +60,13 @@ export function planModel({ plan, isRegistered }: ShownPlan): object {
     ...rest,
     ...(pending !== undefined && { pending: begun }),
     registered: isRegistered,
-    counts: countsOf(plan.entries),
+    counts: countEntries(plan.entries),
   };
 }
 
 /** A plan for people, level by level: at most so many of them, and those that go first. */
 export function planText(shown: ShownPlan, colours: Colours, most = Infinity): string {
-  const changes = changesOf(shown.plan.entries);
+  const changes = listChanges(shown.plan.entries);
   const listed =
     changes.length <= most
       ? changes
@@ -80,12 +80,12 @@ export function planText(shown: ShownPlan, colours: Colours, most = Infinity): s
 
 /** A plan for people, value by value. */
 export function diffText(shown: ShownPlan, colours: Colours): string {
-  const rows = changesOf(shown.plan.entries).flatMap((entry) =>
+  const rows = listChanges(shown.plan.entries).flatMap((entry) =>
     entry.values.map(({ name, before, after, drift }) => [
       placeText(entry),
       name,
-      before === undefined ? "" : quotedIfEmpty(before),
-      after === undefined ? "" : quotedIfEmpty(after),
+      before === undefined ? "" : quoteIfEmpty(before),
+      after === undefined ? "" : quoteIfEmpty(after),
       drift ? "drift" : "",
     ]),
   );
@@ -102,7 +102,7 @@ export function diffText(shown: ShownPlan, colours: Colours): string {
 const MOST_LEFT = 20;
 
 /** What an apply has not changed, one line each. */
-export function leftText(left: readonly PlanEntry[], colours: Colours): string {
+export function formatRemaining(left: readonly PlanEntry[], colours: Colours): string {
   const lines = left.slice(0, MOST_LEFT).map((entry) => `  ${titleText(entry, colours)}\n`);
   const rest = left.length - lines.length;
   const more = rest === 0 ? "" : `  … and ${numberText(rest)} more\n`;
@@ -139,9 +139,9 @@ function notesText({ plan: { namespace, pending, owner }, isRegistered }: ShownP
 }
 
 function summaryText({ plan: { namespace, entries } }: ShownPlan): string {
-  const counts = countsOf(entries);
+  const counts = countEntries(entries);
   const unchanged = `${numberText(counts.unchanged)} unchanged.\n${adoptionText(counts)}`;
-  if (changesOf(entries).length === 0) return `Nothing to change in ${namespace}: ${unchanged}`;
+  if (listChanges(entries).length === 0) return `Nothing to change in ${namespace}: ${unchanged}`;
   const changes = (["create", "update", "delete"] as const)
     .map((action) => `${numberText(counts[action])} to ${action}`)
     .join(", ");
@@ -180,21 +180,21 @@ function entryText(entry: PlanEntry, colours: Colours): string {
 
 function titleText(entry: PlanEntry, colours: Colours): string {
   const { action } = entry;
-  return `${painted(action, colours)(`${SIGNS[action]} ${action}`)} ${placeText(entry)}`;
+  return `${chooseColour(action, colours)(`${SIGNS[action]} ${action}`)} ${placeText(entry)}`;
 }
 
 function valueText({ name, before, after }: ValueChange, width: number, colours: Colours): string {
   const action = before === undefined ? "create" : after === undefined ? "delete" : "update";
-  const values = [before, after].filter((value) => value !== undefined).map(quotedIfEmpty);
-  const sign = painted(action, colours)(SIGNS[action]);
+  const values = [before, after].filter((value) => value !== undefined).map(quoteIfEmpty);
+  const sign = chooseColour(action, colours)(SIGNS[action]);
   return `${sign} ${printable(name).padEnd(width)}  ${values.join(" → ")}`;
 }
 
-function quotedIfEmpty(value: string): string {
+function quoteIfEmpty(value: string): string {
   return value === "" ? '""' : printable(value);
 }
 
-function painted(action: PlanAction, colours: Colours): Colours["bold"] {
+function chooseColour(action: PlanAction, colours: Colours): Colours["bold"] {
   if (action === "create") return colours.green;
   return action === "delete" ? colours.red : colours.bold;
 }

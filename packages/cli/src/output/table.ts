@@ -1,5 +1,5 @@
 import { PLAIN, type Colours } from "./colours.ts";
-import { numberText, printable, widthOf } from "./text.ts";
+import { numberText, printable, measureWidth } from "./text.ts";
 
 /** What a cell may hold; numbers are aligned to the right. */
 export type Cell = string | number | boolean | undefined;
@@ -15,14 +15,14 @@ export function tableText(
   const texts = rows.map((row) => headers.map((_, index) => cellText(row[index])));
   const widths = headers.map((header, index) =>
     // Not spread into one call: a long table has more rows than a call may have arguments.
-    texts.reduce((most, row) => Math.max(most, widthOf(row[index]!)), widthOf(header)),
+    texts.reduce((most, row) => Math.max(most, measureWidth(row[index]!)), measureWidth(header)),
   );
   const right = headers.map(
     (_, index) => rows.length > 0 && rows.every((row) => typeof row[index] === "number"),
   );
   const line = (cells: readonly string[]): string =>
     cells
-      .map((cell, index) => padded(cell, widths[index]!, right[index]!))
+      .map((cell, index) => pad(cell, widths[index]!, right[index]!))
       .join(GAP)
       .trimEnd();
   return [colours.bold(line(headers)), ...texts.map(line)].map((text) => `${text}\n`).join("");
@@ -34,9 +34,9 @@ export function fieldsText(
   colours: Colours = PLAIN,
 ): string {
   const given = fields.filter(([, value]) => value !== undefined && value !== "");
-  const width = Math.max(...given.map(([name]) => widthOf(name)));
+  const width = Math.max(...given.map(([name]) => measureWidth(name)));
   return given
-    .map(([name, value]) => `${colours.bold(padded(name, width, false))}${GAP}${cellText(value)}\n`)
+    .map(([name, value]) => `${colours.bold(pad(name, width, false))}${GAP}${cellText(value)}\n`)
     .join("");
 }
 
@@ -46,7 +46,7 @@ function cellText(cell: Cell): string {
   return typeof cell === "number" ? numberText(cell) : printable(cell);
 }
 
-function padded(text: string, width: number, right: boolean): string {
-  const space = " ".repeat(Math.max(0, width - widthOf(text)));
+function pad(text: string, width: number, right: boolean): string {
+  const space = " ".repeat(Math.max(0, width - measureWidth(text)));
   return right ? space + text : text + space;
 }

@@ -74,7 +74,7 @@ export function printable(text: string): string {
 }
 
 /** How many cells a text takes up in a terminal. */
-export function widthOf(text: string): number {
+export function measureWidth(text: string): number {
   // Nearly all text is of this kind, and finding graphemes is a hundred times slower.
   if (/^[\u0020-\u007E]*$/.test(text)) return text.length;
   let width = 0;

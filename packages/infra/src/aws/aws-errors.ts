@@ -58,26 +58,27 @@ const NO_SERVICE: ReadonlySet<string> = new Set([
 ]);
 
 /** The name of an error, as AWS or the SDK gave it. */
-export function nameOf(error: unknown): string {
+export function getErrorName(error: unknown): string {
   return error instanceof Error ? error.name : "";
 }
 
 /** What an error says. */
-export function messageOf(error: unknown): string {
+export function getErrorMessage(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
 /** Whether the same request may succeed a little later. */
 export function isTransient(error: unknown): boolean {
-  if (THROTTLED.has(nameOf(error)) || nameOf(error) === CONFLICT) return true;
-  return isUnreachable(error) || (statusOf(error) ?? 0) >= 500;
+  if (THROTTLED.has(getErrorName(error)) || getErrorName(error) === CONFLICT) return true;
+  return isUnreachable(error) || (getErrorStatus(error) ?? 0) >= 500;
 }
 
 /** AWS itself has every service: only another address may lack one. */
 export function hasNoService(error: unknown, endpointUrl: string | undefined): boolean {
   return (
     endpointUrl !== undefined &&
-    (NO_SERVICE.has(nameOf(error)) || messageOf(error).includes("Deserialization error"))
+    (NO_SERVICE.has(getErrorName(error)) ||
+      getErrorMessage(error).includes("Deserialization error"))
   );
 }
 
@@ -85,26 +86,26 @@ export function hasNoService(error: unknown, endpointUrl: string | undefined): b
 export function isUnreachable(error: unknown): boolean {
   const { code } = error as { code?: unknown };
   return (
-    nameOf(error) === "TimeoutError" ||
+    getErrorName(error) === "TimeoutError" ||
     (typeof code === "string" &&
       /^E(?!RR_)[A-Z_]+$|^UND_ERR/.test(code) &&
-      statusOf(error) === undefined)
+      getErrorStatus(error) === undefined)
   );
 }
 
 /** The HTTP status of an error of AWS. */
-export function statusOf(error: unknown): number | undefined {
+export function getErrorStatus(error: unknown): number | undefined {
   return (error as { $metadata?: { httpStatusCode?: number } }).$metadata?.httpStatusCode;
 }
 
 /** Whether DynamoDB says that there is no such table. */
 export function isTableAbsent(error: unknown): boolean {
-  return nameOf(error) === "ResourceNotFoundException";
+  return getErrorName(error) === "ResourceNotFoundException";
 }
 
 /** CloudFormation has no error of its own for a stack that does not exist. */
 export function isStackAbsent(error: unknown): boolean {
-  return nameOf(error) === "ValidationError" && /does not exist/.test(messageOf(error));
+  return getErrorName(error) === "ValidationError" && /does not exist/.test(getErrorMessage(error));
 }
 
 /** What was attempted. */
@@ -117,31 +118,32 @@ export interface Attempted {
 }
 
 /** The error of a request in one sentence that says what to do; others are left as they are. */
-export function translated(error: unknown, attempted: Attempted): unknown {
-  if (error instanceof ZaeLimiterError || nameOf(error) === "AbortError") return error;
+export function translateError(error: unknown, attempted: Attempted): unknown {
+  if (error instanceof ZaeLimiterError || getErrorName(error) === "AbortError") return error;
   const options = { cause: error };
-  const said = messageOf(error).replace(/\.$/, "");
-  if (NO_CREDENTIALS.has(nameOf(error)))
-    return unidentified(
+  const said = getErrorMessage(error).replace(/\.$/, "");
+  if (NO_CREDENTIALS.has(getErrorName(error)))
+    return buildNoCredentialsError(
       `No AWS credentials were found (${said}): set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, ` +
         "choose a profile with AWS_PROFILE, or give the machine a role.",
       options,
     );
-  if (REFUSED_CREDENTIALS.has(nameOf(error)))
-    return unidentified(
+  if (REFUSED_CREDENTIALS.has(getErrorName(error)))
+    return buildNoCredentialsError(
       `AWS does not accept the credentials, which are wrong or have expired (${said}): renew them, ` +
         "or choose others with AWS_PROFILE, or with AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY.",
       options,
     );
-  if (DENIED.has(nameOf(error)) || statusOf(error) === 403) {
+  if (DENIED.has(getErrorName(error)) || getErrorStatus(error) === 403) {
     const action =
-      /is not authorized to perform: ([\w-]+:\w+)/.exec(messageOf(error))?.[1] ?? attempted.action;
+      /is not authorized to perform: ([\w-]+:\w+)/.exec(getErrorMessage(error))?.[1] ??
+      attempted.action;
     return new PermissionDenied(
       `AWS denied ${action}: allow it in the policies of the credentials (${said}).`,
       options,
     );
   }
-  if (THROTTLED.has(nameOf(error)))
+  if (THROTTLED.has(getErrorName(error)))
     return new RateLimiterUnavailable(
       `AWS refuses ${attempted.action} because of too many requests (${said}): try again later.`,
       options,
@@ -159,7 +161,7 @@ export function translated(error: unknown, attempted: Attempted): unknown {
     hasNoService(error, attempted.endpointUrl)
       ? `${attempted.endpointUrl} does not know ${attempted.action}: a DynamoDB engine has tables and no ` +
           "stacks. For a stack on AWS, leave out the endpoint, also in ZAEL_REPOSITORY."
-      : `AWS refused ${attempted.action}: ${messageOf(error)}`,
+      : `AWS refused ${attempted.action}: ${getErrorMessage(error)}`,
   );
   refusal.cause = error;
   return refusal;
@@ -186,6 +188,6 @@ export function wrongAccount(meant: string, actual: string, what: string): Infra
   );
 }
 
-function unidentified(message: string, options: ErrorOptions): PermissionDenied {
+function buildNoCredentialsError(message: string, options: ErrorOptions): PermissionDenied {
   return new PermissionDenied(message, options, "ERR_LIMITER_NO_CREDENTIALS");
 }

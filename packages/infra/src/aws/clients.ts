@@ -3,7 +3,7 @@ import { CloudFormationClient } from "@aws-sdk/client-cloudformation";
 import { DynamoDBClient } from "@aws-sdk/client-dynamodb";
 import { S3Client } from "@aws-sdk/client-s3";
 import { STSClient } from "@aws-sdk/client-sts";
-import { isTransient, isUnreachable, noRegion, translated } from "./aws-errors.ts";
+import { isTransient, isUnreachable, noRegion, translateError } from "./aws-errors.ts";
 import { isLocal, type CheckedPlace } from "./place.ts";
 
 /** How AWS is waited for. */
@@ -18,7 +18,7 @@ export interface Pace {
 const AWS_PACE: Pace = { pollMs: 2500, backoffMs: 500 };
 /** What runs on this machine is not throttled, and done at once. */
 const LOCAL_PACE: Pace = { pollMs: 10, backoffMs: 2 };
-/** Without it, a connection that died unnoticed would be waited for for ever. */
+/** Without it, a connection that died unnoticed would be waited for forever. */
 const TIMEOUTS = { connectionTimeout: 5_000, requestTimeout: 60_000, throwOnRequestTimeout: true };
 /** Together about a minute on AWS, which outlasts any throttling. */
 const MAX_ATTEMPTS = 8;
@@ -55,7 +55,7 @@ export class AwsClients {
   /** Opens the clients of a place; nothing is sent yet. The caller closes them. */
   static async open(place: CheckedPlace): Promise<AwsClients> {
     const { endpointUrl } = place;
-    const region = place.region ?? (await sharedRegion());
+    const region = place.region ?? (await readSharedRegion());
     return new AwsClients(place, {
       region,
       // Only `call` repeats requests.
@@ -105,7 +105,8 @@ export class AwsClients {
         if (!isUnreachable(error)) this.#isReached = true;
         if (expected(error)) throw error;
         const most = this.#isReached ? MAX_ATTEMPTS : MAX_FIRST_ATTEMPTS;
-        if (attempt >= most || !isTransient(error)) throw translated(error, { ...this, action });
+        if (attempt >= most || !isTransient(error))
+          throw translateError(error, { ...this, action });
         const longestMs = Math.min(this.pace.backoffMs * 2 ** attempt, MAX_BACKOFF_MS);
         await this.sleep(longestMs * (0.5 + Math.random() / 2));
       }
@@ -164,7 +165,7 @@ export async function withClients<Result>(
 }
 
 /** The region that the SDK finds in its shared files. */
-async function sharedRegion(): Promise<string> {
+async function readSharedRegion(): Promise<string> {
   const client = new STSClient({});
   try {
     return await client.config.region();

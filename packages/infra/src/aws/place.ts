@@ -33,7 +33,7 @@ const MAX_STACK_LENGTH = 55;
 const LOCAL_REGION = "us-east-1";
 
 /** Fills in what a place leaves open. Throws `ValidationError` for a part of it that is invalid. */
-export function checkedPlace(
+export function resolvePlace(
   place: StackPlace,
   environment: Environment = process.env,
 ): CheckedPlace {
@@ -59,10 +59,10 @@ export function checkedPlace(
     );
   if (account !== undefined && !/^\d{12}$/.test(account))
     throw new ValidationError("account", account, "must be the 12 digits of an account's id");
-  return { stack, region: regionOf(place, environment), endpointUrl, account, signal };
+  return { stack, region: findRegion(place, environment), endpointUrl, account, signal };
 }
 
-function regionOf(
+function findRegion(
   { region, endpointUrl }: StackPlace,
   environment: Environment,
 ): string | undefined {

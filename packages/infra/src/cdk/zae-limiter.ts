@@ -3,9 +3,9 @@ import type { CfnDeletionPolicy, CfnResource, aws_iam as Iam } from "aws-cdk-lib
 import type * as ConstructsModule from "constructs";
 import { ValidationError } from "zae-limiter";
 import type { StackOptions } from "zae-limiter/dynamodb";
-import { codeParameter, functionsOf } from "../options/functions.ts";
-import { parametersOf, type Parameters } from "../options/parameters.ts";
-import { resolvedTemplate } from "../options/resolved-template.ts";
+import { codeParameter, listFunctions } from "../options/functions.ts";
+import { toParameters, type Parameters } from "../options/parameters.ts";
+import { resolveTemplate } from "../options/resolve-template.ts";
 import { policyDocument, type PolicyKind } from "../policies/policy-document.ts";
 import type { Resource, Value } from "../cloudformation/template.ts";
 import { loadPeer } from "./load-cdk.ts";
@@ -52,16 +52,16 @@ export class ZaeLimiter extends Construct {
     for (const [name, reason] of Object.entries(ELSEWHERE))
       if (name in options) throw new ValidationError(name, name, reason);
     const tokens = new Tokens(options);
-    const parameters = parametersOf(checkedName(stackName), tokens.options);
-    const { Resources, Outputs } = resolvedTemplate({
+    const parameters = toParameters(checkName(stackName), tokens.options);
+    const { Resources, Outputs } = resolveTemplate({
       ...parameters,
       ...this.#code(parameters),
       "AWS::StackName": stackName,
     });
-    const resources = this.#resources(tokens.restored(Resources) as typeof Resources);
+    const resources = this.#resources(tokens.restoreTokens(Resources) as typeof Resources);
     for (const [name, { Value: value, Export }] of Object.entries(Outputs)) {
       const output = new cdk.CfnOutput(this, `${name}Output`, {
-        value: tokens.restored(linked(value, resources)) as string,
+        value: tokens.restoreTokens(linkResources(value, resources)) as string,
       });
       output.exportName = Export?.Name as string;
     }
@@ -103,7 +103,7 @@ export class ZaeLimiter extends Construct {
   /** The code of the functions as assets, which CDK puts into its own bucket. */
   #code(parameters: Parameters): Parameters {
     const code: Record<string, string> = {};
-    for (const name of functionsOf(parameters)) {
+    for (const name of listFunctions(parameters)) {
       const id = `${name[0]!.toUpperCase()}${name.slice(1)}Code`;
       // From the sources and from what is built of them, it is two folders up.
       const path = fileURLToPath(new URL(`../../dist/lambda/${name}.zip`, import.meta.url));
@@ -124,7 +124,7 @@ export class ZaeLimiter extends Construct {
     for (const [name, resource] of resources) {
       const { Properties, DeletionPolicy, UpdateReplacePolicy } = declared[name]!;
       for (const [property, value] of Object.entries(Properties))
-        resource.addPropertyOverride(property, linked(value, resources));
+        resource.addPropertyOverride(property, linkResources(value, resources));
       resource.cfnOptions.deletionPolicy = DeletionPolicy as CfnDeletionPolicy;
       resource.cfnOptions.updateReplacePolicy = UpdateReplacePolicy as CfnDeletionPolicy;
     }
@@ -133,9 +133,9 @@ export class ZaeLimiter extends Construct {
 }
 
 /** A value whose references to resources are those of the app, which has names of its own. */
-function linked(value: Value, resources: ReadonlyMap<string, CfnResource>): unknown {
+function linkResources(value: Value, resources: ReadonlyMap<string, CfnResource>): unknown {
   if (typeof value !== "object") return value;
-  if (Array.isArray(value)) return value.map((each: Value) => linked(each, resources));
+  if (Array.isArray(value)) return value.map((each: Value) => linkResources(each, resources));
   const { Ref, "Fn::GetAtt": attribute, "Fn::Sub": text } = value as Record<string, Value>;
   if (typeof Ref === "string" && resources.has(Ref)) return resources.get(Ref)!.ref;
   if (Array.isArray(attribute))
@@ -150,7 +150,7 @@ function linked(value: Value, resources: ReadonlyMap<string, CfnResource>): unkn
       ),
     );
   return Object.fromEntries(
-    Object.entries(value).map(([name, each]) => [name, linked(each, resources)]),
+    Object.entries(value).map(([name, each]) => [name, linkResources(each, resources)]),
   );
 }
 
@@ -169,12 +169,12 @@ class Tokens {
   }
 
   /** A value with tokens where examples were. */
-  restored(value: unknown): unknown {
+  restoreTokens(value: unknown): unknown {
     if (typeof value === "string") return this.#byExample.get(value) ?? value;
-    if (Array.isArray(value)) return value.map((each) => this.restored(each));
+    if (Array.isArray(value)) return value.map((each) => this.restoreTokens(each));
     if (!isPlain(value)) return value;
     return Object.fromEntries(
-      Object.entries(value).map(([name, each]) => [name, this.restored(each)]),
+      Object.entries(value).map(([name, each]) => [name, this.restoreTokens(each)]),
     );
   }
 
@@ -200,7 +200,7 @@ function isPlain(value: unknown): value is Record<string, unknown> {
 }
 
 /** CloudFormation, DynamoDB and the library must all accept the name. */
-function checkedName(name: string): string {
+function checkName(name: string): string {
   if (/^[A-Za-z][A-Za-z0-9-]{0,54}$/.test(name)) return name;
   throw new ValidationError(
     "stackName",

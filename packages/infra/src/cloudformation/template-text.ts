@@ -11,12 +11,12 @@ export interface TextOptions {
 
 /** A template as YAML. */
 export function templateText(template: object, { comment, longestLine }: TextOptions): string {
-  // CloudFormation reads YAML 1.1, to which an unquoted date is no text.
+  // CloudFormation reads YAML 1.1, to which an unquoted date is not a text.
   const document = new Document(undefined, { version: "1.1" });
   document.commentBefore = comment.map((line) => ` ${line}`).join("\n");
   const sections = new YAMLMap();
   for (const [name, section] of Object.entries(template)) {
-    const pair = document.createPair(name, nodeOf(section as Value, SECTION, longestLine));
+    const pair = document.createPair(name, toNode(section as Value, SECTION, longestLine));
     sections.add(pair);
   }
   document.contents = sections;
@@ -39,37 +39,37 @@ const WITHIN = 1;
  * A value as YAML: functions in their short form, and what is small in one line. Without either the
  * template would be too long.
  */
-function nodeOf(value: Value, depth: number, longest: number): Node {
+function toNode(value: Value, depth: number, longest: number): Node {
   if (typeof value !== "object") return new Scalar(value);
   const called = Array.isArray(value)
     ? undefined
-    : callOf(value as { [name: string]: Value }, longest);
+    : toCall(value as { [name: string]: Value }, longest);
   if (called !== undefined) return called;
   const node = Array.isArray(value) ? new YAMLSeq() : new YAMLMap();
   if (node instanceof YAMLMap)
     for (const [name, each] of Object.entries(value))
-      node.set(new Scalar(name), nodeOf(each, depth + 1, longest));
-  else for (const each of value as readonly Value[]) node.add(nodeOf(each, depth + 1, longest));
+      node.set(new Scalar(name), toNode(each, depth + 1, longest));
+  else for (const each of value as readonly Value[]) node.add(toNode(each, depth + 1, longest));
   node.flow = depth >= WITHIN && JSON.stringify(value).length <= longest;
   return node;
 }
 
 /** A function in its short form; undefined when the value is none. */
-function callOf(value: { readonly [name: string]: Value }, longest: number): Node | undefined {
+function toCall(value: { readonly [name: string]: Value }, longest: number): Node | undefined {
   const [entry, ...others] = Object.entries(value);
   if (entry === undefined || others.length > 0) return undefined;
   const [name, argument] = entry;
   if (name === "Ref" || (name === "Condition" && typeof argument === "string"))
-    return tagged(`!${name}`, new Scalar(argument));
+    return addTag(`!${name}`, new Scalar(argument));
   if (!name.startsWith("Fn::")) return undefined;
   const tag = `!${name.slice("Fn::".length)}`;
-  if (name === "Fn::GetAtt") return tagged(tag, new Scalar((argument as string[]).join(".")));
-  const node = nodeOf(argument, WITHIN, longest);
+  if (name === "Fn::GetAtt") return addTag(tag, new Scalar((argument as string[]).join(".")));
+  const node = toNode(argument, WITHIN, longest);
   if (isCollection(node)) node.flow = JSON.stringify(argument).length <= longest;
-  return tagged(tag, node);
+  return addTag(tag, node);
 }
 
-function tagged(tag: string, node: Node): Node {
+function addTag(tag: string, node: Node): Node {
   (node as Scalar | YAMLMap | YAMLSeq).tag = tag;
   return node;
 }

@@ -99,6 +99,6 @@ export function or(...conditions: readonly Value[]): Value {
 }
 
 /** Another condition, by its name. */
-export function conditionOf(name: string): Value {
+export function conditionRef(name: string): Value {
   return { Condition: name };
 }

@@ -8,7 +8,7 @@ import {
   type BucketLocationConstraint,
 } from "@aws-sdk/client-s3";
 import { PermissionDenied, ValidationError } from "zae-limiter";
-import { nameOf, statusOf } from "../aws/aws-errors.ts";
+import { getErrorName, getErrorStatus } from "../aws/aws-errors.ts";
 import type { AwsClients } from "../aws/clients.ts";
 import { codeKey, type LambdaPackage } from "./lambda-package.ts";
 
@@ -66,7 +66,7 @@ export async function uploadCode(
 
 /** S3 says 403 instead of 404 to whoever may not list a bucket. */
 function isAbsent(error: unknown): boolean {
-  const status = statusOf(error);
+  const status = getErrorStatus(error);
   return status === 404 || status === 403;
 }
 
@@ -76,11 +76,11 @@ async function bucketExists(clients: AwsClients, { bucket, account }: CodePlace)
     await clients.call(
       "s3:ListBucket",
       (options) => clients.s3.send(new HeadBucketCommand(input), options),
-      (error) => [301, 400, 403, 404].includes(statusOf(error) ?? 0),
+      (error) => [301, 400, 403, 404].includes(getErrorStatus(error) ?? 0),
     );
     return true;
   } catch (error) {
-    const status = statusOf(error);
+    const status = getErrorStatus(error);
     if (status === 404) return false;
     if (status === 301 || status === 400)
       throw new ValidationError(
@@ -114,7 +114,7 @@ async function createBucket(clients: AwsClients, { bucket, account }: CodePlace)
       isTaken,
     );
   } catch (error) {
-    if (nameOf(error) === "BucketAlreadyExists")
+    if (getErrorName(error) === "BucketAlreadyExists")
       throw new ValidationError(
         "codeBucket",
         bucket,
@@ -144,5 +144,5 @@ async function createBucket(clients: AwsClients, { bucket, account }: CodePlace)
 }
 
 function isTaken(error: unknown): boolean {
-  return nameOf(error).startsWith("BucketAlready");
+  return getErrorName(error).startsWith("BucketAlready");
 }

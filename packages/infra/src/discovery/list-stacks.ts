@@ -1,6 +1,6 @@
 import { DescribeStacksCommand, type Stack } from "@aws-sdk/client-cloudformation";
 import { withClients } from "../aws/clients.ts";
-import { checkedPlace, type StackPlace } from "../aws/place.ts";
+import { resolvePlace, type StackPlace } from "../aws/place.ts";
 import { readTaggedVersions, type TaggedVersions } from "./tagged-versions.ts";
 
 /** A stack of zae-limiter. */
@@ -27,7 +27,7 @@ export async function listStacks(
   place: Omit<StackPlace, "stack"> = {},
 ): Promise<readonly StackSummary[]> {
   const found: StackSummary[] = [];
-  await withClients(checkedPlace(place), async (clients) => {
+  await withClients(resolvePlace(place), async (clients) => {
     let NextToken: string | undefined;
     for (let page = 0; page < MOST_PAGES; page += 1) {
       const command = new DescribeStacksCommand(NextToken === undefined ? {} : { NextToken });

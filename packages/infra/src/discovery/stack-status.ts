@@ -2,7 +2,7 @@ import type { StackResourceSummary } from "@aws-sdk/client-cloudformation";
 import { VERSION } from "zae-limiter";
 import { withoutCredentials } from "zae-limiter/open";
 import { withClients, type AwsClients } from "../aws/clients.ts";
-import { checkedPlace, type StackPlace } from "../aws/place.ts";
+import { resolvePlace, type StackPlace } from "../aws/place.ts";
 import { judgeAggregator } from "./aggregator-state.ts";
 import { viewAsClient } from "./client-part.ts";
 import { getKnown, isUnknown } from "./parts.ts";
@@ -43,7 +43,7 @@ export async function stackStatus(options: StatusOptions = {}): Promise<StackSta
   const { nowMs = () => Date.now(), timeoutMs = DEFAULT_TIMEOUT_MS, ...place } = options;
   const signals = [AbortSignal.timeout(timeoutMs), ...(place.signal ? [place.signal] : [])];
   const signal = AbortSignal.any(signals);
-  const checked = checkedPlace({ ...place, signal });
+  const checked = resolvePlace({ ...place, signal });
   const status = await withClients(checked, async (clients) => lookAt(clients, nowMs));
   place.signal?.throwIfAborted();
   return status;

@@ -3,30 +3,30 @@ import { readTaggedVersions } from "./tagged-versions.ts";
 
 const OURS = { ManagedBy: "zae-limiter", "zae-limiter:type": "limiter" };
 
-function versionsOf(tags: Readonly<Record<string, string>>, StackName = "my-stack"): unknown {
+function listVersions(tags: Readonly<Record<string, string>>, StackName = "my-stack"): unknown {
   const Tags = Object.entries(tags).map(([Key, Value]) => ({ Key, Value }));
   return readTaggedVersions({ StackName, Tags } as never);
 }
 
 it("reads the versions that deploy, or the original, wrote", () => {
   expect(
-    versionsOf({
+    listVersions({
       ...OURS,
       "zae-limiter:version": "1.2.3",
       "zae-limiter:lambda-version": "1.2.2",
       "zae-limiter:schema-version": "1.0.0",
     }),
   ).toEqual({ version: "1.2.3", lambdaVersion: "1.2.2", schemaVersion: "1.0.0" });
-  expect(versionsOf({ ManagedBy: "zae-limiter" })).toEqual({});
+  expect(listVersions({ ManagedBy: "zae-limiter" })).toEqual({});
 });
 
 it("takes no stack for ours that somebody else made", () => {
-  expect(versionsOf({})).toBeUndefined();
-  expect(versionsOf({ ManagedBy: "terraform", "zae-limiter:type": "limiter" })).toBeUndefined();
-  expect(versionsOf({ ...OURS, "zae-limiter:type": "load-test" })).toBeUndefined();
+  expect(listVersions({})).toBeUndefined();
+  expect(listVersions({ ManagedBy: "terraform", "zae-limiter:type": "limiter" })).toBeUndefined();
+  expect(listVersions({ ...OURS, "zae-limiter:type": "load-test" })).toBeUndefined();
 });
 
 it("knows early stacks of the original by their names, which have no tags", () => {
-  expect(versionsOf({}, "ZAEL-limits")).toEqual({});
-  expect(versionsOf({ ManagedBy: "terraform" }, "ZAEL-limits")).toBeUndefined();
+  expect(listVersions({}, "ZAEL-limits")).toEqual({});
+  expect(listVersions({ ManagedBy: "terraform" }, "ZAEL-limits")).toBeUndefined();
 });

@@ -33,7 +33,7 @@ export function resolveAliases(document: Document, report: Report): AliasTargets
       if (target !== undefined && !ancestors.includes(target)) targets.set(alias, target);
       else
         report(
-          startOf(alias),
+          findStart(alias),
           `There is no anchor '&${alias.source}' above.`,
           `Write \`&${alias.source}\` before the value that it stands for, in the same file.`,
         );
@@ -43,7 +43,7 @@ export function resolveAliases(document: Document, report: Report): AliasTargets
       const source = follow(value);
       if (!(isSeq(source) ? source.items.map(follow) : [source]).every(isMap))
         report(
-          startOf(key),
+          findStart(key),
           "`<<` must be followed by a map, or by a list of maps.",
           "Write `<<: *name`, with `&name` before a map above.",
         );
@@ -52,7 +52,7 @@ export function resolveAliases(document: Document, report: Report): AliasTargets
       if (node.anchor !== undefined) anchors.set(node.anchor, node);
       if (length <= MOST_LEVELS) return undefined;
       const advice = "A manifest has at most seven levels.";
-      report(startOf(node), "The file is nested too deeply.", advice);
+      report(findStart(node), "The file is nested too deeply.", advice);
       return visit.SKIP;
     },
   });
@@ -78,9 +78,9 @@ export function findOffset(
       [place, value] = [pair?.key, pair?.value];
     } else return undefined;
   }
-  return place === undefined ? undefined : startOf(place);
+  return place === undefined ? undefined : findStart(place);
 }
 
-function startOf(node: unknown): number {
+function findStart(node: unknown): number {
   return (node as Node | null)?.range?.[0] ?? 0;
 }

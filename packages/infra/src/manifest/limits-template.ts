@@ -1,5 +1,5 @@
 import { ValidationError } from "zae-limiter";
-import { manifestOf, type Manifest } from "zae-limiter/manifest";
+import { buildManifest, type Manifest } from "zae-limiter/manifest";
 import { manifestYaml } from "./manifest-yaml.ts";
 
 /** A CloudFormation template with one resource, which declares limits. */
@@ -48,7 +48,7 @@ export function limitsTemplate(
         Properties: {
           ServiceToken: { "Fn::ImportValue": `${stack}-ProvisionerArn` },
           ServiceTimeout: SERVICE_TIMEOUT_SECONDS,
-          Manifest: manifestYaml(manifestOf(namespace, declared)),
+          Manifest: manifestYaml(buildManifest(namespace, declared)),
         },
       },
     },

@@ -1,9 +1,9 @@
 import { Document, Scalar, visit } from "yaml";
 
 /**
- * A manifest, as `manifestOf` returns it, as YAML. Readers of YAML 1.1 and 1.2 read the same: what
- * one of them would take for a number, a date or a boolean is quoted.
- * @example await writeFile("limits.yaml", manifestYaml(manifestOf("default", declared)));
+ * A manifest, as `buildManifest` returns it, as YAML. Readers of YAML 1.1 and 1.2 read the same:
+ * what one of them would take for a number, a date or a boolean is quoted.
+ * @example await writeFile("limits.yaml", manifestYaml(buildManifest("default", declared)));
  */
 export function manifestYaml(manifest: object): string {
   const document = new Document(manifest, { compat: "yaml-1.1", aliasDuplicateObjects: false });
@@ -18,7 +18,7 @@ export function manifestYaml(manifest: object): string {
   // A line is never broken: whoever searches for its words finds them.
   const text = document.toString({ lineWidth: 0, blockQuote: "literal", doubleQuotedAsJSON: true });
   return text
-    .replaceAll(new RegExp(SPECIAL, "gu"), escaped)
+    .replaceAll(new RegExp(SPECIAL, "gu"), escapeCharacter)
     .replaceAll(REFERENCE, REFERENCE.replace("{{", "{\\u007b"));
 }
 
@@ -38,6 +38,6 @@ const UNREADABLE = new RegExp(`^=$|[\\t\\r]|${SPECIAL}|\\{\\{resolve:`, "u");
 /** Lines that each end, of which neither the first begins nor the last ends with a space. */
 const TEXT_OF_LINES = /^[^\s][^]*[^\s]\n$/;
 
-function escaped(character: string): string {
+function escapeCharacter(character: string): string {
   return `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`;
 }

@@ -37,12 +37,12 @@ export function yamlDocument(file: string, text: string): ManifestDocument {
     customTags: (tags) => [GROUPED_DIGITS, ...tags],
     // Keys as they are written: an entity 007 is not the entity 7.
     stringKeys: true,
-    // Dates, sets and binary values are no part of a manifest.
+    // Dates, sets and binary values are not part of a manifest.
     resolveKnownTags: false,
   });
   const { errors, warnings, contents } = document;
   for (const error of [...errors, ...warnings])
-    report(error.pos[0], sentenceOf(error), syntaxAdvice(error.code, error.message));
+    report(error.pos[0], toSentence(error), syntaxAdvice(error.code, error.message));
   // After an error of the syntax, what was parsed is not what was written.
   const targets = errors.length === 0 ? resolveAliases(document, report) : new Map<Alias, Node>();
   const content = problems.length === 0 ? toContent(document, report) : undefined;
@@ -50,7 +50,7 @@ export function yamlDocument(file: string, text: string): ManifestDocument {
   return {
     file,
     content,
-    positionOf: (path) => {
+    findPosition: (path) => {
       const offset = findOffset(contents, path, targets);
       if (offset === undefined) return undefined;
       const { line, col } = lines.linePos(offset);
@@ -90,13 +90,13 @@ function toContent(document: Document, report: Report): unknown {
   }
 }
 
-/** Editors on Windows begin a file with a byte order mark, which is no character of its text. */
+/** Editors on Windows begin a file with a byte order mark, which is not a character of its text. */
 function withoutMark(text: string): string {
   return text.startsWith("\uFEFF") ? text.slice(1) : text;
 }
 
 /** An error of the parser as a sentence. */
-function sentenceOf({ code, message }: YAMLError): string {
+function toSentence({ code, message }: YAMLError): string {
   if (code === "NON_STRING_KEY") return "A key must be a text.";
   if (code === "DUPLICATE_KEY") return "This key appears twice in one map.";
   if (code === "MULTIPLE_DOCS") return "The file holds several documents, separated by `---`.";

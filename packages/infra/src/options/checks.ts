@@ -13,7 +13,7 @@ export function whole(least: number, most: number): Check {
 }
 
 /** One of some numbers. */
-export function oneOf(numbers: readonly number[]): Check {
+export function checkOneOf(numbers: readonly number[]): Check {
   return (value, option) => {
     if (numbers.includes(value as number)) return String(value);
     throw new ValidationError(option, value, `must be one of ${numbers.join(", ")}`);
@@ -36,7 +36,7 @@ export function word(words: Readonly<Record<string, string>>): Check {
 }
 
 /** A list of at least one of some words, which become one text in their usual order. */
-export function listOf(words: readonly string[]): Check {
+export function checkList(words: readonly string[]): Check {
   return (value, option) => {
     const given = Array.isArray(value) ? (value as readonly unknown[]) : [];
     const known = words.filter((each) => given.includes(each));

@@ -2,7 +2,7 @@ import { functionCondition, type FunctionPart } from "../template/functions.ts";
 import type { ParameterName } from "../template/parameters.ts";
 import { stackTemplate } from "../template/stack-template.ts";
 import { defaultParameters, type Parameters } from "./parameters.ts";
-import { Resolver } from "./resolved-template.ts";
+import { Resolver } from "./resolve-template.ts";
 
 /** The functions of a stack, as their packages are called. */
 export type FunctionName = Lowercase<FunctionPart>;
@@ -13,7 +13,7 @@ const PARTS: Readonly<Record<FunctionName, FunctionPart>> = {
 };
 
 /** The functions that a stack with these parameters has, once they have code. */
-export function functionsOf(given: Parameters): readonly FunctionName[] {
+export function listFunctions(given: Parameters): readonly FunctionName[] {
   const names = Object.keys(PARTS) as readonly FunctionName[];
   const resolver = new Resolver(stackTemplate(), {
     ...defaultParameters(),

@@ -57,7 +57,7 @@ export function namesBy(
   return Object.fromEntries(
     entries.map(([parameter, suffix]) => [
       parameter,
-      checked(
+      checkName(
         format.replace("{}", () => `${stack}-${suffix}`),
         option,
         kind,
@@ -69,7 +69,7 @@ export function namesBy(
 /** IAM's characters. */
 const NAME = /^[\w+=,.@-]+$/;
 
-function checked(name: string, option: string, { word, longest }: NameKind): string {
+function checkName(name: string, option: string, { word, longest }: NameKind): string {
   if (name.length > longest)
     throw new ValidationError(
       option,

@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { SCHEMA_VERSION, type StackOptions } from "zae-limiter/dynamodb";
 import { PARAMETERS } from "../template/parameters.ts";
-import { defaultParameters, parametersOf } from "./parameters.ts";
+import { defaultParameters, toParameters } from "./parameters.ts";
 
 const TOPIC = "arn:aws-us-gov:sns:us-gov-west-1:111122223333:alarms";
 const ROLE = "arn:aws-cn:iam::111122223333:role/team/aggregator";
@@ -71,30 +71,30 @@ const MEANINGS: {
 
 it.each(Object.entries(MEANINGS))("%s is a parameter of the template", (option, meaning) => {
   const [value, parameters, beside = {}] = meaning;
-  const expected = { ...parametersOf("limits", beside), ...parameters };
-  expect(parametersOf("limits", { ...beside, [option]: value })).toEqual(expected);
+  const expected = { ...toParameters("limits", beside), ...parameters };
+  expect(toParameters("limits", { ...beside, [option]: value })).toEqual(expected);
   for (const name of Object.keys(parameters)) expect(PARAMETERS).toHaveProperty(name);
 });
 
 it("names nothing that the options leave out, so that a stack keeps it [W-66]", () => {
-  expect(parametersOf("limits", {})).toEqual({ SchemaVersion: SCHEMA_VERSION });
+  expect(toParameters("limits", {})).toEqual({ SchemaVersion: SCHEMA_VERSION });
   const absent = { enableAlarms: undefined } as unknown as StackOptions;
-  expect(parametersOf("limits", absent)).toEqual({ SchemaVersion: SCHEMA_VERSION });
+  expect(toParameters("limits", absent)).toEqual({ SchemaVersion: SCHEMA_VERSION });
 });
 
 it("keeps the threshold of a stack in proportion to its time-out", () => {
   const current = { LambdaTimeout: "100", LambdaDurationThreshold: "50000" };
-  const thresholdOf = (options: StackOptions): string | undefined =>
-    parametersOf("limits", options, current)["LambdaDurationThreshold"];
-  expect(thresholdOf({ lambdaTimeoutSeconds: 200 })).toBe("100000");
-  expect(thresholdOf({ lambdaDurationThresholdPct: 90 })).toBe("90000");
-  expect(thresholdOf({ lambdaTimeoutSeconds: 1, lambdaDurationThresholdPct: 1 })).toBe("10");
-  expect(thresholdOf({ enableAlarms: true })).toBeUndefined();
+  const getThreshold = (options: StackOptions): string | undefined =>
+    toParameters("limits", options, current)["LambdaDurationThreshold"];
+  expect(getThreshold({ lambdaTimeoutSeconds: 200 })).toBe("100000");
+  expect(getThreshold({ lambdaDurationThresholdPct: 90 })).toBe("90000");
+  expect(getThreshold({ lambdaTimeoutSeconds: 1, lambdaDurationThresholdPct: 1 })).toBe("10");
+  expect(getThreshold({ enableAlarms: true })).toBeUndefined();
 });
 
 it("takes a text back with an empty one", () => {
   expect(
-    parametersOf("limits", { alarmSnsTopic: "", permissionBoundary: "", roleNameFormat: "" }),
+    toParameters("limits", { alarmSnsTopic: "", permissionBoundary: "", roleNameFormat: "" }),
   ).toMatchObject({
     AlarmSNSTopicArn: "",
     PermissionBoundary: "",
@@ -104,20 +104,20 @@ it("takes a text back with an empty one", () => {
 });
 
 it("lets the template leave the aggregator out where there is no role for it", () => {
-  expect(parametersOf("limits", { createIam: false })).not.toHaveProperty("EnableAggregator");
+  expect(toParameters("limits", { createIam: false })).not.toHaveProperty("EnableAggregator");
   const named = { createIam: false, enableAggregator: true, aggregatorRoleArn: ROLE };
-  expect(parametersOf("limits", named)).toMatchObject({ AggregatorRoleArn: ROLE });
+  expect(toParameters("limits", named)).toMatchObject({ AggregatorRoleArn: ROLE });
 });
 
 it("names no provisioner where its function could not have its name", () => {
   const longest = "x".repeat(45);
-  expect(parametersOf(longest, {})).not.toHaveProperty("EnableProvisioner");
+  expect(toParameters(longest, {})).not.toHaveProperty("EnableProvisioner");
   const long = `${longest}x`;
-  expect(parametersOf(long, {})).toMatchObject({ EnableProvisioner: "false" });
+  expect(toParameters(long, {})).toMatchObject({ EnableProvisioner: "false" });
   // What a stack has, it keeps.
   const current = { EnableProvisioner: "false" };
-  expect(parametersOf(long, {}, current)).not.toHaveProperty("EnableProvisioner");
-  expect(() => parametersOf(long, { enableProvisioner: true })).toThrow(
+  expect(toParameters(long, {}, current)).not.toHaveProperty("EnableProvisioner");
+  expect(() => toParameters(long, { enableProvisioner: true })).toThrow(
     "enableProvisioner: needs a stack whose name has at most 45 characters",
   );
 });
@@ -199,23 +199,23 @@ it.each<readonly [object, string]>([
     { tags: { team: "x".repeat(257) } },
     "Invalid tags.team: must be a text of at most 256 characters",
   ],
-  [{ tags: tagsOf(45) }, "Invalid tags: must be at most 44: AWS allows 50, and 6 are"],
+  [{ tags: listTags(45) }, "Invalid tags: must be at most 44: AWS allows 50, and 6 are"],
 ])("refuses %j", (options, message) => {
-  expect(() => parametersOf("limits", options)).toThrow(message);
+  expect(() => toParameters("limits", options)).toThrow(message);
 });
 
 it("accepts as many tags as CloudFormation has room for", () => {
-  expect(() => parametersOf("limits", { tags: tagsOf(44) })).not.toThrow();
+  expect(() => toParameters("limits", { tags: listTags(44) })).not.toThrow();
 });
 
 it("checks options against what the stack has", () => {
   const current = { ...defaultParameters(), EnableIAMRoles: "true", BillingMode: "PROVISIONED" };
-  expect(() => parametersOf("limits", { createIam: false }, current)).toThrow("createIamRoles");
-  expect(parametersOf("limits", { writeCapacity: 10 }, current)).toMatchObject({
+  expect(() => toParameters("limits", { createIam: false }, current)).toThrow("createIamRoles");
+  expect(toParameters("limits", { writeCapacity: 10 }, current)).toMatchObject({
     WriteCapacity: "10",
   });
 });
 
-function tagsOf(count: number): Readonly<Record<string, string>> {
+function listTags(count: number): Readonly<Record<string, string>> {
   return Object.fromEntries(Array.from({ length: count }, (_, index) => [`tag-${index}`, "x"]));
 }

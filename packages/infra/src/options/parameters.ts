@@ -8,7 +8,7 @@ import {
   TOPIC_ARN,
   type ParameterName,
 } from "../template/parameters.ts";
-import { flag, listOf, oneOf, text, whole, word, type Check } from "./checks.ts";
+import { flag, checkList, checkOneOf, text, whole, word, type Check } from "./checks.ts";
 import { checkTogether } from "./contradictions.ts";
 import { LONGEST_WITH_PROVISIONER, namesBy, POLICY_NAMES, ROLE_NAMES } from "./names.ts";
 import { checkTags } from "./tags.ts";
@@ -22,9 +22,9 @@ export type Parameters = Readonly<Record<string, string>>;
  * is completed from and checked with. Throws `ValidationError` for an option that is invalid, or
  * that contradicts another.
  *
- * @example parametersOf("limits", { enableTracing: true, lambdaTimeoutSeconds: 30 });
+ * @example toParameters("limits", { enableTracing: true, lambdaTimeoutSeconds: 30 });
  */
-export function parametersOf(
+export function toParameters(
   stack: string,
   options: StackOptions,
   current: Parameters = {},
@@ -32,7 +32,7 @@ export function parametersOf(
   const given = new Map(Object.entries(options).filter(([, value]) => value !== undefined));
   const named: Record<string, string> = { SchemaVersion: SCHEMA_VERSION };
   for (const [option, value] of given) {
-    if (!Object.hasOwn(OPTIONS, option)) throw unknown(option);
+    if (!Object.hasOwn(OPTIONS, option)) throw buildUnknownOptionError(option);
     Object.assign(named, OPTIONS[option as keyof StackOptions](value, option, stack));
   }
   const before = { ...defaultParameters(), ...current };
@@ -73,11 +73,11 @@ const BOUNDARY = "[\\w+=,.@-]{1,128}|arn:aws[a-z-]*:iam::(\\d{12}|aws):policy/[\
 
 /** What each option stands for; the compiler sees to it that none is missing. */
 const OPTIONS: Readonly<Record<keyof StackOptions, Translation>> = {
-  snapshotWindows: as("SnapshotWindows", listOf(["hourly", "daily", "monthly"])),
+  snapshotWindows: toParameter("SnapshotWindows", checkList(["hourly", "daily", "monthly"])),
   usageRetentionDays: asWhole("SnapshotRetentionDays"),
-  auditRetentionDays: checkedOnly(whole(1, 3650)),
+  auditRetentionDays: checkOnly(whole(1, 3650)),
   bucketTtlMultiplier: asWhole("BucketTtlMultiplier"),
-  billingMode: as(
+  billingMode: toParameter(
     "BillingMode",
     word({ "on-demand": "PAY_PER_REQUEST", provisioned: "PROVISIONED" }),
   ),
@@ -88,31 +88,31 @@ const OPTIONS: Readonly<Record<keyof StackOptions, Translation>> = {
   indexReadCapacity: asWhole("IndexReadCapacity"),
   indexWriteCapacity: asWhole("IndexWriteCapacity"),
   capacityUtilizationPct: asWhole("CapacityUtilization"),
-  pitrRecoveryDays: as("PITRRecoveryPeriodDays", whole(1, 35)),
-  enableDeletionProtection: as("EnableDeletionProtection", flag),
-  enableAggregator: as("EnableAggregator", flag),
-  enableProvisioner: as("EnableProvisioner", flag),
+  pitrRecoveryDays: toParameter("PITRRecoveryPeriodDays", whole(1, 35)),
+  enableDeletionProtection: toParameter("EnableDeletionProtection", flag),
+  enableAggregator: toParameter("EnableAggregator", flag),
+  enableProvisioner: toParameter("EnableProvisioner", flag),
   lambdaTimeoutSeconds: asWhole("LambdaTimeout"),
   lambdaMemoryMb: asWhole("LambdaMemorySize"),
-  aggregatorReservedConcurrency: as("AggregatorReservedConcurrency", whole(1, 9999)),
-  logRetentionDays: as("LogRetentionDays", oneOf(LOG_RETENTION_DAYS)),
-  enableTracing: as("EnableTracing", flag),
-  enableAuditArchival: as("EnableAuditArchival", flag),
+  aggregatorReservedConcurrency: toParameter("AggregatorReservedConcurrency", whole(1, 9999)),
+  logRetentionDays: toParameter("LogRetentionDays", checkOneOf(LOG_RETENTION_DAYS)),
+  enableTracing: toParameter("EnableTracing", flag),
+  enableAuditArchival: toParameter("EnableAuditArchival", flag),
   auditArchiveGlacierDays: asWhole("AuditArchiveGlacierTransitionDays"),
-  enableAlarms: as("EnableAlarms", flag),
-  alarmSnsTopic: as(
+  enableAlarms: toParameter("EnableAlarms", flag),
+  alarmSnsTopic: toParameter(
     "AlarmSNSTopicArn",
     text(TOPIC_ARN, "the ARN of a topic, such as arn:aws:sns:eu-west-1:111122223333:alarms"),
   ),
   // Becomes milliseconds together with the time-out.
-  lambdaDurationThresholdPct: checkedOnly(whole(1, 100)),
-  createIam: as("EnableIAM", flag),
-  createIamRoles: as("EnableIAMRoles", flag),
-  aggregatorRoleArn: as(
+  lambdaDurationThresholdPct: checkOnly(whole(1, 100)),
+  createIam: toParameter("EnableIAM", flag),
+  createIamRoles: toParameter("EnableIAMRoles", flag),
+  aggregatorRoleArn: toParameter(
     "AggregatorRoleArn",
     text(ROLE_ARN, "the ARN of a role, such as arn:aws:iam::111122223333:role/aggregator"),
   ),
-  permissionBoundary: as(
+  permissionBoundary: toParameter(
     "PermissionBoundary",
     text(BOUNDARY, "the name of a policy of this account, or the ARN of a policy"),
   ),
@@ -128,18 +128,18 @@ const OPTIONS: Readonly<Record<keyof StackOptions, Translation>> = {
 };
 
 /** An option that is one parameter. */
-function as(parameter: ParameterName, check: Check): Translation {
+function toParameter(parameter: ParameterName, check: Check): Translation {
   return (value, option) => ({ [parameter]: check(value, option) });
 }
 
 /** An option that is one parameter, with the range that the template declares. */
 function asWhole(parameter: ParameterName): Translation {
   const { MinValue, MaxValue }: Parameter = PARAMETERS[parameter];
-  return as(parameter, whole(MinValue!, MaxValue!));
+  return toParameter(parameter, whole(MinValue!, MaxValue!));
 }
 
-/** An option that is no parameter. */
-function checkedOnly(check: Check): Translation {
+/** An option that is not a parameter. */
+function checkOnly(check: Check): Translation {
   return (value, option) => {
     check(value, option);
     return {};
@@ -158,7 +158,7 @@ function durationThreshold(
   return String(Math.max(1, Math.round(Number(timeout) * percentage * 10)));
 }
 
-function unknown(option: string): ValidationError {
+function buildUnknownOptionError(option: string): ValidationError {
   const known = Object.keys(OPTIONS).join(", ");
   return new ValidationError(option, option, `is not an option of a stack; known are ${known}`);
 }

@@ -2,7 +2,7 @@ import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { IamCall } from "../../test/support/iam/iam-calls.ts";
 import { PolicyJudge, TABLE_ARN } from "../../test/support/iam/policy-judge.ts";
-import { judgeOf } from "../../test/support/iam/rights.ts";
+import { getJudge } from "../../test/support/iam/rights.ts";
 import { NAMESPACE_TAG, policyDocument, POLICY_KINDS, type PolicyKind } from "./policy-document.ts";
 
 /** Two tenants: the id of one begins with that of the other, apart from its length. */
@@ -56,7 +56,7 @@ describe("policies [W-65]", () => {
   it("programs that acquire may do what a transaction asks for: its members, creation included", async () => {
     for (const kind of ["acquire-only", "namespace-acquire"] as const)
       for (const action of ["PutItem", "UpdateItem", "DeleteItem"])
-        expect(await judgeOf(kind, A).allows(call(action, `${A}/BUCKET#e#r#0`)), kind).toBe(true);
+        expect(await getJudge(kind, A).allows(call(action, `${A}/BUCKET#e#r#0`)), kind).toBe(true);
     const actions = POLICY_KINDS.flatMap((kind) => policyDocument(kind, TABLE_ARN).Statement)
       .flatMap(({ Action }) => Action)
       .map(String);
@@ -68,7 +68,7 @@ describe("policies [W-65]", () => {
       call(`PartiQL${verb}`, `${A}/BUCKET#e#r#0`),
     );
     for (const kind of POLICY_KINDS) {
-      const allowed = await judgeOf(kind, A).allowed(statements);
+      const allowed = await getJudge(kind, A).allowed(statements);
       const expected = kind.endsWith("read-only") ? [] : ["dynamodb:PartiQLUpdate"];
       expect(
         allowed.map(({ action }) => action),
@@ -86,12 +86,12 @@ describe("policies [W-65]", () => {
         ),
       );
       const audit = call("BatchGetItem", `${A}/AUDIT#e`);
-      expect(await judgeOf(kind, A).allowed([...others, audit])).toEqual([]);
+      expect(await getJudge(kind, A).allowed([...others, audit])).toEqual([]);
     },
   );
 
   it.each(TENANT_KINDS)("%s reads the registry by key, and writes nothing there", async (kind) => {
-    const judge = judgeOf(kind, A);
+    const judge = getJudge(kind, A);
     expect(await judge.allows(call("BatchGetItem", "_/SYSTEM#"))).toBe(true);
     for (const action of [...WRITES, "dynamodb:Query"])
       for (const key of ["_/SYSTEM#", "_/BUCKET#e#r#0", "_/ENTITY#e"])
@@ -100,7 +100,7 @@ describe("policies [W-65]", () => {
   });
 
   it.each(POLICY_KINDS)("%s allows nothing that names no item and needs none", async (kind) => {
-    const judge = judgeOf(kind, A);
+    const judge = getJudge(kind, A);
     const calls = [
       ...WITHOUT_KEY.map((action) => ({ action, path: "", leadingKeys: [] })),
       ...STREAM.map((action) => ({ action, path: "stream/label", leadingKeys: [] })),
@@ -118,11 +118,11 @@ describe("policies [W-65]", () => {
           .filter((path) => path === "" || action === "dynamodb:Query")
           .map((path) => ({ action, path, leadingKeys: [] })),
       );
-      expect(await judgeOf(kind, A).allowed(calls)).toEqual([]);
+      expect(await getJudge(kind, A).allowed(calls)).toEqual([]);
     },
   );
 
-  it.each(TENANT_KINDS)("%s grants nothing to a tag that is no tenant's", async (kind) => {
+  it.each(TENANT_KINDS)("%s grants nothing to a tag that is not a tenant's", async (kind) => {
     for (const tag of [undefined, "", "_"]) {
       const judge = tenantJudge(kind, tag);
       const keys = ["/BUCKET#e#r#0", "_/SYSTEM#", "_/BUCKET#e#r#0"];

@@ -14,7 +14,7 @@ import { allow, below, type PolicyStatement } from "./policy-statements.ts";
  * The id comes from a tag of the principal, which the principal itself cannot change.
  *
  * Nothing here allows Scan or the stream: those carry no key that could be compared.
- * TransactWriteItems is no action of IAM: it asks for the action of each of its members. Nor is
+ * TransactWriteItems is not an action of IAM: it asks for the action of each of its members. Nor is
  * BatchExecuteStatement, in which calls share a request: it asks for PartiQLUpdate, for each
  * statement by its own partition key. Other PartiQL is not allowed; nobody sends any.
  */
@@ -56,17 +56,17 @@ export function policyDocument(kind: PolicyKind, tableArn: Value): PolicyDocumen
 }
 
 const STATEMENTS: Readonly<Record<PolicyKind, (tableArn: Value) => readonly PolicyStatement[]>> = {
-  "acquire-only": (tableArn) => acquiring(tableArn, "*"),
-  "read-only": reading,
+  "acquire-only": (tableArn) => acquireStatements(tableArn, "*"),
+  "read-only": readStatements,
   "full-access": (tableArn) => [
-    ...reading(tableArn),
+    ...readStatements(tableArn),
     allow({ sid: "Write", actions: [...WRITES, BATCH_WRITE], resources: tableArn }),
   ],
-  "namespace-acquire": (tableArn) => acquiring(tableArn, TENANT).map(ofTenant),
-  "namespace-read-only": (tableArn) => readingOwn(tableArn).map(ofTenant),
+  "namespace-acquire": (tableArn) => acquireStatements(tableArn, TENANT).map(ofTenant),
+  "namespace-read-only": (tableArn) => readOwnStatements(tableArn).map(ofTenant),
   "namespace-full-access": (tableArn) =>
     [
-      ...readingOwn(tableArn),
+      ...readOwnStatements(tableArn),
       allow({ sid: "Write", actions: WRITES, resources: tableArn, keys: [`${TENANT}/*`] }),
       allow({
         sid: "DeleteEntities",
@@ -108,7 +108,7 @@ const TENANT = `\${aws:PrincipalTag/${NAMESPACE_TAG}}`;
 const REGISTRY = "_/SYSTEM#";
 
 /** Reads what a decision depends on, and writes buckets only. Audit events are neither. */
-function acquiring(tableArn: Value, namespaceId: string): readonly PolicyStatement[] {
+function acquireStatements(tableArn: Value, namespaceId: string): readonly PolicyStatement[] {
   const buckets = `${namespaceId}/BUCKET#*`;
   return [
     allow({
@@ -133,7 +133,7 @@ function acquiring(tableArn: Value, namespaceId: string): readonly PolicyStateme
   ];
 }
 
-function reading(tableArn: Value): readonly PolicyStatement[] {
+function readStatements(tableArn: Value): readonly PolicyStatement[] {
   return [
     allow({
       sid: "Read",
@@ -148,7 +148,7 @@ function reading(tableArn: Value): readonly PolicyStatement[] {
  * The registry is read by key and never queried: a tenant finds its own namespace by name, and can
  * list no others.
  */
-function readingOwn(tableArn: Value): readonly PolicyStatement[] {
+function readOwnStatements(tableArn: Value): readonly PolicyStatement[] {
   return [
     allow({
       sid: "ReadByKey",

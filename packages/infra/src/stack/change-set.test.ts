@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { changeOf, destructive } from "./change-set.ts";
+import { toChange, destructive } from "./change-set.ts";
 import { isOurs, stackTags } from "../options/tags.ts";
 
 describe("a change", () => {
@@ -12,7 +12,7 @@ describe("a change", () => {
     [{ Action: "Modify", Replacement: "Conditional" }, "replace-if"],
     [{ Action: "Dynamic" }, "replace-if"],
   ] as const)("%o is called %s", (change, action) => {
-    expect(changeOf({ ...change, LogicalResourceId: "Table" })).toMatchObject({
+    expect(toChange({ ...change, LogicalResourceId: "Table" })).toMatchObject({
       action,
       logicalId: "Table",
     });
@@ -20,7 +20,7 @@ describe("a change", () => {
 
   it("names each of its causes once", () => {
     const Target = { Attribute: "Properties", Name: "Timeout" } as const;
-    const { because } = changeOf({
+    const { because } = toChange({
       Action: "Modify",
       Scope: ["Properties", "Tags"],
       Details: [{ Target }, { Target, CausingEntity: "LambdaTimeout" }],
@@ -30,7 +30,7 @@ describe("a change", () => {
 
   it("destroys if it removes or replaces, or may replace", () => {
     const actions = ["add", "import", "modify", "replace", "replace-if", "remove"] as const;
-    const { logicalId, resourceType, physicalId, because } = changeOf({});
+    const { logicalId, resourceType, physicalId, because } = toChange({});
     const other = { logicalId, resourceType, physicalId, because };
     const changes = actions.map((action) => Object.assign({ action }, other));
     expect(destructive(changes).map(({ action }) => action)).toEqual([

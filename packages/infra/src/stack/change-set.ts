@@ -10,7 +10,7 @@ import {
   type ResourceChange as AwsChange,
 } from "@aws-sdk/client-cloudformation";
 import { StackOperationError } from "zae-limiter";
-import { messageOf, nameOf } from "../aws/aws-errors.ts";
+import { getErrorMessage, getErrorName } from "../aws/aws-errors.ts";
 import type { AwsClients } from "../aws/clients.ts";
 import { CHANGE_SET_PREFIX, changeSetNames, isInReview, readStack } from "./stack-state.ts";
 
@@ -58,7 +58,7 @@ export function destructive(changes: readonly ResourceChange[]): readonly Resour
  * made from its content, so a deployment that is run again, or by several processes, finds the one
  * that is there.
  */
-export async function preparedChangeSet(
+export async function prepareChangeSet(
   clients: AwsClients,
   wanted: Wanted,
 ): Promise<ReadyChangeSet | undefined> {
@@ -89,7 +89,7 @@ export async function execute(clients: AwsClients, { name }: ReadyChangeSet): Pr
   const command = new ExecuteChangeSetCommand({
     StackName: clients.stack,
     ChangeSetName: name,
-    // A repetition of this request, whose answer was lost, is no second execution.
+    // A repetition of this request, whose answer was lost, is not a second execution.
     ClientRequestToken: randomUUID(),
   });
   const answer = await clients.callUnless(isTaken, "cloudformation:ExecuteChangeSet", (options) =>
@@ -99,7 +99,7 @@ export async function execute(clients: AwsClients, { name }: ReadyChangeSet): Pr
 }
 
 function isTaken(error: unknown): boolean {
-  return /^(InvalidChangeSetStatus|ChangeSetNotFound)/.test(nameOf(error));
+  return /^(InvalidChangeSetStatus|ChangeSetNotFound)/.test(getErrorName(error));
 }
 
 /** Deletes a change set that is not executed; with it the empty stack that it was to create. */
@@ -142,7 +142,7 @@ export async function orDiscarded<Result>(
 }
 
 function isGone(error: unknown): boolean {
-  return /^ChangeSetNotFound|^ValidationError$/.test(nameOf(error));
+  return /^ChangeSetNotFound|^ValidationError$/.test(getErrorName(error));
 }
 
 /** Has a change set made; false if there is one of this name. */
@@ -166,7 +166,7 @@ async function createChangeSet(
   });
   try {
     const made = await clients.callUnless(
-      (error) => nameOf(error) === "AlreadyExistsException",
+      (error) => getErrorName(error) === "AlreadyExistsException",
       "cloudformation:CreateChangeSet",
       (options) => clients.cloudFormation.send(command, options),
     );
@@ -174,7 +174,7 @@ async function createChangeSet(
   } catch (error) {
     // In other words than ours, what AWS said is the cause.
     const said = error instanceof Error ? error.cause : undefined;
-    throw isOvertaken(said) ? new Overtaken(messageOf(said)) : error;
+    throw isOvertaken(said) ? new Overtaken(getErrorMessage(said)) : error;
   }
 }
 
@@ -183,9 +183,9 @@ export class Overtaken extends Error {}
 
 function isOvertaken(error: unknown): boolean {
   return (
-    nameOf(error) === "ValidationError" &&
+    getErrorName(error) === "ValidationError" &&
     /can not be updated|already exists and cannot be created again|does not exist$/.test(
-      messageOf(error),
+      getErrorMessage(error),
     )
   );
 }
@@ -236,7 +236,7 @@ async function changesIn(
   let page: DescribeChangeSetCommandOutput | undefined = first;
   for (let pages = 0; pages < MAX_PAGES && page !== undefined; pages += 1) {
     for (const { ResourceChange: change } of page.Changes ?? [])
-      if (change !== undefined) changes.push(changeOf(change));
+      if (change !== undefined) changes.push(toChange(change));
     page =
       page.NextToken === undefined ? undefined : await changeSetPage(clients, name, page.NextToken);
   }
@@ -244,13 +244,13 @@ async function changesIn(
 }
 
 /** What a change set says about one resource. */
-export function changeOf(change: AwsChange): ResourceChange {
+export function toChange(change: AwsChange): ResourceChange {
   const causes = (change.Details ?? []).map(
     ({ Target, CausingEntity }) => Target?.Name ?? CausingEntity ?? Target?.Attribute ?? "",
   );
   const scopes = (change.Scope ?? []).filter((scope) => scope !== "Properties");
   return {
-    action: actionOf(change),
+    action: toAction(change),
     logicalId: change.LogicalResourceId ?? "",
     resourceType: change.ResourceType ?? "",
     physicalId: change.PhysicalResourceId,
@@ -258,7 +258,7 @@ export function changeOf(change: AwsChange): ResourceChange {
   };
 }
 
-function actionOf({ Action, Replacement }: AwsChange): ResourceChange["action"] {
+function toAction({ Action, Replacement }: AwsChange): ResourceChange["action"] {
   switch (Action) {
     case "Add":
       return "add";

@@ -3,7 +3,7 @@ import { StackOperationError, ValidationError } from "zae-limiter";
 import { assertAccount, callerAccount } from "../aws/account.ts";
 import { isTableAbsent } from "../aws/aws-errors.ts";
 import { withClients, type AwsClients } from "../aws/clients.ts";
-import { checkedPlace, type StackPlace } from "../aws/place.ts";
+import { resolvePlace, type StackPlace } from "../aws/place.ts";
 import type { StackEvent } from "./events.ts";
 import { waitForOthers } from "./follow.ts";
 import { removeStack } from "./remove-stack.ts";
@@ -38,7 +38,7 @@ export interface DeleteReport {
  * @example const { retained } = await deleteStack({ stack: "limits" });
  */
 export async function deleteStack(options: DeleteOptions = {}): Promise<DeleteReport> {
-  const place = checkedPlace(options);
+  const place = resolvePlace(options);
   const { withData = false, wait = true } = options;
   if (withData && !wait)
     throw new ValidationError(
@@ -49,7 +49,7 @@ export async function deleteStack(options: DeleteOptions = {}): Promise<DeleteRe
   return withClients(place, async (clients) => {
     if (place.account !== undefined) assertAccount(place, await callerAccount(clients));
     const report = { stack: clients.stack, region: clients.region };
-    const stack = await standing(clients, options);
+    const stack = await findDeletable(clients, options);
     if (stack === undefined) return { ...report, outcome: "absent", retained: [] };
     if (withData) await assertDeletable(clients);
     await removeStack(clients, options);
@@ -65,7 +65,7 @@ export async function deleteStack(options: DeleteOptions = {}): Promise<DeleteRe
 }
 
 /** The stack, when nobody is changing it; throws if it is somebody else's. */
-async function standing(
+async function findDeletable(
   clients: AwsClients,
   options: DeleteOptions,
 ): Promise<StackState | undefined> {

@@ -2,20 +2,20 @@ import { StackOperationError } from "zae-limiter";
 import type { StackOptions } from "zae-limiter/dynamodb";
 import { assertAccount, callerAccount } from "../aws/account.ts";
 import { withClients, type AwsClients } from "../aws/clients.ts";
-import { checkedPlace, type CheckedPlace, type StackPlace } from "../aws/place.ts";
+import { resolvePlace, type CheckedPlace, type StackPlace } from "../aws/place.ts";
 import { checkBucketName } from "../code/code-bucket.ts";
-import { parametersOf } from "../options/parameters.ts";
+import { toParameters } from "../options/parameters.ts";
 import {
   destructive,
   discard,
   orDiscarded,
   Overtaken,
-  preparedChangeSet,
+  prepareChangeSet,
   type ReadyChangeSet,
   type ResourceChange,
 } from "./change-set.ts";
 import { STACK_TYPE, type StackEvent } from "./events.ts";
-import { executed } from "./execution.ts";
+import { executeChangeSet } from "./execution.ts";
 import { finishDeployment } from "./finish.ts";
 import { operationError, waitForOthers } from "./follow.ts";
 import { removeStack } from "./remove-stack.ts";
@@ -28,7 +28,7 @@ import {
   readStack,
   type StackState,
 } from "./stack-state.ts";
-import { plannedDeployment } from "./plan.ts";
+import { planDeployment } from "./plan.ts";
 
 /** How a stack is deployed. */
 export interface DeployOptions extends StackPlace {
@@ -74,12 +74,12 @@ export interface DeployReport {
  * const { outcome } = await deployStack({ stack: "limits", stackOptions });
  */
 export async function deployStack(options: DeployOptions = {}): Promise<DeployReport> {
-  const place = checkedPlace(options);
+  const place = resolvePlace(options);
   checkInput(place, options);
   return withClients(place, async (clients) => {
     const account = await callerAccount(clients);
     assertAccount(place, account, options.stackOptions);
-    return deployed(clients, { ...options, account });
+    return deployUntilDone(clients, { ...options, account });
   });
 }
 
@@ -101,7 +101,7 @@ export function checkInput(
   { stack }: CheckedPlace,
   { stackOptions = {}, codeBucket }: Pick<DeployOptions, "stackOptions" | "codeBucket">,
 ): void {
-  parametersOf(stack, stackOptions, WIDEST_CAPACITY);
+  toParameters(stack, stackOptions, WIDEST_CAPACITY);
   if (codeBucket !== undefined) checkBucketName(codeBucket);
 }
 
@@ -116,8 +116,11 @@ export interface Deployment extends DeployOptions {
 const MAX_ROUNDS = 10;
 
 /** Deploys, however often somebody else comes in between. */
-export async function deployed(clients: AwsClients, deployment: Deployment): Promise<DeployReport> {
-  return untilDone(clients, () => attempted(clients, deployment));
+export async function deployUntilDone(
+  clients: AwsClients,
+  deployment: Deployment,
+): Promise<DeployReport> {
+  return untilDone(clients, () => tryDeploy(clients, deployment));
 }
 
 /** Makes attempts until one is not overtaken by somebody else. */
@@ -140,7 +143,7 @@ export async function untilDone<Result>(
 }
 
 /** One attempt; undefined if somebody else came in between. */
-async function attempted(
+async function tryDeploy(
   clients: AwsClients,
   deployment: Deployment,
 ): Promise<DeployReport | undefined> {
@@ -154,15 +157,15 @@ async function attempted(
   }
   if (found !== undefined && isLeftOver(found)) {
     if (onlyMissing) throw await operationError(clients, found, "creation");
-    return clearedAway(clients, found, deployment);
+    return clearAway(clients, found, deployment);
   }
   const existing = found !== undefined && isInReview(found) ? undefined : found;
   if (existing !== undefined && onlyMissing)
     return { ...report, outcome: "unchanged", changes: [], outputs: existing.outputs };
   if (existing !== undefined) assertUpdatable(clients, existing);
 
-  const plan = await plannedDeployment(clients, existing, deployment);
-  const changeSet = await preparedChangeSet(clients, plan.wanted);
+  const plan = await planDeployment(clients, existing, deployment);
+  const changeSet = await prepareChangeSet(clients, plan.wanted);
   if (changeSet === undefined) {
     // A deployment that was interrupted behind the stack is completed here.
     if (!dryRun) await finishDeployment(clients, { ...plan, stackOptions });
@@ -176,7 +179,7 @@ async function attempted(
     return { ...report, outcome: refused, changes, outputs: existing?.outputs ?? {} };
   }
   const { code } = plan;
-  const finished = await executed(clients, { code, changeSet, existing }, deployment);
+  const finished = await executeChangeSet(clients, { code, changeSet, existing }, deployment);
   if (finished === undefined) return undefined;
   if (!wait) return { ...report, outcome: "started", changes, outputs: {} };
   await finishDeployment(clients, { ...plan, stackOptions });
@@ -201,7 +204,7 @@ function onlyHarmless(changes: readonly ResourceChange[]): boolean {
  * Deletes a stack whose creation failed, if that is agreed to: nothing else can be done with it,
  * and nothing is in it.
  */
-async function clearedAway(
+async function clearAway(
   clients: AwsClients,
   { status, reason }: StackState,
   deployment: Deployment,

@@ -1,8 +1,8 @@
 import type { StackOptions } from "zae-limiter/dynamodb";
 import { assertAccount, callerAccount } from "../aws/account.ts";
 import { withClients } from "../aws/clients.ts";
-import { checkedPlace, type StackPlace } from "../aws/place.ts";
-import { checkInput, deployed } from "./deploy-stack.ts";
+import { resolvePlace, type StackPlace } from "../aws/place.ts";
+import { checkInput, deployUntilDone } from "./deploy-stack.ts";
 
 /**
  * Deploys a stack that is missing, and waits for one that somebody else is creating. Never changes
@@ -14,11 +14,11 @@ export async function ensureStack(
   place: StackPlace,
   stackOptions: StackOptions = {},
 ): Promise<void> {
-  const checked = checkedPlace(place);
+  const checked = resolvePlace(place);
   checkInput(checked, { stackOptions });
   await withClients(checked, async (clients) => {
     const account = await callerAccount(clients);
     assertAccount(checked, account, stackOptions);
-    await deployed(clients, { stackOptions, account, onlyMissing: true });
+    await deployUntilDone(clients, { stackOptions, account, onlyMissing: true });
   });
 }

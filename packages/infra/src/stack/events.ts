@@ -51,7 +51,7 @@ export class EventFeed {
       fresh.push(event);
     }
     this.#lastId = fresh[0]?.EventId ?? this.#lastId;
-    return fresh.toReversed().map(eventOf);
+    return fresh.toReversed().map(toEvent);
   }
 }
 
@@ -62,7 +62,7 @@ export async function lastOperation(
 ): Promise<readonly StackEvent[]> {
   const events: StackEvent[] = [];
   for await (const event of newestFirst(clients, stackId)) {
-    events.push(eventOf(event));
+    events.push(toEvent(event));
     if (isBeginning(event)) break;
   }
   return events.toReversed();
@@ -91,7 +91,7 @@ async function* newestFirst(clients: AwsClients, StackName: string): AsyncGenera
   }
 }
 
-function eventOf(event: AwsEvent): StackEvent {
+function toEvent(event: AwsEvent): StackEvent {
   return {
     at: event.Timestamp!,
     logicalId: event.LogicalResourceId!,

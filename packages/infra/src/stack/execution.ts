@@ -8,7 +8,7 @@ import type { Plan } from "./plan.ts";
 import { readStack, type StackState } from "./stack-state.ts";
 
 /** Executes a change set and waits; undefined if somebody else was faster. */
-export async function executed(
+export async function executeChangeSet(
   clients: AwsClients,
   {
     code,

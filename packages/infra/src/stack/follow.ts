@@ -75,8 +75,8 @@ export async function operationError(
   const first = failed.find(isCause);
   const where =
     first === undefined
-      ? `its ${operation} failed${reason === undefined ? "" : `: ${trimmed(reason)}`}.`
-      : `its ${operation} failed at ${first.logicalId} (${first.resourceType}): ${trimmed(first.reason ?? first.status)}.`;
+      ? `its ${operation} failed${reason === undefined ? "" : `: ${trimReason(reason)}`}.`
+      : `its ${operation} failed at ${first.logicalId} (${first.resourceType}): ${trimReason(first.reason ?? first.status)}.`;
   return new StackOperationError(
     clients.stack,
     `${where} ${whatIsLeft(clients, status)}`,
@@ -104,6 +104,6 @@ function whatIsLeft({ stack }: AwsClients, status: string): string {
   }
 }
 
-function trimmed(reason: string): string {
+function trimReason(reason: string): string {
   return reason.trim().replace(/\.$/, "");
 }

@@ -5,8 +5,8 @@ import { isTableAbsent } from "../aws/aws-errors.ts";
 import type { AwsClients } from "../aws/clients.ts";
 import { defaultCodeBucket } from "../code/code-bucket.ts";
 import { codeKey, lambdaPackage, type LambdaPackage } from "../code/lambda-package.ts";
-import { codeParameter, functionsOf, type FunctionName } from "../options/functions.ts";
-import { defaultParameters, parametersOf, type Parameters } from "../options/parameters.ts";
+import { codeParameter, listFunctions, type FunctionName } from "../options/functions.ts";
+import { defaultParameters, toParameters, type Parameters } from "../options/parameters.ts";
 import { stackTemplate, templateYaml } from "../template/stack-template.ts";
 import { TABLE } from "../template/table.ts";
 import type { Wanted } from "./change-set.ts";
@@ -27,7 +27,7 @@ export interface Code {
 }
 
 /** The code of these functions; undefined if there are none. */
-export async function codeOf(
+export async function readCode(
   names: readonly FunctionName[],
   bucket: string,
 ): Promise<Code | undefined> {
@@ -44,7 +44,7 @@ export function codeKeys({ packages }: Code): Parameters {
  * Plans a deployment: the template of this version, with the parameters that the options name.
  * Others keep the values that the stack has, and are new ones the defaults of the template.
  */
-export async function plannedDeployment(
+export async function planDeployment(
   clients: AwsClients,
   existing: StackState | undefined,
   options: {
@@ -56,9 +56,9 @@ export async function plannedDeployment(
   const { stackOptions = {}, codeBucket, account } = options;
   const { stack, region } = clients;
   const current = existing?.parameters ?? {};
-  const named = parametersOf(stack, stackOptions, current);
+  const named = toParameters(stack, stackOptions, current);
   const bucket = codeBucket ?? (current["CodeBucket"] || defaultCodeBucket(account, region));
-  const code = await codeOf(functionsOf({ ...current, ...named }), bucket);
+  const code = await readCode(listFunctions({ ...current, ...named }), bucket);
   const given = { ...named, ...(code && { CodeBucket: bucket, ...codeKeys(code) }) };
   const tags = stackTags(stack, {
     user: stackOptions.tags,
@@ -89,7 +89,7 @@ function parameterList(given: Parameters, current: Parameters): readonly Paramet
 
 /**
  * The template, in which the name of the table is written out: CloudFormation imports an existing
- * table only by a name that is no function.
+ * table only by a name that is not a function.
  */
 function templateFor(stack: string): string {
   const template = stackTemplate();

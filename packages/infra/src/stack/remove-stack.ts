@@ -1,7 +1,7 @@
 import { DeleteStackCommand } from "@aws-sdk/client-cloudformation";
 import { randomUUID } from "node:crypto";
 import { StackOperationError } from "zae-limiter";
-import { messageOf, nameOf } from "../aws/aws-errors.ts";
+import { getErrorMessage, getErrorName } from "../aws/aws-errors.ts";
 import type { AwsClients } from "../aws/clients.ts";
 import { EventFeed } from "./events.ts";
 import { operationError, untilFinished, type Listeners } from "./follow.ts";
@@ -34,5 +34,8 @@ export async function removeStack(
 }
 
 function isProtected(error: unknown): boolean {
-  return nameOf(error) === "ValidationError" && /TerminationProtection/.test(messageOf(error));
+  return (
+    getErrorName(error) === "ValidationError" &&
+    /TerminationProtection/.test(getErrorMessage(error))
+  );
 }

@@ -1,5 +1,5 @@
 import { withClients } from "../aws/clients.ts";
-import { checkedPlace, type StackPlace } from "../aws/place.ts";
+import { resolvePlace, type StackPlace } from "../aws/place.ts";
 import { readStack } from "./stack-state.ts";
 
 /**
@@ -9,7 +9,7 @@ import { readStack } from "./stack-state.ts";
  * @example const isDeployed = await stackExists({ stack: "limits", region: "eu-west-1" });
  */
 export async function stackExists(place: StackPlace = {}): Promise<boolean> {
-  const checked = checkedPlace(place);
+  const checked = resolvePlace(place);
   try {
     return await withClients(checked, async (clients) => (await readStack(clients)) !== undefined);
   } catch (error) {

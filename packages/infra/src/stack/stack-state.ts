@@ -32,10 +32,10 @@ export async function readStack(
   const [stack] = described?.Stacks ?? [];
   return stack === undefined || stack.StackStatus === "DELETE_COMPLETE"
     ? undefined
-    : stateOf(stack);
+    : toState(stack);
 }
 
-function stateOf(stack: Stack): StackState {
+function toState(stack: Stack): StackState {
   const { Parameters = [], Tags = [], Outputs = [] } = stack;
   return {
     id: stack.StackId!,

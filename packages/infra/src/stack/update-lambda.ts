@@ -1,15 +1,15 @@
 import { InfrastructureNotFoundError, StackOperationError } from "zae-limiter";
 import { assertAccount, callerAccount } from "../aws/account.ts";
 import { withClients, type AwsClients } from "../aws/clients.ts";
-import { checkedPlace, type StackPlace } from "../aws/place.ts";
+import { resolvePlace, type StackPlace } from "../aws/place.ts";
 import { defaultCodeBucket } from "../code/code-bucket.ts";
-import { codeParameter, functionsOf } from "../options/functions.ts";
-import { destructive, discard, preparedChangeSet } from "./change-set.ts";
+import { codeParameter, listFunctions } from "../options/functions.ts";
+import { destructive, discard, prepareChangeSet } from "./change-set.ts";
 import { untilDone } from "./deploy-stack.ts";
-import { executed } from "./execution.ts";
+import { executeChangeSet } from "./execution.ts";
 import { finishDeployment } from "./finish.ts";
 import { waitForOthers } from "./follow.ts";
-import { codeKeys, codeOf } from "./plan.ts";
+import { codeKeys, readCode } from "./plan.ts";
 import { assertOurs, assertUpdatable, isInProgress, readStack } from "./stack-state.ts";
 import { withLambdaVersion } from "../options/tags.ts";
 
@@ -21,16 +21,16 @@ import { withLambdaVersion } from "../options/tags.ts";
  * @example await updateLambda({ stack: "limits", region: "eu-west-1" });
  */
 export async function updateLambda(place: StackPlace = {}): Promise<void> {
-  const checked = checkedPlace(place);
+  const checked = resolvePlace(place);
   await withClients(checked, async (clients) => {
     const account = await callerAccount(clients);
     assertAccount(checked, account);
-    await untilDone(clients, () => attempted(clients, account));
+    await untilDone(clients, () => tryUpdate(clients, account));
   });
 }
 
 /** One attempt; undefined if somebody else came in between. */
-async function attempted(clients: AwsClients, account: string): Promise<true | undefined> {
+async function tryUpdate(clients: AwsClients, account: string): Promise<true | undefined> {
   const { stack, region } = clients;
   const existing = await readStack(clients);
   if (existing === undefined)
@@ -49,13 +49,13 @@ async function attempted(clients: AwsClients, account: string): Promise<true | u
       stack,
       `it was deployed by a release whose functions cannot be updated alone: run zae-limiter deploy --stack ${stack}.`,
     );
-  // Without code there is no function, and this is no place to add one.
-  const names = functionsOf(parameters).filter((name) => parameters[codeParameter(name)]);
+  // Without code there is no function, and this is not a place to add one.
+  const names = listFunctions(parameters).filter((name) => parameters[codeParameter(name)]);
   const bucket = parameters["CodeBucket"] || defaultCodeBucket(account, region);
-  const code = await codeOf(names, bucket);
+  const code = await readCode(names, bucket);
   if (code === undefined) return true;
   const keys = codeKeys(code);
-  const changeSet = await preparedChangeSet(clients, {
+  const changeSet = await prepareChangeSet(clients, {
     type: "UPDATE",
     templateBody: undefined,
     parameters: Object.keys(parameters).map((ParameterKey) => {
@@ -75,7 +75,7 @@ async function attempted(clients: AwsClients, account: string): Promise<true | u
         `new code would replace or remove ${lost.map(({ logicalId }) => logicalId).join(", ")}: look at it with zae-limiter deploy --stack ${stack} --dry-run.`,
       );
     }
-    if ((await executed(clients, { code, changeSet, existing }, { account })) === undefined)
+    if ((await executeChangeSet(clients, { code, changeSet, existing }, { account })) === undefined)
       return undefined;
   }
   await finishDeployment(clients, { code });

@@ -18,7 +18,7 @@ const KINDS: Readonly<Record<Part, PolicyKind>> = {
  * The policies that are attached to what uses the table. They have no description: IAM cannot
  * change one, so that a better word would replace the policy.
  */
-export function managedPolicyResources(): Resources {
+export function buildManagedPolicies(): Resources {
   return Object.fromEntries(
     (Object.keys(KINDS) as readonly Part[]).map((part) => [
       `${part}Policy`,

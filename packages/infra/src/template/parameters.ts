@@ -50,7 +50,7 @@ export const PARAMETERS = {
     most: 3650,
   }),
   BucketTtlMultiplier: whole(
-    "How many fill times the aggregator keeps an idle bucket that it merged; 0: for ever. Open " +
+    "How many fill times the aggregator keeps an idle bucket that it merged; 0: forever. Open " +
       "repositories with the same bucketTtlMultiplier.",
     { value: 7, least: 0, most: 10_000 },
   ),
@@ -126,8 +126,8 @@ export const PARAMETERS = {
   },
   PermissionBoundary: text("The name or ARN of the policy that bounds created roles."),
   RoleNameFormat: text("The format that the names of roles were made with; only exported."),
-  ...namesOf("Role", ROLE_SUFFIXES),
-  ...namesOf("Policy", POLICY_SUFFIXES),
+  ...buildNames("Role", ROLE_SUFFIXES),
+  ...buildNames("Policy", POLICY_SUFFIXES),
   SchemaVersion: text("The version of the items in the table.", SCHEMA_VERSION),
 } as const satisfies { readonly [name: string]: Parameter };
 
@@ -161,7 +161,7 @@ function capacity(description: string, value: number): Parameter {
 }
 
 /** The names that the roles, or the policies, may be given. */
-function namesOf<Kind extends "Role" | "Policy", Part extends string>(
+function buildNames<Kind extends "Role" | "Policy", Part extends string>(
   kind: Kind,
   suffixes: Readonly<Record<Part, string>>,
 ): Readonly<Record<`${Part}${Kind}Name`, Parameter>> {

@@ -30,7 +30,7 @@ export const BOUNDARY_ARN: Value = when(
 export function roleResources(): Resources {
   return {
     AggregatorRole: functionRole("Aggregator", "CreateAggregatorRole", [
-      { PolicyName: "aggregator", PolicyDocument: document(aggregating()) },
+      { PolicyName: "aggregator", PolicyDocument: document(aggregatorRoleStatements()) },
       when("DeployAuditArchive", {
         PolicyName: "archive",
         PolicyDocument: document([archiveStatement(getAtt(ARCHIVE, "Arn"))]),
@@ -38,7 +38,7 @@ export function roleResources(): Resources {
       when("TracingEnabled", { PolicyName: "tracing", PolicyDocument: document([TRACING]) }),
     ]),
     ProvisionerRole: functionRole("Provisioner", "DeployProvisionerLambda", [
-      { PolicyName: "provisioner", PolicyDocument: document(provisioning()) },
+      { PolicyName: "provisioner", PolicyDocument: document(provisionerRoleStatements()) },
     ]),
     AppRole: accountRole("App", "AcquireOnlyPolicy"),
     AdminRole: accountRole("Admin", "FullAccessPolicy"),
@@ -47,21 +47,21 @@ export function roleResources(): Resources {
 }
 
 /** What the aggregator does, and what Lambda does on its behalf. */
-function aggregating(): readonly PolicyStatement[] {
+function aggregatorRoleStatements(): readonly PolicyStatement[] {
   return [
     ...aggregatorStatements({ tableArn: TABLE_ARN, streamArn: getAtt(TABLE, "StreamArn") }),
     // This one cannot be bound to a stream.
     allow({ sid: "FindStream", actions: ["dynamodb:ListStreams"], resources: "*" }),
-    logging("Aggregator"),
+    logStatement("Aggregator"),
     allow({ sid: "GiveUp", actions: ["sqs:SendMessage"], resources: getAtt(DLQ, "Arn") }),
   ];
 }
 
-function provisioning(): readonly PolicyStatement[] {
-  return [...provisionerStatements(TABLE_ARN), logging("Provisioner")];
+function provisionerRoleStatements(): readonly PolicyStatement[] {
+  return [...provisionerStatements(TABLE_ARN), logStatement("Provisioner")];
 }
 
-function logging(part: FunctionPart): PolicyStatement {
+function logStatement(part: FunctionPart): PolicyStatement {
   const actions = ["logs:CreateLogStream", "logs:PutLogEvents"];
   return allow({ sid: "Log", actions, resources: logsArn(part) });
 }

@@ -7,7 +7,7 @@ type Direction = "Read" | "Write";
  * Auto scaling of the table and of each index, where capacity is provisioned. An index without it
  * would hold up the table: writes that an index cannot take are refused to the table, too.
  */
-export function scalingResources(): Resources {
+export function buildScaling(): Resources {
   const whole = { id: "Table", path: `\${${TABLE}}`, dimension: "table", least: "" };
   const indexes = INDEX_NAMES.map((name) => ({
     id: name,
@@ -18,12 +18,12 @@ export function scalingResources(): Resources {
   return Object.assign(
     {},
     ...[whole, ...indexes].flatMap((target) =>
-      (["Read", "Write"] as const).map((direction) => scaled(target, direction)),
+      (["Read", "Write"] as const).map((direction) => buildScalingFor(target, direction)),
     ),
   ) as Resources;
 }
 
-function scaled(
+function buildScalingFor(
   target: {
     readonly id: string;
     readonly path: string;

@@ -4,12 +4,12 @@ import { archiveResources } from "./archive.ts";
 import { templateText } from "../cloudformation/template-text.ts";
 import type { Template } from "../cloudformation/template.ts";
 import { CONDITIONS, RULES } from "./conditions.ts";
-import { managedPolicyResources } from "./managed-policies.ts";
+import { buildManagedPolicies } from "./managed-policies.ts";
 import { outputs } from "./outputs.ts";
 import { PARAMETERS } from "./parameters.ts";
 import { provisionerResources } from "./provisioner.ts";
 import { roleResources } from "./roles.ts";
-import { scalingResources } from "./scaling.ts";
+import { buildScaling } from "./scaling.ts";
 import { tableResources } from "./table.ts";
 
 /**
@@ -26,11 +26,11 @@ export function stackTemplate(): Template {
     Conditions: CONDITIONS,
     Resources: {
       ...tableResources(),
-      ...scalingResources(),
+      ...buildScaling(),
       ...aggregatorResources(),
       ...archiveResources(),
       ...provisionerResources(),
-      ...managedPolicyResources(),
+      ...buildManagedPolicies(),
       ...roleResources(),
       ...alarmResources(),
     },

@@ -23,8 +23,8 @@ describeWithAws("the status of a stack", (aws) => {
   let stack: string;
   beforeAll(async () => {
     stack = await deployedStack(aws());
-    await opened(stack);
-    await counted(stack);
+    await open(stack);
+    await readCounted(stack);
   });
 
   afterEach(() => {
@@ -43,14 +43,14 @@ describeWithAws("the status of a stack", (aws) => {
     });
 
   /** Opens the table once, as the first client does, which records its version. */
-  async function opened(name: string): Promise<void> {
+  async function open(name: string): Promise<void> {
     const { endpointUrl } = aws();
     const options = { stack: name, region: "eu-west-1", endpointUrl } as const;
     await (await DynamoRepository.open(undefined, options)).close();
   }
 
   /** What an aggregator writes when it has counted. */
-  async function counted(name: string): Promise<void> {
+  async function readCounted(name: string): Promise<void> {
     const client = new DynamoDBClient({
       endpoint: aws().endpointUrl,
       region: "eu-west-1",
@@ -119,8 +119,8 @@ describeWithAws("the status of a stack", (aws) => {
 
   it("a runner in place of the function is seen by its heartbeat [W-78]", async () => {
     const name = freshTableName();
-    await opened(name);
-    await counted(name);
+    await open(name);
+    await readCounted(name);
     expect((await look(name, COUNTED_MS + 60_000)).aggregator.state).toBe("enabled");
     expect((await look(name)).aggregator.state).toBe("none");
   });
@@ -195,7 +195,7 @@ describeWithAws("the status of a stack", (aws) => {
 
   it("shows a table without a stack", async () => {
     const name = freshTableName();
-    await opened(name);
+    await open(name);
     expect(await look(name)).toMatchObject({
       problems: [],
       connectivity: { reachable: true },

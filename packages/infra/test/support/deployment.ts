@@ -26,7 +26,7 @@ export function freshStack(aws: ScriptedAws): TestStack {
 }
 
 /** Where a stack is. */
-export function placeOf({ stack, region, endpointUrl }: TestStack): StackPlace & {
+export function getPlace({ stack, region, endpointUrl }: TestStack): StackPlace & {
   readonly stack: string;
 } {
   return { stack, region, endpointUrl };

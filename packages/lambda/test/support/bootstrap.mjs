@@ -5,7 +5,7 @@ const api = `http://${process.env.AWS_LAMBDA_RUNTIME_API}/2018-06-01/runtime`;
 const post = (path, body) =>
   fetch(`${api}/${path}`, { method: "POST", body: JSON.stringify(body) ?? "null" });
 
-const errorOf = (error) => ({
+const catchError = (error) => ({
   errorType: error?.name ?? typeof error,
   errorMessage: error?.message ?? String(error),
   trace: String(error?.stack ?? "").split("\n"),
@@ -16,7 +16,7 @@ try {
   const [file, name] = process.env["_HANDLER"].split(".");
   ({ [name]: handler } = await import(`${process.env.LAMBDA_TASK_ROOT}/${file}.mjs`));
 } catch (error) {
-  await post("init/error", errorOf(error));
+  await post("init/error", catchError(error));
   process.exit(1);
 }
 
@@ -30,6 +30,6 @@ for (;;) {
     const result = await handler(await next.json(), context);
     await post(`invocation/${id}/response`, result);
   } catch (error) {
-    await post(`invocation/${id}/error`, errorOf(error));
+    await post(`invocation/${id}/error`, catchError(error));
   }
 }

@@ -91,7 +91,7 @@ export class ResourceWorld {
   }
 }
 
-export const idOf = (namespace: string, LogicalResourceId = "Limits"): string =>
+export const getId = (namespace: string, LogicalResourceId = "Limits"): string =>
   physicalId({ StackId: STACK_ID, LogicalResourceId }, { tableName: "limits", namespace });
 
 export const success = (id: string, counts: object): object =>

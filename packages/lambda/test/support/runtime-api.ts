@@ -58,7 +58,7 @@ export class RuntimeApi {
   async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const path = (request.url ?? "").slice(BASE.length);
     if (request.method === "GET" && path === "/invocation/next") return this.#next(response);
-    const body = JSON.parse(await textOf(request)) as never;
+    const body = JSON.parse(await toText(request)) as never;
     response.writeHead(202).end();
     if (path === "/init/error") return this.#reportStart({ error: body });
     const [, id, kind] = /^\/invocation\/([^/]+)\/(response|error)$/.exec(path) ?? [];
@@ -85,7 +85,7 @@ export class RuntimeApi {
   }
 }
 
-async function textOf(request: IncomingMessage): Promise<string> {
+async function toText(request: IncomingMessage): Promise<string> {
   let text = "";
   for await (const chunk of request) text += String(chunk);
   return text;

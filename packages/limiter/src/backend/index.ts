@@ -3,19 +3,19 @@ export { apply } from "../core/bucket/bucket.ts";
 export type { Bucket, BucketLimit } from "../core/bucket/bucket.ts";
 export {
   afterRefusal,
-  chargesOf,
+  buildClaims,
   costsMilli,
-  dividedAmounts,
+  divideAmounts,
   fits,
-  knownAmounts,
-  negated,
-  statusesOf,
+  selectKnownAmounts,
+  negate,
+  computeStatuses,
   takesAnything,
-  underPolicy,
+  withPolicyLimits,
 } from "../core/bucket/decision.ts";
-export type { Charge, OwnedCharge, WantedBucket } from "../core/bucket/decision.ts";
+export type { BucketClaim, OwnedClaim, WantedBucket } from "../core/bucket/decision.ts";
 export type { ConfigKey, Policy } from "../core/bucket/policy.ts";
-export { settlementOf, statusesOfTaken } from "../core/bucket/settlement.ts";
+export { allocateSettlement, computeTakenStatuses } from "../core/bucket/settlement.ts";
 export type { TakenPart } from "../core/bucket/settlement.ts";
 export type { EntityChange } from "../core/entity.ts";
 export { DEFAULT_NAMESPACE, newNamespaceId } from "../core/namespace.ts";
@@ -29,7 +29,7 @@ export type {
   Receipt,
   ResourceAmounts,
 } from "../repository/port.ts";
-export { mergedConfig, NO_CONFIG, withoutLimits } from "../repository/store.ts";
+export { mergeConfig, NO_CONFIG, withoutLimits } from "../repository/store.ts";
 export type {
   AuditStore,
   BucketStore,

@@ -2,10 +2,10 @@ import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import {
   addAmounts,
-  amountOf,
+  getAmount,
   checkNames,
-  copiedAmounts,
-  copiedDeltas,
+  copyAmounts,
+  copyDeltas,
   MAX_AMOUNT,
   MILLI,
 } from "./amounts.ts";
@@ -39,17 +39,17 @@ describe("amounts", () => {
   it("accepts whole numbers from 0 to the largest, and signed ones for differences", () => {
     fc.assert(
       fc.property(fc.dictionary(fc.string(), fc.nat({ max: MAX_AMOUNT })), (amounts) => {
-        copiedAmounts(amounts, "consume");
-        copiedDeltas(amounts, "adjust");
+        copyAmounts(amounts, "consume");
+        copyDeltas(amounts, "adjust");
       }),
     );
-    expect(() => copiedDeltas({ a: -MAX_AMOUNT }, "adjust")).not.toThrow();
-    expect(() => copiedAmounts({ a: -1 }, "consume")).toThrow(/must not be negative/);
-    expect(() => copiedDeltas({ a: -MAX_AMOUNT - 1 }, "adjust")).toThrow(ValidationError);
+    expect(() => copyDeltas({ a: -MAX_AMOUNT }, "adjust")).not.toThrow();
+    expect(() => copyAmounts({ a: -1 }, "consume")).toThrow(/must not be negative/);
+    expect(() => copyDeltas({ a: -MAX_AMOUNT - 1 }, "adjust")).toThrow(ValidationError);
   });
 
   it.each(BAD)("refuses %s with the field and the value", (value) => {
-    for (const check of [copiedAmounts, copiedDeltas] as const)
+    for (const check of [copyAmounts, copyDeltas] as const)
       expect(() => check({ rpm: 1, tpm: value }, "consume")).toThrow(
         expect.objectContaining({ field: "consume.tpm", code: "ERR_LIMITER_VALIDATION" }),
       );
@@ -58,15 +58,15 @@ describe("amounts", () => {
   it.each([null, undefined, 5, "rpm", [], [1], true, new Map([["rpm", 1]]), new Set(["rpm"])])(
     "refuses %j, which is not an object of amounts",
     (value) => {
-      expect(() => copiedAmounts(value, "consume")).toThrow(
+      expect(() => copyAmounts(value, "consume")).toThrow(
         expect.objectContaining({ field: "consume" }),
       );
     },
   );
 
   it("does not take inherited properties for amounts", () => {
-    expect(amountOf({}, "constructor")).toBe(0);
-    expect(amountOf({ constructor: 3 }, "constructor")).toBe(3);
+    expect(getAmount({}, "constructor")).toBe(0);
+    expect(getAmount({ constructor: 3 }, "constructor")).toBe(3);
   });
 
   it("refuses unknown names, and lists the known ones", () => {

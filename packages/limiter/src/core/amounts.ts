@@ -16,24 +16,24 @@ export const NO_AMOUNTS: Amounts = Object.freeze({});
  * Returns a checked copy, so that the caller may change its own object afterwards. `field` names
  * the argument in the error.
  */
-export function copiedAmounts(amounts: unknown, field: string): Amounts {
-  return copied(amounts, field, 0);
+export function copyAmounts(amounts: unknown, field: string): Amounts {
+  return copyChecked(amounts, field, 0);
 }
 
 /** Returns a checked copy of signed amounts. */
-export function copiedDeltas(deltas: unknown, field: string): Amounts {
-  return copied(deltas, field, -MAX_AMOUNT);
+export function copyDeltas(deltas: unknown, field: string): Amounts {
+  return copyChecked(deltas, field, -MAX_AMOUNT);
 }
 
 /**
  * Splits totals into a checked copy of those that are given, and the names of those that are
  * undefined or null: what the caller could not find out.
  */
-export function copiedTotals(
+export function copyTotals(
   totals: unknown,
   field: string,
 ): { readonly given: Amounts; readonly missing: readonly string[] } {
-  if (!isRecord(totals)) return { given: copiedAmounts(totals, field), missing: [] };
+  if (!isRecord(totals)) return { given: copyAmounts(totals, field), missing: [] };
   const given: Record<string, unknown> = { ...totals };
   const missing: string[] = [];
   for (const name in given) {
@@ -46,7 +46,7 @@ export function copiedTotals(
 }
 
 /** The amount for one limit, or 0 if it is not named. Safe for names such as `constructor`. */
-export function amountOf(amounts: Amounts, name: string): number {
+export function getAmount(amounts: Amounts, name: string): number {
   const amount: unknown = amounts[name];
   // What objects inherit under such a name is a function, never a number. Calling `Object.hasOwn`
   // first would double the time, from 7 to 14 ns.
@@ -80,7 +80,7 @@ export function inMilli(amounts: Amounts): Amounts {
 }
 
 /** Copies before the check: a getter could give the check and the charge different values. */
-function copied(amounts: unknown, field: string, least: number): Amounts {
+function copyChecked(amounts: unknown, field: string, least: number): Amounts {
   if (!isRecord(amounts))
     throw new ValidationError(
       field,
@@ -114,11 +114,11 @@ function checkValues(
       amount <= MAX_AMOUNT
     )
       continue;
-    throw new ValidationError(`${field}.${name}`, amount, faultOf(amount, least));
+    throw new ValidationError(`${field}.${name}`, amount, findFault(amount, least));
   }
 }
 
-function faultOf(amount: unknown, least: number): string {
+function findFault(amount: unknown, least: number): string {
   if (typeof amount !== "number")
     return `must be a number, not ${amount === null ? "null" : typeof amount}`;
   if (!Number.isFinite(amount)) return "must be finite";

@@ -30,7 +30,7 @@ export interface EntityChange {
 export const CHANGEABLE = ["name", "metadata", "cascade"] as const;
 
 /** The values that an entity has of the fields of a change, for the audit trail. */
-export function fieldsOf(entity: Entity, change: EntityChange): EntityChange {
+export function pickFields(entity: Entity, change: EntityChange): EntityChange {
   return Object.fromEntries(
     CHANGEABLE.filter((field) => change[field] !== undefined).map((field) => [
       field,

@@ -96,7 +96,7 @@ describe("errors", () => {
   });
 });
 
-function valueOf(value: unknown): string {
+function getValue(value: unknown): string {
   return new errors.ValidationError("f", value, "r").value;
 }
 
@@ -142,9 +142,9 @@ describe("what errors carry", () => {
   it("an invalid value is cut to 50 characters, whatever it is", () => {
     const circular: Record<string, unknown> = {};
     circular["self"] = circular;
-    expect(valueOf("x".repeat(51))).toBe("x".repeat(50));
-    expect(valueOf({ text: "x".repeat(100) })).toHaveLength(50);
-    expect([undefined, null, 1.5, 2n, Symbol("s"), circular, { a: 1 }].map(valueOf)).toEqual([
+    expect(getValue("x".repeat(51))).toBe("x".repeat(50));
+    expect(getValue({ text: "x".repeat(100) })).toHaveLength(50);
+    expect([undefined, null, 1.5, 2n, Symbol("s"), circular, { a: 1 }].map(getValue)).toEqual([
       "undefined",
       "null",
       "1.5",
@@ -238,18 +238,18 @@ describe("what errors carry", () => {
   });
 
   it("no field of a validation error has a password", () => {
-    expect(valueOf("https://me:secret@host")).toBe("https://***@host");
+    expect(getValue("https://me:secret@host")).toBe("https://***@host");
   });
 
   it("a value that throws whatever it is asked breaks no error", () => {
     const { proxy, revoke } = Proxy.revocable({}, {});
     revoke();
     const unnamed = Object.assign(() => 1, { toString: () => expect.fail() });
-    expect([proxy, unnamed].map(valueOf)).toEqual(["object", "function"]);
+    expect([proxy, unnamed].map(getValue)).toEqual(["object", "function"]);
   });
 
   it("a text of many addresses is read once, not once for each", () => {
-    expect(valueOf("://".repeat(1_000_000))).toHaveLength(50);
+    expect(getValue("://".repeat(1_000_000))).toHaveLength(50);
   });
 
   it("an expired lease says how that happens", () => {

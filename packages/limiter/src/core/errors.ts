@@ -60,7 +60,7 @@ export class RateLimiterUnavailable extends InfrastructureError {
     ]
       .filter(Boolean)
       .join(", ");
-    super("ERR_LIMITER_UNAVAILABLE", where ? `${message} [${where}]` : message, causeOf(options));
+    super("ERR_LIMITER_UNAVAILABLE", where ? `${message} [${where}]` : message, toCause(options));
     this.entityId = entityId;
     this.resource = resource;
     this.stackName = stackName;
@@ -237,10 +237,10 @@ export class ValidationError extends ZaeLimiterError {
   readonly reason: string;
 
   constructor(field: string, value: unknown, reason: string, code = "ERR_LIMITER_VALIDATION") {
-    const text = described(field === "endpointUrl" ? withoutUser(value) : value);
+    const text = describeValue(field === "endpointUrl" ? withoutUser(value) : value);
     const says = field.split(".").at(-1) === text || reason.includes(`'${text}'`);
-    const shown = shownField(field);
-    super(code, `Invalid ${shown}: ${reason}${says ? "" : repeated(value, text)}`);
+    const shown = formatField(field);
+    super(code, `Invalid ${shown}: ${reason}${says ? "" : quoteValue(value, text)}`);
     this.field = shown;
     this.value = text;
     this.reason = reason;
@@ -276,23 +276,23 @@ export class ApplyConflictError extends ValidationError {
   }
 }
 
-function causeOf(options: ErrorOptions): ErrorOptions | undefined {
+function toCause(options: ErrorOptions): ErrorOptions | undefined {
   return "cause" in options ? { cause: options.cause } : undefined;
 }
 
 /** A field may be named after whatever a caller of the caller has sent. */
-function shownField(field: string): string {
-  return escaped(field.length > FIELD_LENGTH ? `${field.slice(0, FIELD_LENGTH)}…` : field);
+function formatField(field: string): string {
+  return escapeControls(field.length > FIELD_LENGTH ? `${field.slice(0, FIELD_LENGTH)}…` : field);
 }
 
 /** What a message says about a value; empty if the value's text would not help. */
-function repeated(value: unknown, text: string): string {
-  if (typeof value === "string") return ` (got '${escaped(text)}')`;
+function quoteValue(value: unknown, text: string): string {
+  if (typeof value === "string") return ` (got '${escapeControls(text)}')`;
   const isPlain =
     typeof value === "object"
       ? value !== null && isPlainObject(value)
       : typeof value === "number" || typeof value === "boolean" || typeof value === "bigint";
-  return isPlain ? ` (got ${escaped(text)})` : "";
+  return isPlain ? ` (got ${escapeControls(text)})` : "";
 }
 
 /** A proxy may refuse even this question. */
@@ -305,7 +305,7 @@ function isPlainObject(value: object): boolean {
 }
 
 /** Control and format characters could hide or forge what a terminal or a log shows. */
-export function escaped(text: string): string {
+export function escapeControls(text: string): string {
   return text.replaceAll(
     /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu,
     (character) => `\\u{${character.codePointAt(0)!.toString(16)}}`,
@@ -323,14 +323,14 @@ const BEFORE_ENDPOINT = /^[^:]*dynamodb:\/\/[^@]*?[?&]endpoint=/;
  * @example console.log(withoutCredentials(`Opened ${process.env["ZAEL_REPOSITORY"]}.`));
  */
 export function withoutCredentials(text: string): string {
-  return AFTER_SCHEME.test(text) ? text.replaceAll(/\S+/g, hidden) : text;
+  return AFTER_SCHEME.test(text) ? text.replaceAll(/\S+/g, hideCredentials) : text;
 }
 
 /**
  * Hides what an address says before its host. No pattern does it in one pass, and the text may be
  * as long as a caller of the caller likes.
  */
-function hidden(text: string): string {
+function hideCredentials(text: string): string {
   const start = BEFORE_ENDPOINT.exec(text)?.[0].length ?? 0;
   const address = text.slice(start);
   const scheme = AFTER_SCHEME.exec(address);
@@ -357,13 +357,13 @@ function withoutSecret(name: string, value: unknown): unknown {
 }
 
 /** The beginning of a value's text, without secrets. Never throws, whatever the value is. */
-function described(value: unknown): string {
+function describeValue(value: unknown): string {
   try {
     const text =
       typeof value === "object" && value !== null
         ? (JSON.stringify(value, withoutSecret) ?? "object")
         : String(value);
-    return hidden(text).slice(0, VALUE_LENGTH);
+    return hideCredentials(text).slice(0, VALUE_LENGTH);
   } catch {
     return typeof value;
   }

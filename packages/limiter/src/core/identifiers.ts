@@ -142,10 +142,10 @@ function isSpelledIn(value: string, { first, later }: Alphabet): boolean {
 }
 
 function alphabet(first: string, punctuation: string): Alphabet {
-  return { first: codesOf(first), later: codesOf(LETTERS + DIGITS + punctuation) };
+  return { first: toCodes(first), later: toCodes(LETTERS + DIGITS + punctuation) };
 }
 
-function codesOf(characters: string): Uint8Array {
+function toCodes(characters: string): Uint8Array {
   const codes = new Uint8Array(128);
   for (const character of characters) codes[character.charCodeAt(0)] = 1;
   return codes;

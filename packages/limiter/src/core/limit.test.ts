@@ -3,11 +3,11 @@ import { describe, expect, it } from "vitest";
 import { validLimit } from "../../test/support/arbitraries.ts";
 import { MAX_AMOUNT } from "./amounts.ts";
 import { InvalidNameError, ValidationError } from "./errors.ts";
-import { checkLimit, checkLimits, Limit, reducedRate, sameLimits } from "./limit.ts";
+import { checkLimit, checkLimits, Limit, reduceRate, sameLimits } from "./limit.ts";
 
 const VALID = { name: "tpm", capacity: 10, refillAmount: 5, refillPeriodSeconds: 60 };
 
-function faultOf(work: () => unknown): ValidationError {
+function catchFault(work: () => unknown): ValidationError {
   try {
     work();
   } catch (error) {
@@ -20,14 +20,15 @@ function faultOf(work: () => unknown): ValidationError {
 describe("making limits", () => {
   it("rejects an unknown option, and names the nearest", () => {
     const misspelt = { bust: 150 } as unknown as { burst: number };
-    expect(faultOf(() => Limit.perMinute("rpm", 100, misspelt)).message).toBe(
+    expect(catchFault(() => Limit.perMinute("rpm", 100, misspelt)).message).toBe(
       "Invalid bust: is not an option of a limit; did you mean burst?",
     );
     const { refillPeriodSeconds, ...rest } = VALID;
     expect(
-      faultOf(() => Limit.custom({ ...rest, refill_period: refillPeriodSeconds } as never)).message,
+      catchFault(() => Limit.custom({ ...rest, refill_period: refillPeriodSeconds } as never))
+        .message,
     ).toBe("Invalid refill_period: is not an option of a limit; did you mean refillPeriodSeconds?");
-    expect(faultOf(() => Limit.perMinute("rpm", 100, 150 as never)).field).toBe("options");
+    expect(catchFault(() => Limit.perMinute("rpm", 100, 150 as never)).field).toBe("options");
   });
 
   it.each([
@@ -87,7 +88,7 @@ describe("making limits", () => {
   });
 
   it("refuses a rate whose products would leave the safe range", () => {
-    const fault = faultOf(() =>
+    const fault = catchFault(() =>
       checkLimit({ ...VALID, refillAmount: 94_906_267, refillPeriodSeconds: 94_906_266 }),
     );
     expect(fault).toMatchObject({ field: "tpm.refillAmount", value: "94906267" });
@@ -115,7 +116,7 @@ describe("bad limits", () => {
   ];
   for (const part of ["capacity", "refillAmount", "refillPeriodSeconds"]) {
     it.each(numbers)(`a ${part} of %s is refused with field, value and reason`, (value) => {
-      const fault = faultOf(() => checkLimit({ ...VALID, [part]: value }));
+      const fault = catchFault(() => checkLimit({ ...VALID, [part]: value }));
       expect(fault.field).toBe(`tpm.${part}`);
       expect(fault.reason).not.toBe("");
     });
@@ -131,18 +132,18 @@ describe("bad limits", () => {
   });
 
   it("an unknown kind is refused, and the known one is not stored", () => {
-    expect(faultOf(() => checkLimit({ ...VALID, kind: "quota" } as unknown as Limit)).field).toBe(
-      "tpm.kind",
-    );
+    expect(
+      catchFault(() => checkLimit({ ...VALID, kind: "quota" } as unknown as Limit)).field,
+    ).toBe("tpm.kind");
     expect(checkLimit({ ...VALID, kind: "rate" })).toEqual(VALID);
   });
 
   it("lists must be arrays of 1 to 32 limits with distinct names", () => {
-    expect(faultOf(() => checkLimits("x" as unknown as Limit[])).field).toBe("limits");
-    expect(faultOf(() => checkLimits([])).field).toBe("limits");
-    expect(faultOf(() => checkLimits([VALID, { ...VALID, capacity: 3 }])).value).toBe("tpm");
+    expect(catchFault(() => checkLimits("x" as unknown as Limit[])).field).toBe("limits");
+    expect(catchFault(() => checkLimits([])).field).toBe("limits");
+    expect(catchFault(() => checkLimits([VALID, { ...VALID, capacity: 3 }])).value).toBe("tpm");
     const many = Array.from({ length: 33 }, (_, index) => ({ ...VALID, name: `l${index}` }));
-    expect(faultOf(() => checkLimits(many)).value).toBe("33");
+    expect(catchFault(() => checkLimits(many)).value).toBe("33");
     expect(checkLimits(many.slice(1))).toHaveLength(32);
   });
 });
@@ -159,11 +160,11 @@ describe("comparing", () => {
   it("reduces a rate to lowest terms without changing it", () => {
     fc.assert(
       fc.property(validLimit(), ({ refillAmount, refillPeriodSeconds }) => {
-        const { amount, period } = reducedRate(refillAmount * 1000, refillPeriodSeconds * 1000);
+        const { amount, period } = reduceRate(refillAmount * 1000, refillPeriodSeconds * 1000);
         expect(BigInt(amount) * BigInt(refillPeriodSeconds)).toBe(
           BigInt(period) * BigInt(refillAmount),
         );
-        expect(reducedRate(amount, period)).toEqual({ amount, period });
+        expect(reduceRate(amount, period)).toEqual({ amount, period });
       }),
     );
   });

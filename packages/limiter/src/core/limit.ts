@@ -103,7 +103,7 @@ export function checkLimit(limit: Limit): Limit {
       limit.kind,
       "must be 'rate', the only kind that this version supports",
     );
-  const { amount, period } = reducedRate(refillAmount * MILLI, refillPeriodSeconds * MILLI);
+  const { amount, period } = reduceRate(refillAmount * MILLI, refillPeriodSeconds * MILLI);
   if (!Number.isSafeInteger((amount + 1) * period)) {
     throw new ValidationError(
       `${name}.refillAmount`,
@@ -147,7 +147,7 @@ export function sameLimits(left: readonly Limit[], right: readonly Limit[]): boo
 }
 
 /** The refill rate as a reduced fraction: `amount` millitokens every `period` milliseconds. */
-export function reducedRate(
+export function reduceRate(
   refillAmountMilli: number,
   refillPeriodMs: number,
 ): { readonly amount: number; readonly period: number } {

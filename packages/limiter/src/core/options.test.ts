@@ -9,7 +9,7 @@ const KNOWN = optionNames<{ endpointUrl: 1; waitUpToMs: 1; entityId: 1; onUnavai
   onUnavailable: true,
 });
 
-function faultOf(options: unknown): ValidationError {
+function catchFault(options: unknown): ValidationError {
   try {
     checkOptions(options, KNOWN, "open");
   } catch (error) {
@@ -35,7 +35,7 @@ describe("options", () => {
     ["onUnavailabel", "onUnavailable"],
     ["onUnavalable", "onUnavailable"],
   ])("%s is refused, and %s is named", (name, meant) => {
-    expect(faultOf({ [name]: undefined })).toMatchObject({
+    expect(catchFault({ [name]: undefined })).toMatchObject({
       field: name,
       message: `Invalid ${name}: is not an option of open; did you mean ${meant}?`,
     });
@@ -44,14 +44,14 @@ describe("options", () => {
   it.each(["timeout", "x", "en", "__proto", "constructor", "toString"])(
     "%s is refused, and all options are named where none is near",
     (name) => {
-      expect(faultOf({ [name]: 1 }).message).toBe(
+      expect(catchFault({ [name]: 1 }).message).toBe(
         `Invalid ${name}: is not an option of open; known are endpointUrl, waitUpToMs, entityId, onUnavailable`,
       );
     },
   );
 
   it.each([null, 1, "path", [1], new Map()])("cannot be %j", (options) => {
-    expect(faultOf(options)).toMatchObject({
+    expect(catchFault(options)).toMatchObject({
       field: "options",
       reason: "must be an object of options of open",
     });

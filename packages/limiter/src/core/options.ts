@@ -17,7 +17,8 @@ export function optionNames<Options>(
 export function checkOptions(options: unknown, known: ReadonlySet<string>, owner: string): void {
   if (typeof options !== "object" || options === null || Symbol.iterator in options)
     throw new ValidationError("options", options, `must be an object of options of ${owner}`);
-  for (const name in options) if (!known.has(name)) throw unknownOption(name, known, owner);
+  for (const name in options)
+    if (!known.has(name)) throw buildUnknownOptionError(name, known, owner);
 }
 
 /** Whether a value has a method: what users pass as an object may be anything. */
@@ -26,7 +27,7 @@ export function hasMethod(value: unknown, name: string): boolean {
 }
 
 /** The error about an unknown option. It names the nearest one, or all of them. */
-export function unknownOption(
+export function buildUnknownOptionError(
   name: string,
   known: ReadonlySet<string>,
   owner: string,
@@ -53,7 +54,7 @@ export function nearest(word: string, names: Iterable<string>): string | undefin
   if (word.length > LONGEST_WORD) return undefined;
   const wanted = plain(word);
   const most = Math.max(1, Math.floor(wanted.length / 3));
-  const ranked = [...names].map((name) => ({ name, distance: distanceOf(wanted, plain(name)) }));
+  const ranked = [...names].map((name) => ({ name, distance: editDistance(wanted, plain(name)) }));
   const [best] = ranked.sort((left, right) => left.distance - right.distance);
   if (best !== undefined && best.distance <= most) return best.name;
   if (wanted.length < SHORTEST_BEGINNING) return undefined;
@@ -65,7 +66,7 @@ function plain(name: string): string {
 }
 
 /** How many letters have to be inserted, deleted or replaced to make one word the other. */
-function distanceOf(left: string, right: string): number {
+function editDistance(left: string, right: string): number {
   let last = Array.from({ length: right.length + 1 }, (_, index) => index);
   for (const [row, letter] of [...left].entries()) {
     const current = [row + 1];

@@ -2,8 +2,8 @@ import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import {
   ownUsage,
-  snapshotOf,
-  summaryOf,
+  toSnapshot,
+  summarize,
   USAGE_WINDOWS,
   windowEndMs,
   windowStartMs,
@@ -57,11 +57,11 @@ describe("snapshots", () => {
   };
 
   const at = (month: number, counters: Record<string, number>): UsageSnapshot =>
-    snapshotOf({ ...row, windowStartMs: Date.UTC(2026, month, 1), counters }, startMs);
+    toSnapshot({ ...row, windowStartMs: Date.UTC(2026, month, 1), counters }, startMs);
 
   it("are complete when their window has ended", () => {
     const endMs = Date.UTC(2026, 2, 1);
-    expect(snapshotOf(row, endMs - 1)).toEqual({
+    expect(toSnapshot(row, endMs - 1)).toEqual({
       entityId: "e",
       resource: "r",
       window: "monthly",
@@ -73,7 +73,7 @@ describe("snapshots", () => {
       cascadedRequests: 1,
       complete: false,
     });
-    expect(snapshotOf(row, endMs).complete).toBe(true);
+    expect(toSnapshot(row, endMs).complete).toBe(true);
   });
 
   it("of an entity's own calls lack what came by cascade, which stays beside", () => {
@@ -92,7 +92,7 @@ describe("snapshots", () => {
 
   it("add up, with averages by window, which several of them may share", () => {
     const snapshots = [at(4, { rpm: 1 }), at(4, { rpm: 5 }), at(2, { rpm: 3 }), at(2, {})];
-    expect(summaryOf(snapshots)).toMatchObject({
+    expect(summarize(snapshots)).toMatchObject({
       snapshotCount: 4,
       total: { rpm: 9 },
       average: { rpm: 4.5 },
@@ -103,7 +103,7 @@ describe("snapshots", () => {
 
   it("add up, with averages over all windows and the first and last start", () => {
     expect(
-      summaryOf([
+      summarize([
         at(4, { rpm: 1 }),
         at(2, { rpm: 5, tpm: -4 }),
         at(3, {}),
@@ -123,20 +123,20 @@ describe("snapshots", () => {
 
   it("add up exactly to the thousandth of a token", () => {
     const snapshots = [at(4, { tpm: 0.1 }), at(2, { tpm: 0.2 }), at(3, { tpm: 1000.403 })];
-    expect(summaryOf(snapshots).total).toEqual({ tpm: 1000.703 });
+    expect(summarize(snapshots).total).toEqual({ tpm: 1000.703 });
     const own = ownUsage({ ...row, counters: { rpm: 0.3 }, cascaded: { rpm: 0.1 } });
     expect(own.counters).toEqual({ rpm: 0.2 });
     fc.assert(
       fc.property(fc.array(fc.integer({ min: -1e12, max: 1e12 }), { minLength: 1 }), (milli) => {
         const total = milli.reduce((sum, amount) => sum + amount);
         const parts = milli.map((amount) => at(1, { tpm: amount / 1000 }));
-        expect(summaryOf(parts).total["tpm"]! + 0).toBe(total / 1000);
+        expect(summarize(parts).total["tpm"]! + 0).toBe(total / 1000);
       }),
     );
   });
 
   it("add up to nothing when there are none", () => {
-    expect(summaryOf([])).toEqual({
+    expect(summarize([])).toEqual({
       snapshotCount: 0,
       total: {},
       average: {},

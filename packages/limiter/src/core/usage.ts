@@ -140,7 +140,7 @@ export function ownUsage(row: UsageRow): UsageRow {
 }
 
 /** Converts a stored window to its public form; what came before `countedUntilMs` is counted. */
-export function snapshotOf(
+export function toSnapshot(
   { windowStartMs: startMs, ...row }: UsageRow,
   countedUntilMs: number,
 ): UsageSnapshot {
@@ -154,8 +154,8 @@ export function snapshotOf(
 }
 
 /** Adds snapshots up. */
-export function summaryOf(snapshots: readonly UsageSnapshot[]): UsageSummary {
-  const total = sumOf(snapshots, ({ counters }) => counters);
+export function summarize(snapshots: readonly UsageSnapshot[]): UsageSummary {
+  const total = addUp(snapshots, ({ counters }) => counters);
   // Several entities or resources may share a window.
   const starts = [...new Set(snapshots.map(({ windowStart }) => windowStart.getTime()))].sort(
     (left, right) => left - right,
@@ -169,18 +169,18 @@ export function summaryOf(snapshots: readonly UsageSnapshot[]): UsageSummary {
     total,
     average,
     requests: snapshots.reduce((sum, { requests }) => sum + requests, 0),
-    cascaded: sumOf(snapshots, ({ cascaded }) => cascaded),
+    cascaded: addUp(snapshots, ({ cascaded }) => cascaded),
     cascadedRequests: snapshots.reduce((sum, { cascadedRequests }) => sum + cascadedRequests, 0),
     minWindowStart: first === undefined ? undefined : new Date(first),
     maxWindowStart: last === undefined ? undefined : new Date(last),
   };
 }
 
-function sumOf(
+function addUp(
   snapshots: readonly UsageSnapshot[],
-  amountsOf: (snapshot: UsageSnapshot) => Amounts,
+  getAmounts: (snapshot: UsageSnapshot) => Amounts,
 ): Amounts {
-  return snapshots.map(amountsOf).reduce(addTokens, {});
+  return snapshots.map(getAmounts).reduce(addTokens, {});
 }
 
 /** Adds amounts that may hold thousandths of a token: 0.1 and 0.2 are 0.3. */

@@ -1,7 +1,7 @@
 import { getEventListeners } from "node:events";
 import { getRequestListener } from "@hono/node-server";
 import { RateLimiter, ValidationError, type Lease } from "zae-limiter";
-import { leaseOf, limitHandler } from "zae-limiter/http";
+import { getLease, limitHandler } from "zae-limiter/http";
 import { faultyRepository } from "zae-limiter/testing";
 import { expect, it, onTestFinished, vi } from "vitest";
 import { tenRequests } from "../../test/http/ten-requests.ts";
@@ -23,7 +23,7 @@ async function call(
 }
 
 /** A body that makes its chunks one by one, and knows how many were asked for. */
-function counted(chunks: readonly string[]) {
+function readCounted(chunks: readonly string[]) {
   const source = { pulls: 0, cancelled: undefined as unknown };
   const body = new ReadableStream<Uint8Array>(
     {
@@ -44,7 +44,7 @@ function counted(chunks: readonly string[]) {
 
 it("ends the lease when the body was read to its end, and not before", async () => {
   const { options, ends } = await tenRequests<Request>();
-  const { body } = counted(["a", "b"]);
+  const { body } = readCounted(["a", "b"]);
   const handler = limitHandler(options, () => new Response(body, { status: 201 }));
   const reader = (await handler(get())).body!.getReader();
   await reader.read();
@@ -56,7 +56,7 @@ it("ends the lease when the body was read to its end, and not before", async () 
 
 it("passes chunks on one by one, and asks the handler for no more than is read", async () => {
   const { options } = await tenRequests<Request>();
-  const { body, source } = counted(["first", "", "third"]);
+  const { body, source } = readCounted(["first", "", "third"]);
   const handler = limitHandler(options, () => new Response(body));
   const response = await handler(get());
   expect(source.pulls).toBe(0);
@@ -73,7 +73,7 @@ it("passes chunks on one by one, and asks the handler for no more than is read",
 
 it("says that a cancelled body was not completed, even if a pending read reports the end", async () => {
   const { options, ends } = await tenRequests<Request>();
-  const { body, source } = counted([]);
+  const { body, source } = readCounted([]);
   // The pull of this stream never enqueues, so the read stays pending until the cancel.
   const pending = new ReadableStream<Uint8Array>({ pull: () => new Promise(() => {}) });
   for (const stream of [body, pending]) {
@@ -296,7 +296,7 @@ it("hands on what the platform passes, and the lease", async () => {
   const { options, left } = await tenRequests<Request>({ settle: () => undefined });
   let lease: Lease | undefined;
   const handler = limitHandler(options, (request, { id }: { id: string }, further: number) => {
-    lease = leaseOf(request);
+    lease = getLease(request);
     lease?.settle({ rpm: 3 });
     return new Response(`${id} ${further}`);
   });

@@ -1,15 +1,15 @@
 import type { RateLimitExceeded } from "../core/bucket/refusal.ts";
 import { ValidationError } from "../core/errors.ts";
 import type { MaybePromise } from "../repository/port.ts";
-import type { HeldLease } from "./held-lease.ts";
+import type { RequestLease } from "./request-lease.ts";
 import { findOutgoing, NodeClient } from "./node-response.ts";
 import { checkHttpOptions, type HttpLimitOptions } from "./options.ts";
 import { RequestLimit } from "./request-limit.ts";
 import { WebClient, WebRequest } from "./web-request.ts";
 import {
   checkResponse,
-  goneResponse,
-  responseOf,
+  buildGoneResponse,
+  toResponse,
   withFields,
   withMissingFields,
 } from "./web-response.ts";
@@ -54,22 +54,22 @@ export function limitHandler<A extends readonly unknown[]>(
       case "not limited":
         return handler(request, ...rest);
       case "gone":
-        return goneResponse();
+        return buildGoneResponse();
       case "unavailable":
-        return responseOf(admission.reply);
+        return toResponse(admission.reply);
       case "refused":
-        if (respond === undefined) return responseOf(admission.reply);
+        if (respond === undefined) return toResponse(admission.reply);
         return withMissingFields(await respond(admission.refusal, request), admission.reply);
       case "granted":
     }
-    const { held, headers } = admission;
-    const limited = node === undefined ? new WebRequest(held, request) : endOnNode(held, node);
+    const { lease, headers } = admission;
+    const limited = node === undefined ? new WebRequest(lease, request) : endOnNode(lease, node);
     try {
       const response = await handler(request, ...rest);
       checkResponse(response, `the handler ${handler.name}`.trimEnd());
-      return limited.responded(response, headers);
+      return limited.onResponse(response, headers);
     } catch (error) {
-      limited.threw(error);
+      limited.onThrown(error);
       throw error;
     }
   };
@@ -77,10 +77,10 @@ export function limitHandler<A extends readonly unknown[]>(
 
 /** The same two methods as those of a request whose body is watched. */
 function endOnNode<Q>(
-  held: HeldLease<Q>,
+  lease: RequestLease<Q>,
   node: NodeClient,
-): Pick<WebRequest<Q>, "responded" | "threw"> {
+): Pick<WebRequest<Q>, "onResponse" | "onThrown"> {
   let thrown: unknown;
-  node.endWithResponse(held, () => thrown);
-  return { responded: withFields, threw: (error) => (thrown = error) };
+  node.endWithResponse(lease, () => thrown);
+  return { onResponse: withFields, onThrown: (error) => (thrown = error) };
 }

@@ -19,7 +19,7 @@ import type { ServerHttp2Stream } from "node:http2";
 import type { Socket } from "node:net";
 import type { RateLimitExceeded } from "../core/bucket/refusal.ts";
 import type { HeaderFields } from "./headers/options.ts";
-import type { HeldLease } from "./held-lease.ts";
+import type { RequestLease } from "./request-lease.ts";
 import { headersWithoutType, LIST_FIELDS, markTold, type Reply } from "./reply.ts";
 import type { Client, RequestLimit } from "./request-limit.ts";
 
@@ -55,12 +55,12 @@ export class NodeClient implements Client {
     if (this.#abort !== undefined) this.#closing.off("close", this.#abort);
   }
 
-  /** Settles the lease when the response ends. `errorOf` is asked then what the handler threw. */
-  endWithResponse<Q>(held: HeldLease<Q>, errorOf?: () => unknown): void {
+  /** Settles the lease when the response ends. `getError` is asked then what the handler threw. */
+  endWithResponse<Q>(lease: RequestLease<Q>, getError?: () => unknown): void {
     const { response } = this;
     const stream = this.#stream;
     const end = (completed: boolean): void =>
-      held.end({ status: response.statusCode, completed, error: errorOf?.() });
+      lease.end({ status: response.statusCode, completed, error: getError?.() });
     // Not `once`, which needs two more functions: a lease ends once, whatever ends it again.
     if (stream === undefined) {
       response.on("finish", () => end(!hasFailed(response)));
@@ -118,7 +118,7 @@ export async function letThrough<Q>(
   if (admission.verdict === "not limited") return true;
   if (admission.verdict === "gone") return false;
   if (admission.verdict === "granted") {
-    client.endWithResponse(admission.held);
+    client.endWithResponse(admission.lease);
     addHeaders(response, admission.headers);
     return true;
   }

@@ -1,4 +1,4 @@
-import { copiedAmounts, type Amounts } from "../core/amounts.ts";
+import { copyAmounts, type Amounts } from "../core/amounts.ts";
 import { checkOnUnavailable, type OnUnavailable } from "../core/bucket/policy.ts";
 import type { RateLimitExceeded } from "../core/bucket/refusal.ts";
 import { ValidationError } from "../core/errors.ts";
@@ -123,7 +123,7 @@ function checkNoRequest(options: unknown, owner: string): void {
 
 /** Whether the limits exist is known only when the first request is decided. */
 function checkConsume(consume: unknown): void {
-  for (const name in copiedAmounts(consume, "consume")) limitName(name, `consume.${name}`);
+  for (const name in copyAmounts(consume, "consume")) limitName(name, `consume.${name}`);
 }
 
 function checkCallback(name: string, value: unknown, purpose = ""): void {

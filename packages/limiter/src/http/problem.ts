@@ -29,7 +29,7 @@ export function refusalProblem(refusal: RateLimitExceeded): RefusalProblem {
     type: "https://iana.org/assignments/http-problem-types#quota-exceeded",
     title: "Quota Exceeded",
     status: 429,
-    detail: detailOf(refusal),
+    detail: formatDetail(refusal),
     "violated-policies": violations.map((violation) => policyName(violation, statuses[0]!)),
     retry_after_ms: Number.isFinite(retryAfterSeconds)
       ? Math.round(retryAfterSeconds * 1000)
@@ -38,7 +38,7 @@ export function refusalProblem(refusal: RateLimitExceeded): RefusalProblem {
 }
 
 /** The wait is rounded up, as in `Retry-After`: never too early. */
-function detailOf({ primaryViolation, statuses }: RateLimitExceeded): string {
+function formatDetail({ primaryViolation, statuses }: RateLimitExceeded): string {
   const { limit, requested, retryAfterSeconds } = primaryViolation;
   const name = policyName(primaryViolation, statuses[0]!);
   return Number.isFinite(retryAfterSeconds)

@@ -2,7 +2,7 @@ import { RateLimitExceeded } from "../core/bucket/refusal.ts";
 import { RateLimiterUnavailable } from "../core/errors.ts";
 import { systemClock } from "../repository/system-clock.ts";
 import type { HeaderFields, HeaderOptions } from "./headers/options.ts";
-import { headersOf } from "./headers/rate-limit-headers.ts";
+import { toHeaders } from "./headers/rate-limit-headers.ts";
 import { refusalProblem } from "./problem.ts";
 
 /** The fields that are lists (RFC 9651): what a request meets on its way adds up. */
@@ -36,17 +36,17 @@ export function markTold(refusal: RateLimitExceeded): void {
 /** The reply to a request whose handler threw this error; undefined if it is not about limits. */
 export function replyToError(error: unknown): Reply | undefined {
   if (error instanceof RateLimitExceeded)
-    return refusedReply(error, TOLD in error ? false : {}, systemClock.now());
+    return buildRefusalReply(error, TOLD in error ? false : {}, systemClock.now());
   return error instanceof RateLimiterUnavailable ? unavailableReply() : undefined;
 }
 
 /** The reply to a request that does not fit. */
-export function refusedReply(
+export function buildRefusalReply(
   refusal: RateLimitExceeded,
   headers: HeaderOptions | false,
   nowMs: number,
 ): Reply {
-  const fields = headersOf(refusal.statuses, headers === false ? {} : headers, nowMs);
+  const fields = toHeaders(refusal.statuses, headers === false ? {} : headers, nowMs);
   // Not by spreading: V8 has no shape for an object that grows afterwards, which takes 2 µs.
   const told: Record<string, string> = Object.assign({}, PROBLEM_FIELDS);
   for (const name in fields)

@@ -18,17 +18,17 @@ import type { Lease } from "../limiter/lease.ts";
 import type { AcquireResult } from "../limiter/rate-limiter.ts";
 import type { MaybePromise } from "../repository/port.ts";
 import type { HeaderFields, HeaderOptions } from "./headers/options.ts";
-import { headersOf } from "./headers/rate-limit-headers.ts";
-import { HeldLease } from "./held-lease.ts";
+import { toHeaders } from "./headers/rate-limit-headers.ts";
+import { RequestLease } from "./request-lease.ts";
 import { warnOfSecret } from "../warnings/warn-of-secret.ts";
 import { warnIfMadeInHandler } from "./misuse.ts";
 import type { HttpLimitOptions } from "./options.ts";
-import { refusedReply, unavailableReply, type Reply } from "./reply.ts";
+import { buildRefusalReply, unavailableReply, type Reply } from "./reply.ts";
 
 /** What becomes of a request. */
-export type Admission<Q> =
+export type RequestVerdict<Q> =
   | { readonly verdict: "not limited" }
-  | { readonly verdict: "granted"; readonly held: HeldLease<Q>; readonly headers: HeaderFields }
+  | { readonly verdict: "granted"; readonly lease: RequestLease<Q>; readonly headers: HeaderFields }
   | { readonly verdict: "refused"; readonly refusal: RateLimitExceeded; readonly reply: Reply }
   | {
       readonly verdict: "unavailable";
@@ -75,8 +75,8 @@ export class RequestLimit<Q> {
    * It awaits only what is a promise, so requests reach the limiter in their order of arrival if
    * the functions of the options are synchronous.
    */
-  async admit(request: Q, client: Client): Promise<Admission<Q>> {
-    if (this.#isNew) this.#sawRequestAtOnce();
+  async admit(request: Q, client: Client): Promise<RequestVerdict<Q>> {
+    if (this.#isNew) this.#noteImmediateRequest();
     const {
       limiter,
       resource,
@@ -120,49 +120,49 @@ export class RequestLimit<Q> {
     if (!result.granted) {
       // It may be asynchronous all the same. A rejection that is not awaited ends the process.
       if (onRefused !== undefined) await (onRefused(result.refusal, request) as unknown);
-      return client.isGone ? GONE : this.#refused(result.refusal);
+      return client.isGone ? GONE : this.#refuse(result.refusal);
     }
-    const held = new HeldLease(this.#options, request, result.lease);
+    const lease = new RequestLease(this.#options, request, result.lease);
     let fields = NO_HEADERS;
     try {
       // A function of its own for this would be a promise more.
       const remembered = headers === false ? [] : result.lease.remembered();
       const statuses = remembered instanceof Promise ? await remembered : remembered;
-      fields = this.#headersOf(statuses, result.lease);
+      fields = this.#toHeaders(statuses, result.lease);
     } catch (error) {
       // The request was granted. Unknown balances are not a reason to refuse it.
       if (!(error instanceof RateLimiterUnavailable)) {
-        held.giveBack();
+        lease.giveBack();
         throw error;
       }
     }
-    if (!client.isGone) return { verdict: "granted", held, headers: fields };
-    held.giveBack();
+    if (!client.isGone) return { verdict: "granted", lease, headers: fields };
+    lease.giveBack();
     return GONE;
   }
 
   /** Headers for a granted request; none without statuses. */
-  #headersOf(statuses: readonly LimitStatus[], { entityId }: Lease): HeaderFields {
+  #toHeaders(statuses: readonly LimitStatus[], { entityId }: Lease): HeaderFields {
     const { headers = DEFAULT_HEADERS, limiter } = this.#options;
     if (headers === false || statuses.length === 0) return NO_HEADERS;
     const nowMs = limiter.clock.now();
-    const fields = headersOf(statuses, headers, nowMs);
+    const fields = toHeaders(statuses, headers, nowMs);
     if (!("Retry-After" in fields) && !("x-should-retry" in fields)) return fields;
     // Other calls brought a limit into debt since. A parent did not refuse this one by that.
     const own = statuses.filter((status) => status.entityId === entityId);
-    return withoutRetry(headersOf(headers.parents === true ? statuses : own, headers, nowMs));
+    return withoutRetry(toHeaders(headers.parents === true ? statuses : own, headers, nowMs));
   }
 
-  #refused(refusal: RateLimitExceeded): Admission<Q> {
+  #refuse(refusal: RateLimitExceeded): RequestVerdict<Q> {
     const { headers = DEFAULT_HEADERS, limiter } = this.#options;
     return {
       verdict: "refused",
       refusal,
-      reply: refusedReply(refusal, headers, limiter.clock.now()),
+      reply: buildRefusalReply(refusal, headers, limiter.clock.now()),
     };
   }
 
-  #sawRequestAtOnce(): void {
+  #noteImmediateRequest(): void {
     this.#isNew = false;
     warnIfMadeInHandler();
   }
@@ -173,7 +173,7 @@ export class RequestLimit<Q> {
   }
 }
 
-/** Also those of libraries and other realms, which are no instances of our `Promise`. */
+/** Also those of libraries and other realms, which are not instances of our `Promise`. */
 function isPromise<T>(value: MaybePromise<T>): value is Promise<T> {
   return hasMethod(value, "then");
 }

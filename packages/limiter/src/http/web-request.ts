@@ -12,7 +12,7 @@
  * still reports the end of the body. If the body is neither read nor cancelled, and the client
  * stays, the lease stays open, and so does the charge.
  */
-import type { HeldLease } from "./held-lease.ts";
+import type { RequestLease } from "./request-lease.ts";
 import type { HeaderFields } from "./headers/options.ts";
 import type { Client } from "./request-limit.ts";
 import { isRemakeable, isSpent, remade } from "./web-response.ts";
@@ -35,22 +35,22 @@ export class WebClient implements Client {
 
 /** A request that was granted. Its lease is ended once. */
 export class WebRequest<Q> {
-  readonly #held: HeldLease<Q>;
+  readonly #held: RequestLease<Q>;
   readonly #request: Request;
   readonly #signal: AbortSignal;
   readonly #onAbort = (): void => this.#end(false, undefined);
   /** As on Node before there is a response: to leave early must not look like a failure. */
   #status = 200;
 
-  constructor(held: HeldLease<Q>, request: Request) {
-    this.#held = held;
+  constructor(lease: RequestLease<Q>, request: Request) {
+    this.#held = lease;
     this.#request = request;
     this.#signal = request.signal;
     this.#signal.addEventListener("abort", this.#onAbort, { once: true });
   }
 
   /** The handler threw, so the platform responds. */
-  threw(error: unknown): void {
+  onThrown(error: unknown): void {
     this.#status = 500;
     this.#end(true, error);
   }
@@ -59,7 +59,7 @@ export class WebRequest<Q> {
    * The handler returned this response. Returns the one to send, with further header fields and a
    * body that is watched. `error` is what the handler threw if its framework made the response.
    */
-  responded(response: Response, fields: HeaderFields, error?: unknown): Response {
+  onResponse(response: Response, fields: HeaderFields, error?: unknown): Response {
     const { status } = response;
     // A network error, which platforms answer with 500.
     this.#status = status === 0 ? 500 : status;
@@ -73,7 +73,7 @@ export class WebRequest<Q> {
       this.#end(true, error);
       return remade(response, body, fields);
     }
-    return remade(response, this.#watched(body, error), fields);
+    return remade(response, this.#watch(body, error), fields);
   }
 
   /**
@@ -81,7 +81,7 @@ export class WebRequest<Q> {
    * handler, as without us. A byte stream would refuse chunks that platforms accept, such as empty
    * ones.
    */
-  #watched(body: ReadableStream<Uint8Array>, handlerError: unknown): ReadableStream<Uint8Array> {
+  #watch(body: ReadableStream<Uint8Array>, handlerError: unknown): ReadableStream<Uint8Array> {
     const reader = body.getReader();
     return new ReadableStream<Uint8Array>(
       {

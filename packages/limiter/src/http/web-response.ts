@@ -54,7 +54,7 @@ export function withFields(response: Response, fields: HeaderFields): Response {
 }
 
 /** The reply as a response. */
-export function responseOf({ status, headers, body }: Reply): Response {
+export function toResponse({ status, headers, body }: Reply): Response {
   return new Response(body, { status, headers });
 }
 
@@ -68,6 +68,6 @@ export function withMissingFields(response: Response, reply: Reply): Response {
 }
 
 /** The response to a client that is gone. It is never read. */
-export function goneResponse(): Response {
+export function buildGoneResponse(): Response {
   return new Response(null, { status: CLIENT_GONE_STATUS });
 }

@@ -18,7 +18,7 @@ export interface Availability {
 }
 
 /** The verdict that the states of all limits of a call amount to. */
-export function availabilityOf(
+export function computeAvailability(
   { entityId, resource }: AcquireRequest,
   statuses: readonly LimitStatus[],
 ): Availability {

@@ -1,9 +1,9 @@
-import { copiedAmounts, isRecord, type Amounts } from "../core/amounts.ts";
+import { copyAmounts, isRecord, type Amounts } from "../core/amounts.ts";
 import { ValidationError } from "../core/errors.ts";
-import { checkOptions, optionNames, unknownOption } from "../core/options.ts";
+import { checkOptions, optionNames, buildUnknownOptionError } from "../core/options.ts";
 import { entityId as checkEntityId, resourceName } from "../core/identifiers.ts";
 import { checkLimits, type Limit } from "../core/limit.ts";
-import { checkOnUnavailable, policyOf, type OnUnavailable } from "../core/bucket/policy.ts";
+import { checkOnUnavailable, buildPolicy, type OnUnavailable } from "../core/bucket/policy.ts";
 import type { ConsumeRequest, ResourceAmounts } from "../repository/port.ts";
 
 /** What a caller takes before its work starts, and how it waits. */
@@ -66,13 +66,13 @@ const MAX_RESOURCES = 16;
  * Checks a request and translates it for the repository. Amounts are copied, because the lease
  * outlives the call and the caller may reuse its object.
  */
-export function checkedRequest(request: AcquireRequest): ConsumeRequest {
+export function checkRequest(request: AcquireRequest): ConsumeRequest {
   checkCallOptions(request);
   const entityId = checkEntityId(request.entityId);
   const resource = resourceName(request.resource);
-  const own = { resource, amounts: copiedAmounts(request.consume, "consume") };
+  const own = { resource, amounts: copyAmounts(request.consume, "consume") };
   const override =
-    request.limits === undefined ? undefined : policyOf(checkLimits(request.limits), "override");
+    request.limits === undefined ? undefined : buildPolicy(checkLimits(request.limits), "override");
   if (override !== undefined && request.also !== undefined)
     throw new ValidationError("limits", "limits", "cannot be combined with also");
   const resources = request.also === undefined ? [own] : withFurther(own, request.also);
@@ -80,7 +80,7 @@ export function checkedRequest(request: AcquireRequest): ConsumeRequest {
 }
 
 /** Checks a charge and translates it for the repository. */
-export function checkedCharge(request: ChargeRequest): ConsumeRequest {
+export function checkCharge(request: ChargeRequest): ConsumeRequest {
   if (!isRecord(request))
     throw new ValidationError(
       "request",
@@ -91,7 +91,7 @@ export function checkedCharge(request: ChargeRequest): ConsumeRequest {
   const entityId = checkEntityId(request.entityId);
   const resource = resourceName(request.resource);
   const field = "amounts";
-  const own = { resource, amounts: copiedAmounts(request.amounts, field), field };
+  const own = { resource, amounts: copyAmounts(request.amounts, field), field };
   const resources = request.also === undefined ? [own] : withFurther(own, request.also);
   return { entityId, resources, override: undefined };
 }
@@ -110,7 +110,7 @@ function checkCallOptions(request: AcquireRequest): void {
   // Comparing the usual names first makes this check free; the set alone would cost 70 ns a call.
   for (const name in request)
     if (name !== "entityId" && name !== "resource" && name !== "consume")
-      if (!REQUEST_NAMES.has(name)) throw unknownOption(name, REQUEST_NAMES, "a call");
+      if (!REQUEST_NAMES.has(name)) throw buildUnknownOptionError(name, REQUEST_NAMES, "a call");
   const { waitUpToMs, onUnavailable, signal } = request;
   if (waitUpToMs !== undefined) checkWait(waitUpToMs);
   if (onUnavailable !== undefined) checkOnUnavailable(onUnavailable);
@@ -140,7 +140,7 @@ function withFurther(
         `must not name the call's own resource; put its amounts into ${own.field ?? "consume"}`,
       );
     const field = `also.${name}`;
-    const copied = copiedAmounts(amounts, field);
+    const copied = copyAmounts(amounts, field);
     return own.field === undefined
       ? { resource: name, amounts: copied }
       : { resource: name, amounts: copied, field };

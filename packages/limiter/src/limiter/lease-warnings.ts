@@ -54,7 +54,7 @@ export class LeaseWarnings {
 
   constructor() {
     if (typeof FinalizationRegistry === "function")
-      this.#registry = new FinalizationRegistry((record) => this.#collected(record));
+      this.#registry = new FinalizationRegistry((record) => this.#onCollected(record));
   }
 
   /**
@@ -91,7 +91,7 @@ export class LeaseWarnings {
     );
   }
 
-  #collected({ entityId, resource, acquiredAt, isOpen }: LeaseRecord): void {
+  #onCollected({ entityId, resource, acquiredAt, isOpen }: LeaseRecord): void {
     if (!isOpen || this.#registry === undefined) return;
     this.#registry = undefined;
     emitWarning(

@@ -1,4 +1,4 @@
-import { amountOf, NO_AMOUNTS, type Amounts } from "../core/amounts.ts";
+import { getAmount, NO_AMOUNTS, type Amounts } from "../core/amounts.ts";
 import {
   InfrastructureError,
   LeaseExpiredError,
@@ -185,7 +185,7 @@ export class Lease implements LeaseOfResource, AsyncDisposable {
   commit(): Promise<void> {
     // Most calls cost what they estimated: their lease has no parts, and nothing to write.
     if (this.#parts !== undefined || this.#state !== "open" || this.#taken.trace !== undefined)
-      return this.#traced("commit", () => this.#commitDifferences());
+      return this.#trace("commit", () => this.#commitDifferences());
     this.#end("committed");
     return NOTHING_TO_WRITE;
   }
@@ -195,7 +195,7 @@ export class Lease implements LeaseOfResource, AsyncDisposable {
    * @example await lease.rollback(); // the work was not done
    */
   rollback(): Promise<void> {
-    return this.#traced("rollback", () => this.#giveBack());
+    return this.#trace("rollback", () => this.#giveBack());
   }
 
   /**
@@ -250,7 +250,7 @@ export class Lease implements LeaseOfResource, AsyncDisposable {
   }
 
   /** Ends the lease and publishes that to subscribers, unless it had ended before. */
-  #traced(how: "commit" | "rollback", end: () => Promise<void>): Promise<void> {
+  #trace(how: "commit" | "rollback", end: () => Promise<void>): Promise<void> {
     const { trace } = this.#taken;
     if (trace === undefined || this.#state !== "open") return end();
     return trace.end(how, end(), () => this.#amounts());
@@ -269,7 +269,7 @@ export class Lease implements LeaseOfResource, AsyncDisposable {
     const { receipt } = this.#taken;
     if (receipt === undefined) return;
     await attemptEnd(() => this.#host.repository.giveBack(receipt));
-    this.#host.onGivenBack(takenPartsOf(receipt));
+    this.#host.onGivenBack(listTakenParts(receipt));
   }
 
   async #commitDifferences(): Promise<void> {
@@ -280,7 +280,7 @@ export class Lease implements LeaseOfResource, AsyncDisposable {
     const deltas = this.#parts.flatMap((part) => part.differences());
     if (deltas.length === 0) return;
     await attemptEnd(() => this.#host.repository.settle(receipt, deltas));
-    this.#host.onGivenBack(settledPartsOf(receipt, deltas));
+    this.#host.onGivenBack(listSettledParts(receipt, deltas));
   }
 
   #ownPart(): ResourceLease {
@@ -364,20 +364,20 @@ export class Lease implements LeaseOfResource, AsyncDisposable {
  * The parts that a rollback gave something back to. Like the next one, it computes nothing while
  * no call waits.
  */
-function* takenPartsOf({ parts }: Receipt): Generator<TakenPart> {
+function* listTakenParts({ parts }: Receipt): Generator<TakenPart> {
   for (const part of parts)
     if (Object.values(part.amounts).some((amount) => amount > 0)) yield part;
 }
 
 /** The parts that a settlement gave something back to: it may also have charged more, or both. */
-function* settledPartsOf(
+function* listSettledParts(
   { parts }: Receipt,
   deltas: readonly ResourceAmounts[],
 ): Generator<TakenPart> {
   for (const { resource, amounts } of deltas) {
     const lowered = Object.keys(amounts).filter((name) => amounts[name]! < 0);
     for (const part of parts)
-      if (part.resource === resource && lowered.some((name) => amountOf(part.amounts, name) > 0))
+      if (part.resource === resource && lowered.some((name) => getAmount(part.amounts, name) > 0))
         yield part;
   }
 }

@@ -14,7 +14,7 @@ import { temporaryFile } from "../../test/support/temporary-file.ts";
 
 const CALL = { entityId: "key-1", resource: "gpt-4", consume: { rpm: 1 } };
 
-async function exhausted(repository: Repository): Promise<RateLimiter> {
+async function exhaust(repository: Repository): Promise<RateLimiter> {
   await repository.setSystemDefaults([Limit.perDay("rpm", 1)]);
   const limiter = new RateLimiter({ repository });
   await limiter.acquire(CALL, () => {});
@@ -103,7 +103,7 @@ describe.each([
 ])("an uncaught refusal on %s", (_, open) => {
   it("says in which line it was thrown", async () => {
     await using repository = await open();
-    const limiter = await exhausted(repository);
+    const limiter = await exhaust(repository);
     const handlers = {
       async callback() {
         await limiter.acquire(CALL, () => {});
@@ -129,7 +129,7 @@ describe.each([
 
   it("costs no stack trace as a value", async () => {
     await using repository = await open();
-    const verdict = await (await exhausted(repository)).tryAcquire(CALL);
+    const verdict = await (await exhaust(repository)).tryAcquire(CALL);
     expect(!verdict.granted && verdict.refusal.stack).not.toMatch(/\n\s+at /);
   });
 });

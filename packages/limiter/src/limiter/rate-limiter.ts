@@ -12,14 +12,14 @@ import { ACQUIRE, END } from "../diagnostics/channels.ts";
 import type { ConsumeOutcome, ConsumeRequest, MaybePromise } from "../repository/port.ts";
 import type { Repository } from "../repository/repository.ts";
 import type { Clock } from "../repository/system-clock.ts";
-import { availabilityOf, type Availability } from "./availability.ts";
+import { computeAvailability, type Availability } from "./availability.ts";
 import { emitWarning } from "../repository/warning.ts";
-import { checkedCharge, checkedRequest, type AcquireRequest, type ChargeRequest } from "./call.ts";
+import { checkCharge, checkRequest, type AcquireRequest, type ChargeRequest } from "./call.ts";
 import { Lease, type LeaseHost } from "./lease.ts";
 import { LeaseWarnings, type LeaseWatch } from "./lease-warnings.ts";
 import { checkRepository } from "./mistakes.ts";
 import { publishCharge, TracedCall, type Grant } from "./traced-calls.ts";
-import { closedError, located } from "./unavailable.ts";
+import { buildLimiterClosedError, withCall } from "./unavailable.ts";
 import { WaitingRoom, type TakeResult } from "./waiting.ts";
 
 /** What a limiter needs. */
@@ -155,11 +155,11 @@ export class RateLimiter implements AsyncDisposable {
    */
   async tryAcquire(request: AcquireRequest): Promise<AcquireResult> {
     const watch = this.#warnings.begin();
-    const wanted = checkedRequest(request);
+    const wanted = checkRequest(request);
     const taking = this.#decide(request, wanted);
     const result = taking instanceof Promise ? await taking : taking;
     if (!result.granted) return { granted: false, refusal: new RateLimitExceeded(result) };
-    return { granted: true, lease: this.#leaseOf(wanted, result, watch) };
+    return { granted: true, lease: this.#createLease(wanted, result, watch) };
   }
 
   /**
@@ -170,12 +170,12 @@ export class RateLimiter implements AsyncDisposable {
    * await limiter.charge({ entityId: "key-1", resource: "gpt-4", amounts: { tpm: 1_250 } });
    */
   async charge(request: ChargeRequest): Promise<void> {
-    const wanted = checkedCharge(request);
-    if (this.#closed) throw closedError();
+    const wanted = checkCharge(request);
+    if (this.#closed) throw buildLimiterClosedError();
     try {
       await this.#repository.charge(wanted);
     } catch (error) {
-      throw error instanceof RateLimiterUnavailable ? located(error, request) : error;
+      throw error instanceof RateLimiterUnavailable ? withCall(error, request) : error;
     }
     publishCharge(this.#repository, wanted);
   }
@@ -185,7 +185,7 @@ export class RateLimiter implements AsyncDisposable {
    * @example const { allowed, retryAfterSeconds } = await limiter.check(request);
    */
   async check(request: AcquireRequest): Promise<Availability> {
-    return availabilityOf(request, await this.#repository.read(checkedRequest(request)));
+    return computeAvailability(request, await this.#repository.read(checkRequest(request)));
   }
 
   /**
@@ -248,7 +248,7 @@ export class RateLimiter implements AsyncDisposable {
    */
   async close(): Promise<void> {
     this.#closed = true;
-    this.#waiting.close(closedError());
+    this.#waiting.close(buildLimiterClosedError());
   }
 
   /**
@@ -261,10 +261,10 @@ export class RateLimiter implements AsyncDisposable {
 
   /** With a watch if the caller has to end the lease. */
   async #acquireLease(request: AcquireRequest, watch?: LeaseWatch): Promise<Lease> {
-    const wanted = checkedRequest(request);
+    const wanted = checkRequest(request);
     const taking = this.#decide(request, wanted);
     const result = taking instanceof Promise ? await taking : taking;
-    if (result.granted) return this.#leaseOf(wanted, result, watch);
+    if (result.granted) return this.#createLease(wanted, result, watch);
     const refusal = new RateLimitExceeded(result, "to be thrown");
     // Wait one turn, so that the caller can attach a handler first: Node tracks unhandled
     // rejections, and the bookkeeping costs as much as the decision.
@@ -288,7 +288,7 @@ export class RateLimiter implements AsyncDisposable {
     return result;
   }
 
-  #leaseOf(wanted: ConsumeRequest, granted: Grant, watch?: LeaseWatch): Lease {
+  #createLease(wanted: ConsumeRequest, granted: Grant, watch?: LeaseWatch): Lease {
     const lease = Lease.create(this.#host, wanted, granted);
     if (watch !== undefined) this.#warnings.watch(lease, watch);
     return lease;
@@ -311,7 +311,7 @@ export class RateLimiter implements AsyncDisposable {
     wanted: ConsumeRequest,
     trace?: TracedCall,
   ): MaybePromise<TakeResult<Grant>> {
-    if (this.#closed) throw closedError();
+    if (this.#closed) throw buildLimiterClosedError();
     if (request.waitUpToMs !== undefined && request.waitUpToMs > 0)
       return this.#wait(request, wanted, request.waitUpToMs, trace);
     request.signal?.throwIfAborted();
@@ -331,7 +331,8 @@ export class RateLimiter implements AsyncDisposable {
       signal: request.signal,
       take: async () => this.#take(request, wanted),
       peek: () => this.#peek(request, wanted),
-      undo: (granted) => this.#leaseOf(wanted, trace?.with(granted) ?? granted).finish("rollback"),
+      undo: (granted) =>
+        this.#createLease(wanted, trace?.attachTo(granted) ?? granted).finish("rollback"),
     });
   }
 
@@ -369,7 +370,7 @@ export class RateLimiter implements AsyncDisposable {
    */
   #degradeOrThrow(request: AcquireRequest, error: unknown): Grant {
     if (!(error instanceof RateLimiterUnavailable)) throw error;
-    if (!this.letsThrough(request.onUnavailable)) throw located(error, request);
+    if (!this.letsThrough(request.onUnavailable)) throw withCall(error, request);
     return LET_THROUGH;
   }
 }

@@ -5,7 +5,7 @@ import { Limit, RateLimiter, type RateLimitExceeded } from "zae-limiter";
 import { MemoryRepository } from "zae-limiter/memory";
 import { ManualClock } from "zae-limiter/testing";
 import { fullBucket } from "../core/bucket/bucket.ts";
-import { policyOf } from "../core/bucket/policy.ts";
+import { buildPolicy } from "../core/bucket/policy.ts";
 import { Refused } from "../core/bucket/refusal.ts";
 
 setFlagsFromString("--expose-gc");
@@ -28,7 +28,7 @@ describe("a refusal as a value", () => {
     class WatchedRepository extends MemoryRepository {
       override consume(): Watched {
         const { entityId, resource, consume: amounts } = REQUEST;
-        const policy = policyOf([Limit.perMinute("rpm", 1)], "system");
+        const policy = buildPolicy([Limit.perMinute("rpm", 1)], "system");
         const bucket = fullBucket(policy.bucketLimits, 0);
         return new Watched([{ entityId, resource, policy, amounts, bucket }], 0);
       }
@@ -42,7 +42,7 @@ describe("a refusal as a value", () => {
   });
 
   it("that is kept does not keep its repository, looked at or not", async () => {
-    const [looked, unseen] = [await refused(), await refused()];
+    const [looked, unseen] = [await refuse(), await refuse()];
     expect(looked.refusal.statuses).toHaveLength(1);
     const isHeld = (): boolean =>
       [looked, unseen].some(({ repository }) => repository.deref() !== undefined);
@@ -56,7 +56,7 @@ describe("a refusal as a value", () => {
 });
 
 /** A refusal by a repository that nothing else refers to. */
-async function refused(): Promise<{
+async function refuse(): Promise<{
   readonly refusal: RateLimitExceeded;
   readonly repository: WeakRef<MemoryRepository>;
 }> {

@@ -1,16 +1,16 @@
 import {
   addAmounts,
-  amountOf,
+  getAmount,
   checkNames,
-  copiedAmounts,
-  copiedDeltas,
-  copiedTotals,
+  copyAmounts,
+  copyDeltas,
+  copyTotals,
   isRecord,
   MAX_AMOUNT,
   NO_AMOUNTS,
   type Amounts,
 } from "../core/amounts.ts";
-import { negated } from "../core/bucket/decision.ts";
+import { negate } from "../core/bucket/decision.ts";
 import { ValidationError } from "../core/errors.ts";
 import type { ResourceAmounts } from "../repository/port.ts";
 
@@ -133,7 +133,7 @@ export class ResourceLease implements LeaseOfResource {
 
   async consume(amounts: Amounts): Promise<void> {
     this.#owner.assertOpen();
-    const take: PendingTake = { amounts: copiedAmounts(amounts, "consume"), settled: new Set() };
+    const take: PendingTake = { amounts: copyAmounts(amounts, "consume"), settled: new Set() };
     const pendingTakes = (this.#pendingTakes ??= new Set());
     pendingTakes.add(take);
     try {
@@ -203,18 +203,18 @@ export class ResourceLease implements LeaseOfResource {
 
   #apply(change: Change, amounts: unknown): void {
     if (change === "settle") this.#setTotals(amounts);
-    else if (change === "adjust") this.#add(copiedDeltas(amounts, change), change);
-    else this.#add(negated(copiedAmounts(amounts, change)), change);
+    else if (change === "adjust") this.#add(copyDeltas(amounts, change), change);
+    else this.#add(negate(copyAmounts(amounts, change)), change);
   }
 
   #setTotals(totals: unknown): void {
-    const { given: wanted, missing } = copiedTotals(totals, "settle");
+    const { given: wanted, missing } = copyTotals(totals, "settle");
     this.#checkNames(wanted, "settle");
     if (missing.length > 0) this.#noteUsageMissing(missing);
     this.#noteUnlimited(wanted, this.#names);
     const differences = Object.entries(wanted).map(([name, total]) => [
       name,
-      total - amountOf(this.#taken, name),
+      total - getAmount(this.#taken, name),
     ]);
     this.#pendingDeltas = { ...this.#pendingDeltas, ...Object.fromEntries(differences) };
     for (const { settled } of this.#pendingTakes ?? NONE)
@@ -230,11 +230,11 @@ export class ResourceLease implements LeaseOfResource {
     this.#taken = addAmounts(this.#taken, amounts);
     const included = Object.entries(amounts).filter(([name]) => settled.has(name));
     if (included.length > 0)
-      this.#pendingDeltas = addAmounts(this.#pendingDeltas, negated(Object.fromEntries(included)));
+      this.#pendingDeltas = addAmounts(this.#pendingDeltas, negate(Object.fromEntries(included)));
   }
 
   #total(name: string): number {
-    return amountOf(this.#taken, name) + amountOf(this.#pendingDeltas, name);
+    return getAmount(this.#taken, name) + getAmount(this.#pendingDeltas, name);
   }
 
   #add(deltas: Amounts, field: string): void {

@@ -35,7 +35,7 @@ export class TracedCall implements LeaseTrace {
   constructor(source: Source, wanted: ConsumeRequest, waitUpToMs = 0) {
     this.#source = source;
     this.#sinceMs = source.clock.now();
-    const { amounts: consume, ...call } = callOf(source, wanted);
+    const { amounts: consume, ...call } = describeCall(source, wanted);
     this.#message = { ...call, consume, waitUpToMs, extending: undefined };
   }
 
@@ -57,11 +57,11 @@ export class TracedCall implements LeaseTrace {
         message.refusal = new RateLimitExceeded(result);
       }
     }, message);
-    return result!.granted ? this.with(result!) : result!;
+    return result!.granted ? this.attachTo(result!) : result!;
   }
 
   /** A grant whose lease publishes its end. A backend's own grant need not be a plain object. */
-  with({ receipt, limitNames }: Grant): Grant {
+  attachTo({ receipt, limitNames }: Grant): Grant {
     return receipt === undefined
       ? { granted: true, receipt, trace: this }
       : { granted: true, receipt, limitNames, trace: this };
@@ -113,7 +113,9 @@ export class TracedCall implements LeaseTrace {
   #publishEnd(how: "commit" | "rollback", parts: readonly PartAmounts[], error: unknown): void {
     if (!END.hasSubscribers) return;
     const { namespace, entityId, resource } = this.#message;
-    const ended = parts.map((part) => [part.resource, endedAmounts(how, part, error)] as const);
+    const ended = parts.map(
+      (part) => [part.resource, computeEndedAmounts(how, part, error)] as const,
+    );
     END.publish({
       namespace,
       entityId,
@@ -130,13 +132,13 @@ export class TracedCall implements LeaseTrace {
 
 /** Publishes a recorded charge if there are subscribers. */
 export function publishCharge(source: Source, charged: ConsumeRequest): void {
-  if (CHARGE.hasSubscribers) CHARGE.publish(callOf(source, charged));
+  if (CHARGE.hasSubscribers) CHARGE.publish(describeCall(source, charged));
 }
 
 const NO_RESOURCES: Readonly<Record<string, never>> = Object.freeze({});
 
 /** What all messages say of a call. */
-function callOf(
+function describeCall(
   { namespaceName }: Source,
   { entityId, resources }: ConsumeRequest,
 ): {
@@ -160,7 +162,11 @@ function callOf(
 }
 
 /** What counts in the store: a failed end has changed nothing there. */
-function endedAmounts(how: "commit" | "rollback", part: PartAmounts, error: unknown): EndedAmounts {
+function computeEndedAmounts(
+  how: "commit" | "rollback",
+  part: PartAmounts,
+  error: unknown,
+): EndedAmounts {
   const { taken, settled } = part;
   if (error !== undefined) return { taken, settled: taken };
   return { taken, settled: how === "commit" ? settled : zeros(settled) };

@@ -2,7 +2,7 @@ import { RateLimiterUnavailable } from "../core/errors.ts";
 import type { AcquireRequest } from "./call.ts";
 
 /** Adds the call to an error of the store, unless the backend has done so. */
-export function located(
+export function withCall(
   error: RateLimiterUnavailable,
   { entityId, resource }: Pick<AcquireRequest, "entityId" | "resource">,
 ): RateLimiterUnavailable {
@@ -16,6 +16,6 @@ export function located(
 }
 
 /** The error of calls on a limiter that was closed. */
-export function closedError(): RateLimiterUnavailable {
+export function buildLimiterClosedError(): RateLimiterUnavailable {
   return new RateLimiterUnavailable("This limiter was closed. Make a new one.");
 }

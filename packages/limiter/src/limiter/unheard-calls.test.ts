@@ -37,7 +37,7 @@ it("a charge is published when it was recorded", async () => {
 
 describe("without subscribers", () => {
   it("no message is made", async () => {
-    const { on, reads } = watched();
+    const { on, reads } = watch();
     await everything(on);
     expect(reads()).toBe(0);
     heard.ends();
@@ -83,7 +83,7 @@ async function everything(on: RateLimiter): Promise<void> {
 }
 
 /** Making a message is the only thing that a call needs the namespace's name for. */
-function watched(): { readonly on: RateLimiter; readonly reads: () => number } {
+function watch(): { readonly on: RateLimiter; readonly reads: () => number } {
   let reads = 0;
   const on = new RateLimiter({
     repository: observedRepository(repository, (property) => {

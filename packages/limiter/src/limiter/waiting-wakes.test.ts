@@ -26,7 +26,7 @@ async function scene(delayMs = 0): Promise<Scene> {
   const repository = new MemoryRepository({ clock, recordUsage: false });
   await repository.setSystemDefaults(TEN);
   const decided: string[] = [];
-  const limiter = new RateLimiter({ repository: observed(repository, decided, delayMs) });
+  const limiter = new RateLimiter({ repository: observe(repository, decided, delayMs) });
   const granted: string[] = [];
   return {
     clock,
@@ -47,7 +47,7 @@ function call(entityId: string, request: Partial<AcquireRequest> = {}): AcquireR
 }
 
 /** Lists the entity of every take and every look, and delivers the outcomes of takes late. */
-function observed(repository: Repository, decided: string[], delayMs: number): Repository {
+function observe(repository: Repository, decided: string[], delayMs: number): Repository {
   return new Proxy(repository, {
     get(target, property) {
       const member: unknown = Reflect.get(target, property, target);

@@ -76,6 +76,10 @@ function withDelayedOutcomes(repository: Repository, delayMs: number): Repositor
   });
 }
 
+function lateScene(): Promise<Scene> {
+  return scene((repository) => withDelayedOutcomes(repository, 100));
+}
+
 describe("the queue", () => {
   it("serves in order of arrival, small calls behind large ones", async () => {
     const { clock, ended, call } = await scene();
@@ -186,6 +190,27 @@ describe("how long", () => {
     await clock.advance(500);
     expect(ended).toEqual(["all", "large"]);
     await large;
+  });
+});
+
+describe("a store that answers slowly", () => {
+  it("refuses no call that fits, however many wait for the ones before them", async () => {
+    const { clock, call, ended } = await lateScene();
+    const names = Array.from({ length: 10 }, (_, number) => String(number));
+    const calls = names.map((name) => call(name, 1, { waitUpToMs: 250 }));
+    await clock.advance(2000);
+    await Promise.all(calls);
+    expect(ended.toSorted()).toEqual(names);
+  });
+
+  it("still lets no small call overtake a large one that was refused", async () => {
+    const { clock, call, ended } = await lateScene();
+    const calls = [call("most", 8), call("large", 10)];
+    await clock.advance(250);
+    calls.push(call("small", 1, { waitUpToMs: 100 }));
+    await clock.advance(2000);
+    await Promise.all(calls);
+    expect(ended).toEqual(["most", "small!", "large"]);
   });
 });
 

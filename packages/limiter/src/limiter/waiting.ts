@@ -109,7 +109,7 @@ export class WaitingRoom {
    */
   wake(buckets: Iterable<BucketName>): void {
     if (this.#queues.size === 0) return;
-    for (const key of new Set(Array.from(buckets, keyOf))) {
+    for (const key of new Set(Array.from(buckets, toKey))) {
       this.#returns.note(key);
       const first = this.#queues.get(key)?.first;
       if (first !== undefined && isHead(first)) first.wake();
@@ -133,7 +133,7 @@ export class WaitingRoom {
       if (seen.granted || !fitsWithin(seen.statuses, call.waitUpToMs)) return seen;
       while (!isHead(waiter)) {
         throwIfEnded(waiter);
-        if (deadlineMs <= this.#clock.now()) return refusedBehind(waiter, await call.peek());
+        if (deadlineMs <= this.#clock.now()) return this.#endBehind(call, waiter);
         await this.#sleep(waiter, deadlineMs - this.#clock.now());
       }
     }
@@ -143,16 +143,14 @@ export class WaitingRoom {
       const begun = this.#returns.begin();
       let sleeping: Promise<void>;
       try {
-        const result = await call.take();
-        if (result.granted && waiter.ended !== undefined) await call.undo(result);
-        throwIfEnded(waiter);
+        const result = await takeOnce(call, waiter);
         if (result.granted) return result;
         waiter.statuses = result.statuses;
-        this.#file(waiter, result.statuses.filter(({ exceeded }) => exceeded).map(keyOf));
+        this.#file(waiter, result.statuses.filter(({ exceeded }) => exceeded).map(toKey));
         // Even if tokens go back during every attempt.
         if (deadlineMs <= this.#clock.now()) return result;
         // Tokens that went back during the attempt are not in its result.
-        if (this.#returns.isAnySince(begun, bucketsOf(waiter))) continue;
+        if (this.#returns.isAnySince(begun, listBuckets(waiter))) continue;
         if (!fitsWithin(result.statuses, deadlineMs - this.#clock.now())) return result;
         // It begins to sleep in the same step, so that no later wake-up is missed.
         sleeping = this.#sleep(waiter, longestWaitMs(result.statuses));
@@ -161,6 +159,19 @@ export class WaitingRoom {
       }
       await sleeping;
     }
+  }
+
+  /**
+   * The result of a call that ran out of time behind others. When none of those was refused, the
+   * bucket is not short: its store only answers slowly, for one call after another. Then the call
+   * takes, like one that does not wait.
+   */
+  async #endBehind<T extends Grant>(call: WaitingCall<T>, waiter: Waiter): Promise<TakeResult<T>> {
+    const seen = await call.peek();
+    if (seen.granted || seen.statuses.some(({ exceeded }) => exceeded)) return seen;
+    const ahead = waiter.places.flatMap(({ queue }) => queue.first?.statuses ?? []);
+    const isShort = ahead.some(({ exceeded }) => exceeded);
+    return isShort ? refuseBehind(ahead, seen.statuses) : takeOnce(call, waiter);
   }
 
   /** Sleeps for a time, or until the waiter is woken. */
@@ -179,7 +190,7 @@ export class WaitingRoom {
 
   #join(waiter: Waiter, { entityId, resources }: WaitingCall<Grant>): void {
     waiter.places = resources.map((resource) => {
-      const key = keyOf({ entityId, resource });
+      const key = toKey({ entityId, resource });
       const queue = this.#queues.get(key) ?? new WaitingQueue<Waiter>(key);
       this.#queues.set(key, queue);
       return queue.join(waiter);
@@ -219,14 +230,22 @@ export class WaitingRoom {
 /** No bucket has refused the waiter yet, or still does. */
 const NONE: readonly never[] = [];
 
-/**
- * The refusal of a call that ran out of time behind another one. If its own limits would have
- * sufficed, it is refused by the limits that the call ahead is waiting for.
- */
-function refusedBehind<T extends Grant>(waiter: Waiter, seen: TakeResult<T>): TakeResult<T> {
-  if (seen.granted || seen.statuses.some((status) => status.exceeded)) return seen;
-  const { statuses } = seen;
-  const ahead = waiter.places.flatMap(({ queue }) => queue.first?.statuses ?? []);
+/** Takes once. Gives back what was granted if the call was ended meanwhile. */
+async function takeOnce<T extends Grant>(
+  call: WaitingCall<T>,
+  waiter: Waiter,
+): Promise<TakeResult<T>> {
+  const result = await call.take();
+  if (result.granted && waiter.ended !== undefined) await call.undo(result);
+  throwIfEnded(waiter);
+  return result;
+}
+
+/** The refusal of a call that would fit, by the limits that the call ahead is waiting for. */
+function refuseBehind(
+  ahead: readonly LimitStatus[],
+  statuses: readonly LimitStatus[],
+): { readonly granted: false; readonly statuses: readonly LimitStatus[] } {
   const marked = statuses.map((status) => {
     const other = ahead.find(
       ({ exceeded, entityId, resource, limitName }) =>
@@ -264,12 +283,12 @@ function isHead(waiter: Waiter): boolean {
   return waiter.places.every(({ ahead }) => ahead === undefined);
 }
 
-function keyOf({ entityId, resource }: BucketName): string {
+function toKey({ entityId, resource }: BucketName): string {
   return `${entityId}#${resource}`;
 }
 
 /** The buckets that a refused head depends on: its own, and those that refused it. */
-function bucketsOf({ places, refusedBy }: Waiter): readonly string[] {
+function listBuckets({ places, refusedBy }: Waiter): readonly string[] {
   return [...places.map(({ queue }) => queue.key), ...refusedBy];
 }
 

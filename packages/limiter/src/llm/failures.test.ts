@@ -10,7 +10,7 @@ import { createOpenAI } from "@ai-sdk/openai";
 import { APICallError, generateText } from "ai";
 import OpenAI from "openai";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { endOfError, headersOf, statusOf } from "./failures.ts";
+import { endOfError, findHeaders, findStatus } from "./failures.ts";
 
 let server: Server;
 let baseURL: string;
@@ -22,7 +22,7 @@ beforeAll(async () => {
     const act = request.url!.split("/").find((part) => part.startsWith("do-"));
     if (act === "do-destroy") request.on("end", () => request.socket.destroy());
     else if (act === "do-reset") request.on("end", () => request.socket.resetAndDestroy());
-    else if (act === "do-rubbish") request.socket.end("this is no HTTP\r\n\r\n");
+    else if (act === "do-rubbish") request.socket.end("this is not HTTP\r\n\r\n");
     else if (act === "do-cut") {
       response.writeHead(200, { "content-type": "application/json", "content-length": "1000" });
       response.write('{"id":', () => request.socket.destroy());
@@ -55,7 +55,7 @@ async function closedAddress(host: string): Promise<string> {
   return `http://${host}:${port}`;
 }
 
-async function errorOf(work: () => PromiseLike<unknown>): Promise<unknown> {
+async function catchError(work: () => PromiseLike<unknown>): Promise<unknown> {
   try {
     await work();
   } catch (error) {
@@ -117,35 +117,35 @@ const clients: readonly (readonly [string, Ask])[] = [
 
 describe.each(clients)("%s", (name, ask) => {
   it.each([300, 400, 401, 404, 429, 500, 503, 529])("status %i: given back", async (status) => {
-    const error = await errorOf(() => ask(`${baseURL}/do-status-${status}`));
-    expect(statusOf(error)).toBe(status);
+    const error = await catchError(() => ask(`${baseURL}/do-status-${status}`));
+    expect(findStatus(error)).toBe(status);
     expect(endOfError(error, undefined)).toEqual({ end: "failed" });
-    expect(new Headers(headersOf(error)).get("retry-after")).toBe("7");
+    expect(new Headers(findHeaders(error)).get("retry-after")).toBe("7");
   });
 
   it("connection refused: given back", async () => {
     for (const host of ["127.0.0.1", "localhost"]) {
       const url = await closedAddress(host);
-      const error = await errorOf(() => ask(url));
-      expect(statusOf(error)).toBe(undefined);
+      const error = await catchError(() => ask(url));
+      expect(findStatus(error)).toBe(undefined);
       expect(endOfError(error, undefined)).toEqual({ end: "failed" });
     }
   });
 
   it.each(["do-destroy", "do-reset", "do-rubbish"])("%s before headers: kept", async (act) => {
-    const error = await errorOf(() => ask(`${baseURL}/${act}`));
+    const error = await catchError(() => ask(`${baseURL}/${act}`));
     expect(endOfError(error, undefined)).toEqual({ end: "cut" });
   });
 
   it("the body breaks off after its headers: kept", async () => {
-    const error = await errorOf(() => ask(`${baseURL}/do-cut`));
+    const error = await catchError(() => ask(`${baseURL}/do-cut`));
     expect(endOfError(error, undefined)).toEqual({ end: "cut" });
   });
 
   it("aborted by the caller: kept", async () => {
     for (const reason of [undefined, new Error("left"), "left", { status: 499 }]) {
       const abort = new AbortController();
-      const asking = errorOf(() => ask(`${baseURL}/do-nothing`, abort.signal));
+      const asking = catchError(() => ask(`${baseURL}/do-nothing`, abort.signal));
       await once(server, "request");
       abort.abort(reason);
       const error = await asking;
@@ -157,21 +157,21 @@ describe.each(clients)("%s", (name, ask) => {
   });
 
   it("too slow for the caller's time-out: kept", async () => {
-    const error = await errorOf(() => ask(`${baseURL}/do-nothing`, AbortSignal.timeout(20)));
+    const error = await catchError(() => ask(`${baseURL}/do-nothing`, AbortSignal.timeout(20)));
     expect(endOfError(error, undefined)).toEqual({ end: "abandoned" });
   });
 });
 
-it.each(["fetch", "ai"])("%s: 200 with a body that is no JSON: kept", async (name) => {
+it.each(["fetch", "ai"])("%s: 200 with a body that is not JSON: kept", async (name) => {
   const [, ask] = clients.find(([client]) => client === name)!;
-  const error = await errorOf(() => ask(`${baseURL}/do-no-json`));
+  const error = await catchError(() => ask(`${baseURL}/do-no-json`));
   expect(endOfError(error, undefined)).toEqual({ end: "cut" });
 });
 
 it.each([OpenAI, Anthropic])("the time-out of a client's own options: kept", async (Client) => {
   const options = { baseURL: `${baseURL}/do-nothing`, apiKey: "k", maxRetries: 0, timeout: 20 };
   const client = new Client(options);
-  const error = await errorOf(() => client.post("/v1/x", { body: {} }));
+  const error = await catchError(() => client.post("/v1/x", { body: {} }));
   expect(endOfError(error, undefined)).toEqual({ end: "abandoned" });
 });
 
@@ -188,7 +188,7 @@ it("a status is the provider's, also if the caller aborts meanwhile, unless it i
   expect(endOfError(wrapped, AbortSignal.abort(tooMany))).toEqual({ end: "abandoned" });
 });
 
-it("an answer that is no HTTP, as fetch of Node 24 tells it: kept", () => {
+it("an answer that is not HTTP, as fetch of Node 24 tells it: kept", () => {
   const cause = Object.assign(new Error("Expected HTTP/"), { name: "HTTPParserError" });
   const error = new TypeError("fetch failed", { cause });
   expect(endOfError(error, undefined)).toEqual({ end: "cut" });
@@ -217,5 +217,5 @@ const strange: readonly unknown[] = [
 it.each(strange)("%s is given back", (error) => {
   expect(endOfError(error, undefined)).toEqual({ end: "failed" });
   expect(endOfError(error, null)).toEqual({ end: "failed" });
-  expect(headersOf(error)).toBe(undefined);
+  expect(findHeaders(error)).toBe(undefined);
 });

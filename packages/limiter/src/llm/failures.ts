@@ -56,10 +56,10 @@ export function endOfError(error: unknown, signal: AbortSignal | undefined | nul
   const isAborted = signal?.aborted === true;
   // The reason of a signal may be anything, also an error with a status.
   if (isAborted && includesReason(error, signal.reason)) return { end: "abandoned" };
-  const status = statusOf(error);
+  const status = findStatus(error);
   if (status !== undefined) return { end: status >= 300 ? "failed" : "cut" };
   if (isAborted) return { end: "abandoned" };
-  for (const cause of causesOf(error)) {
+  for (const cause of listCauses(error)) {
     if (isAbort(cause)) return { end: "abandoned" };
     if (isLostConnection(cause)) return { end: "cut" };
   }
@@ -67,8 +67,8 @@ export function endOfError(error: unknown, signal: AbortSignal | undefined | nul
 }
 
 /** The HTTP status that an error of a client carries. */
-export function statusOf(error: unknown): number | undefined {
-  for (const cause of causesOf(error)) {
+export function findStatus(error: unknown): number | undefined {
+  for (const cause of listCauses(error)) {
     const { statusCode, status } = Object(cause) as Readonly<Record<string, unknown>>;
     for (const value of [statusCode, status])
       if (typeof value === "number" && value >= 200 && value < 600) return value;
@@ -77,8 +77,8 @@ export function statusOf(error: unknown): number | undefined {
 }
 
 /** The headers of the provider's answer that an error of a client carries. */
-export function headersOf(error: unknown): AnswerHeaders | undefined {
-  for (const cause of causesOf(error)) {
+export function findHeaders(error: unknown): AnswerHeaders | undefined {
+  for (const cause of listCauses(error)) {
     const { responseHeaders, headers } = Object(cause) as Readonly<Record<string, unknown>>;
     for (const value of [responseHeaders, headers])
       if (typeof value === "object" && value !== null) return value as AnswerHeaders;
@@ -87,7 +87,7 @@ export function headersOf(error: unknown): AnswerHeaders | undefined {
 }
 
 function includesReason(error: unknown, reason: unknown): boolean {
-  for (const cause of causesOf(error)) if (cause === reason) return true;
+  for (const cause of listCauses(error)) if (cause === reason) return true;
   return false;
 }
 
@@ -105,7 +105,7 @@ function isLostConnection(error: unknown): boolean {
   return typeof code === "string" && code.startsWith(PARSER_CODES);
 }
 
-function* causesOf(error: unknown): Generator {
+function* listCauses(error: unknown): Generator {
   let cause = error;
   for (let causes = 0; causes <= MAX_CAUSES && cause !== undefined && cause !== null; causes += 1) {
     yield cause;

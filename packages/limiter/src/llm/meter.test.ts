@@ -153,7 +153,7 @@ describe("a guess that no limit can hold", () => {
   it("is cut to what fits besides the input", async () => {
     const call = await setting.meter({ estimator: fixedEstimate(100, 50_000) }).begin(CALL, "x");
     expect(await setting.charged()).toEqual({ rpm: 1, tpm: 10_000 });
-    await call.failed();
+    await call.settleFailed();
     expect(setting.records[0]!.estimate).toEqual({ input: 100, output: 9_900 });
   });
 
@@ -179,13 +179,13 @@ describe("a guess that no limit can hold", () => {
     const meter = setting.meter({ estimator: fixedEstimate(80_000, 50) });
     const call = await meter.begin({ ...CALL, textBytes: 40_000 }, "x");
     expect(await setting.charged()).toEqual({ rpm: 1, tpm: 10_000 });
-    await call.failed();
+    await call.settleFailed();
     expect(setting.records[0]!.estimate).toEqual({ input: 10_000, output: 0 });
   });
 
   it("leaves room for the maximum that the caller has named", async () => {
     const meter = setting.meter({ estimator: fixedEstimate(80_000, 50) });
-    await (await meter.begin({ ...CALL, maxOutputTokens: 50 }, "x")).failed();
+    await (await meter.begin({ ...CALL, maxOutputTokens: 50 }, "x")).settleFailed();
     expect(setting.records[0]!.estimate).toEqual({ input: 9_950, output: 50 });
     const long = { ...CALL, textBytes: 39_804, maxOutputTokens: 50 };
     await expect(meter.begin(long, "x")).rejects.toMatchObject({ retryAfterSeconds: Infinity });
@@ -269,7 +269,7 @@ it("a call that is aborted while the store takes for it never begins, and nothin
   expect(setting.records).toMatchObject([{ end: "failed" }]);
 });
 
-it("a signal of another kind ends no wait, and is no mistake", async () => {
+it("a signal of another kind ends no wait, and is not a mistake", async () => {
   const foreign = { aborted: false, addEventListener: () => {} } as unknown as AbortSignal;
   await setting.meter().begin(CALL, "x", foreign);
   await setting.meter().begin(CALL, "x", null);
@@ -281,7 +281,7 @@ it("a closed limiter begins no call, whatever happens when the store is unavaila
   const open = await meter.begin(CALL, "x");
   await setting.limiter.close();
   await expect(meter.begin(CALL, "x")).rejects.toMatchObject({ code: "ERR_LIMITER_UNAVAILABLE" });
-  await open.failed();
+  await open.settleFailed();
   expect(await setting.charged()).toEqual(NOTHING);
 });
 

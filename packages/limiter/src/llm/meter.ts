@@ -15,7 +15,7 @@
  *   upstream/     what a provider says of its limits, and the account that is kept in step with it
  *   fetch/ ai-sdk/ openai/ anthropic/ langchain/   one adapter for each client
  */
-import { amountOf, MAX_AMOUNT, type Amounts } from "../core/amounts.ts";
+import { getAmount, MAX_AMOUNT, type Amounts } from "../core/amounts.ts";
 import { RateLimitExceeded } from "../core/bucket/refusal.ts";
 import { ValidationError } from "../core/errors.ts";
 import { entityId as checkEntityId } from "../core/identifiers.ts";
@@ -27,7 +27,7 @@ import { MeteredCall, type MeterParts, type Reserved } from "./metered-call.ts";
 import { modelResource } from "./model-resource.ts";
 import { checkMeteredOptions, type MeteredOptions } from "./options.ts";
 import type { Estimate, LlmCall } from "./tokens/llm-call.ts";
-import { costOf, mostTokens } from "./tokens/metering.ts";
+import { computeCost, mostTokens } from "./tokens/metering.ts";
 import { BYTES_PER_TOKEN, NO_TOKENS } from "./tokens/token-usage.ts";
 import { Mirror } from "./upstream/upstream-mirror.ts";
 
@@ -90,7 +90,7 @@ export class Meter<C> {
     const estimate = checkEstimate(terms.estimate);
     const metered = new MeteredCall(this.#parts, call, await this.#reserve(taker, call, estimate));
     if (signal?.aborted !== true) return metered;
-    await metered.failed(); // the caller aborted before anything was sent
+    await metered.settleFailed(); // the caller aborted before anything was sent
     throw signal.reason;
   }
 
@@ -100,7 +100,7 @@ export class Meter<C> {
     } catch (error) {
       if (!(error instanceof RateLimitExceeded) || error.retryAfterSeconds !== Infinity)
         throw error;
-      const fitting = this.#fitting(error, call, estimate);
+      const fitting = this.#fit(error, call, estimate);
       if (fitting === undefined) throw error;
       return this.#take(taker, fitting);
     }
@@ -108,7 +108,7 @@ export class Meter<C> {
 
   async #take(taker: Taker, estimate: Estimate): Promise<Reserved> {
     const { limiter, metering, waitUpToMs, onUnavailable } = this.#options;
-    const consume = costOf(metering, { ...NO_TOKENS, ...estimate });
+    const consume = computeCost(metering, { ...NO_TOKENS, ...estimate });
     try {
       const lease = await limiter.acquire({
         ...taker,
@@ -127,7 +127,7 @@ export class Meter<C> {
    * reserved as fits. What the caller named as the maximum is not a guess, and neither is a text
    * that is too long by its bytes alone: then this is undefined, as it is if less does not help.
    */
-  #fitting(refusal: RateLimitExceeded, call: LlmCall, estimate: Estimate): Estimate | undefined {
+  #fit(refusal: RateLimitExceeded, call: LlmCall, estimate: Estimate): Estimate | undefined {
     const isNamed = estimate.output >= (call.maxOutputTokens ?? Infinity) * call.choices;
     const named = isNamed ? estimate.output : 0;
     const input = this.#most(refusal, "input", estimate, { input: 0, output: named });
@@ -146,10 +146,10 @@ export class Meter<C> {
     others: Estimate,
   ): number {
     const { metering } = this.#options;
-    const without = costOf(metering, { ...NO_TOKENS, ...others });
+    const without = computeCost(metering, { ...NO_TOKENS, ...others });
     let most = wanted[kind];
     for (const { limitName, limit } of statuses) {
-      const room = limit.capacity - amountOf(without, limitName);
+      const room = limit.capacity - getAmount(without, limitName);
       if (room < 0) return room;
       most = Math.min(most, mostTokens(metering[limitName]?.[kind], room));
     }

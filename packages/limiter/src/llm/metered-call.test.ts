@@ -70,8 +70,8 @@ const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve)
 describe("the end of a call", () => {
   it("settles it once, however often it ends", async () => {
     const call = await setting.meter().begin(CALL, "x");
-    const [first, second] = [call.answered(reporting({ output: 9 })), call.failed()];
-    await Promise.all([first, second, call.threw(new Error("late"))]);
+    const [first, second] = [call.settleAnswered(reporting({ output: 9 })), call.settleFailed()];
+    await Promise.all([first, second, call.settleThrown(new Error("late"))]);
     expect(await setting.charged()).toEqual({ rpm: 1, tpm: 9 });
     expect(setting.records).toHaveLength(1);
   });
@@ -79,7 +79,7 @@ describe("the end of a call", () => {
   it("is reported with everything that is known", async () => {
     const call = await setting.meter().begin(CALL, "x");
     await setting.clock.advance(1_500);
-    await call.answered({ ...NOTHING_READ, outputBytes: 41 });
+    await call.settleAnswered({ ...NOTHING_READ, outputBytes: 41 });
     expect(setting.records).toEqual<MeteredRecord[]>([
       {
         entityId: "key-1",
@@ -95,10 +95,10 @@ describe("the end of a call", () => {
   });
 
   it.each<[MeteredRecord["end"], object, (call: MeteredCall) => Promise<void>]>([
-    ["failed", { rpm: 0, tpm: 0 }, (call) => call.failed()],
-    ["failed", { rpm: 0, tpm: 0 }, (call) => call.threw({ status: 429 })],
-    ["cut", { rpm: 1, tpm: 150 }, (call) => call.threw({ code: "ECONNRESET" })],
-    ["abandoned", { rpm: 1, tpm: 150 }, (call) => call.threw("x", AbortSignal.abort())],
+    ["failed", { rpm: 0, tpm: 0 }, (call) => call.settleFailed()],
+    ["failed", { rpm: 0, tpm: 0 }, (call) => call.settleThrown({ status: 429 })],
+    ["cut", { rpm: 1, tpm: 150 }, (call) => call.settleThrown({ code: "ECONNRESET" })],
+    ["abandoned", { rpm: 1, tpm: 150 }, (call) => call.settleThrown("x", AbortSignal.abort())],
   ])("%s costs %o", async (end, charged, act) => {
     await act(await setting.meter().begin(CALL, "x"));
     expect(await setting.charged()).toEqual(charged);
@@ -110,14 +110,14 @@ describe("the end of a call", () => {
     const meter = setting.meter({ upstream, estimator: fixedEstimate(2000, 1000) });
     const calls = [await meter.begin(CALL, "x"), await meter.begin(CALL, "x")];
     const headers = { "x-ratelimit-remaining-tokens": "0", "retry-after": "6" };
-    for (const call of calls) await call.threw({ status: 429, headers });
+    for (const call of calls) await call.settleThrown({ status: 429, headers });
     expect(await setting.charged()).toEqual({ rpm: 0, tpm: 11_000 });
   });
 
   it("is settled whatever a provider reports", async () => {
     const ends = heard.ends();
     const call = await setting.meter().begin(CALL, "x");
-    await call.answered(reporting({ output: Number.MAX_SAFE_INTEGER }));
+    await call.settleAnswered(reporting({ output: Number.MAX_SAFE_INTEGER }));
     expect(ends).toMatchObject([{ how: "commit", settled: { rpm: 1, tpm: 9_007_199_254_740 } }]);
     expect(warnings()).toEqual([]);
   });
@@ -125,7 +125,7 @@ describe("the end of a call", () => {
   it("leaves limits alone that are not metered", async () => {
     const ends = heard.ends();
     const meter = setting.meter({ metering: { tpm: { output: 1 } } });
-    await (await meter.begin(CALL, "x")).threw("x", AbortSignal.abort());
+    await (await meter.begin(CALL, "x")).settleThrown("x", AbortSignal.abort());
     expect(ends).toMatchObject([{ settled: { tpm: 50 } }]);
     expect(Object.keys(ends[0]!.settled)).toEqual(["tpm"]);
   });
@@ -134,7 +134,7 @@ describe("the end of a call", () => {
     const meter = setting.meter();
     for (let calls = 0; calls < 2; calls += 1) {
       const call = await meter.begin(CALL, "x");
-      await call.answered({ ...NOTHING_READ, outputBytes: 40, hasUnreadableUsage: true });
+      await call.settleAnswered({ ...NOTHING_READ, outputBytes: 40, hasUnreadableUsage: true });
     }
     expect(await setting.charged()).toEqual({ rpm: 2, tpm: 220 });
     expect(warnings()).toEqual([
@@ -153,8 +153,8 @@ describe("a store that fails", () => {
       operation === "settle" || operation === "giveBack" ? "error-before" : undefined,
     );
     setting.through(flaky, { onSettlementFailed: (...args) => told.push(args) });
-    await (await setting.meter().begin(CALL, "x")).answered(reporting({ output: 5 }));
-    await (await setting.meter().begin(CALL, "x")).failed();
+    await (await setting.meter().begin(CALL, "x")).settleAnswered(reporting({ output: 5 }));
+    await (await setting.meter().begin(CALL, "x")).settleFailed();
     expect(told.map(([error]) => error.code)).toEqual([
       "ERR_LIMITER_UNAVAILABLE",
       "ERR_LIMITER_UNAVAILABLE",
@@ -168,7 +168,7 @@ describe("a store that fails", () => {
       operation === "giveBack" ? "error-before" : undefined,
     );
     setting.through(flaky, { onSettlementFailed: failing });
-    await (await setting.meter().begin(CALL, "x")).failed();
+    await (await setting.meter().begin(CALL, "x")).settleFailed();
     expect(warnings()).toEqual([
       [
         "WARN_LIMITER_METERING_FAILED",
@@ -181,12 +181,12 @@ describe("a store that fails", () => {
   it("from the beginning: a call that was let through is charged nowhere, and told", async () => {
     setting.through(faultyRepository(setting.repository, () => "error-before"));
     const meter = setting.meter({ onUnavailable: "allow", overrun: "stop" });
-    await (await meter.begin(CALL, "x")).failed();
-    await (await meter.begin(CALL, "x")).answered(reporting({ output: 7 }));
-    await (await meter.begin(CALL, "x")).threw("x", AbortSignal.abort());
+    await (await meter.begin(CALL, "x")).settleFailed();
+    await (await meter.begin(CALL, "x")).settleAnswered(reporting({ output: 7 }));
+    await (await meter.begin(CALL, "x")).settleThrown("x", AbortSignal.abort());
     const parts: Part[] = [{ bytes: 4_000_000 }, { isComplete: true }];
     const call = await meter.begin(CALL, "x");
-    expect(await readAll(call.watch(streamOf(parts), new PartReader()))).toEqual(parts);
+    expect(await readAll(call.watch(toStream(parts), new PartReader()))).toEqual(parts);
     setting.through(setting.repository);
     expect(await setting.charged()).toEqual({ rpm: 0, tpm: 0 });
     expect(setting.records.map(({ end }) => end)).toEqual([
@@ -213,7 +213,7 @@ describe("functions of the application that fail", () => {
     process.on("unhandledRejection", unhandled);
     const meter = setting.meter(options);
     for (let calls = 0; calls < 2; calls += 1)
-      await (await meter.begin(CALL, "x")).answered(reporting({ output: 7 }));
+      await (await meter.begin(CALL, "x")).settleAnswered(reporting({ output: 7 }));
     await turn();
     process.off("unhandledRejection", unhandled);
     expect(unhandled).not.toHaveBeenCalled();
@@ -230,7 +230,7 @@ describe("functions of the application that fail", () => {
     const estimator: Estimator = { ...fixedEstimate(100, 50), learn: failing };
     const meter = setting.meter({ estimator, onSettled: failing });
     for (let calls = 0; calls < 2; calls += 1)
-      await (await meter.begin(CALL, "x")).answered(reporting({ output: 7 }));
+      await (await meter.begin(CALL, "x")).settleAnswered(reporting({ output: 7 }));
     expect(warnings().map(([, text]) => text.split(" ")[0])).toEqual([
       "estimator.learn",
       "onSettled",
@@ -238,7 +238,7 @@ describe("functions of the application that fail", () => {
   });
 
   it("and throw what has no text", async () => {
-    await (await setting.meter({ onSettled: throwingNoText }).begin(CALL, "x")).failed();
+    await (await setting.meter({ onSettled: throwingNoText }).begin(CALL, "x")).settleFailed();
     expect(warnings()[0]![1]).toContain("onSettled failed: object.");
   });
 
@@ -254,7 +254,7 @@ describe("functions of the application that fail", () => {
       const estimator: Estimator = { ...fixedEstimate(100, 50), tokensOf: () => tokens as number };
       const meter = setting.meter({ estimator });
       for (let calls = 0; calls < 2; calls += 1)
-        await (await meter.begin(CALL, "x")).answered({ ...NOTHING_READ, outputBytes: 41 });
+        await (await meter.begin(CALL, "x")).settleAnswered({ ...NOTHING_READ, outputBytes: 41 });
       expect(await setting.charged()).toEqual({ rpm: 2, tpm: 222 });
       expect(warnings()).toEqual([
         [
@@ -267,7 +267,7 @@ describe("functions of the application that fail", () => {
 
   it("tokensOf: fractions are rounded up", async () => {
     const estimator: Estimator = { ...fixedEstimate(100, 50), tokensOf: () => 10.5 };
-    await (await setting.meter({ estimator }).begin(CALL, "x")).answered(NOTHING_READ);
+    await (await setting.meter({ estimator }).begin(CALL, "x")).settleAnswered(NOTHING_READ);
     expect(setting.records[0]!.usage.output).toBe(11);
   });
 
@@ -275,14 +275,14 @@ describe("functions of the application that fail", () => {
     const estimator: Estimator = { ...fixedEstimate(100, 50), tokensOf: failing };
     const call = await setting.meter({ estimator, overrun: "stop" }).begin(CALL, "x");
     const parts: Part[] = [{ bytes: 400 }, { bytes: 1 }, { isComplete: true }];
-    expect(await readAll(call.watch(streamOf(parts), new PartReader()))).toEqual(parts);
+    expect(await readAll(call.watch(toStream(parts), new PartReader()))).toEqual(parts);
     expect(await setting.charged()).toEqual({ rpm: 1, tpm: 201 });
   });
 
   it("tokensOf: fractions are rounded up", async () => {
     const estimator: Estimator = { ...fixedEstimate(100, 50), tokensOf: (_, bytes) => bytes / 3 };
     const call = await setting.meter({ estimator }).begin(CALL, "x");
-    await call.answered({ ...NOTHING_READ, outputBytes: 10 });
+    await call.settleAnswered({ ...NOTHING_READ, outputBytes: 10 });
     expect(await setting.charged()).toEqual({ rpm: 1, tpm: 104 });
   });
 });
@@ -291,10 +291,10 @@ describe("learning", () => {
   it("is from whole reports only", async () => {
     const learn = vi.fn<NonNullable<Estimator["learn"]>>();
     const meter = setting.meter({ estimator: { ...fixedEstimate(100, 50), learn } });
-    await (await meter.begin(CALL, "x")).failed();
-    await (await meter.begin(CALL, "x")).threw({ code: "ECONNRESET" });
-    await (await meter.begin(CALL, "x")).answered(NOTHING_READ);
-    await (await meter.begin(CALL, "x")).answered(reporting({ input: 90, output: 7 }));
+    await (await meter.begin(CALL, "x")).settleFailed();
+    await (await meter.begin(CALL, "x")).settleThrown({ code: "ECONNRESET" });
+    await (await meter.begin(CALL, "x")).settleAnswered(NOTHING_READ);
+    await (await meter.begin(CALL, "x")).settleAnswered(reporting({ input: 90, output: 7 }));
     expect(learn.mock.calls).toEqual([
       [CALL, { input: 100, output: 50 }, { ...NO_TOKENS, input: 90, output: 7 }],
     ]);
@@ -307,8 +307,8 @@ describe("channels", () => {
     const meter = setting.meter();
     const call = await meter.begin(CALL, "x");
     expect(messages).toEqual([]);
-    await Promise.all([call.failed(), call.failed()]);
-    await (await meter.begin(CALL, "x")).answered(reporting({ output: 7 }));
+    await Promise.all([call.settleFailed(), call.settleFailed()]);
+    await (await meter.begin(CALL, "x")).settleAnswered(reporting({ output: 7 }));
     const refused = setting.meter({ estimator: fixedEstimate(20_000, 0) });
     await refused.begin(CALL, "x").catch(() => {});
     expect(messages).toEqual(setting.records);
@@ -321,10 +321,10 @@ describe("channels", () => {
       states.push([message as StreamMessage, (message as StreamMessage).state]),
     );
     const call = await setting.meter().begin(CALL, "x");
-    const stream = call.watch(streamOf([{ bytes: 1 }, { isComplete: true }]), new PartReader());
+    const stream = call.watch(toStream([{ bytes: 1 }, { isComplete: true }]), new PartReader());
     expect(states.map(([, state]) => state)).toEqual(["open"]);
     await readAll(stream);
-    await call.failed();
+    await call.settleFailed();
     expect(states.map(([, state]) => state)).toEqual(["open", "closed"]);
     expect(states[0]![0]).toBe(states[1]![0]);
     expect(states[0]![0].resource).toBe("gpt-5");
@@ -332,14 +332,14 @@ describe("channels", () => {
 
   it("publish no end of a stream whose beginning had no subscriber", async () => {
     const call = await setting.meter().begin(CALL, "x");
-    const stream = call.watch(streamOf([{ isComplete: true }]), new PartReader());
+    const stream = call.watch(toStream([{ isComplete: true }]), new PartReader());
     const messages = heard.on<StreamMessage>(CHANNELS.stream);
     await readAll(stream);
     expect(messages).toEqual([]);
   });
 });
 
-function streamOf(parts: readonly Part[]): ReadableStream<Part> {
+function toStream(parts: readonly Part[]): ReadableStream<Part> {
   return ReadableStream.from(parts);
 }
 

@@ -7,15 +7,15 @@ import type { Clock } from "../repository/system-clock.ts";
 import { runSafely, warnOfFailure } from "../warnings/run-safely.ts";
 import type { AnswerReader, AnswerSoFar } from "./answers/answer-reader.ts";
 import type { CheckedEstimator } from "./checked-estimator.ts";
-import { endOfError, headersOf, statusOf } from "./failures.ts";
+import { endOfError, findHeaders, findStatus } from "./failures.ts";
 import type { MeteredOptions } from "./options.ts";
 import { Overrun } from "./overrun.ts";
-import { settlementOf, type CallEnd } from "./settlement.ts";
+import { computeSettlement, type CallEnd } from "./settlement.ts";
 import type { Estimate, LlmCall } from "./tokens/llm-call.ts";
 import type { MeteredRecord } from "./tokens/metered-record.ts";
 import type { AnswerHeaders } from "./upstream/upstream-limits.ts";
 import type { Mirror } from "./upstream/upstream-mirror.ts";
-import { watchedStream } from "./watched-stream.ts";
+import { watchStream } from "./watch-stream.ts";
 
 /** What was reserved for a call. */
 export interface Reserved {
@@ -64,18 +64,18 @@ export class MeteredCall {
    * The call threw instead of answering. It is settled first, and then the mirror sees what the
    * error says of the provider's answer. Never rejects.
    */
-  async threw(error: unknown, signal?: AbortSignal | null): Promise<void> {
+  async settleThrown(error: unknown, signal?: AbortSignal | null): Promise<void> {
     await this.end(endOfError(error, signal));
-    await this.saw(headersOf(error) ?? {}, statusOf(error) ?? 0);
+    await this.observeProviderLimits(findHeaders(error) ?? {}, findStatus(error) ?? 0);
   }
 
   /** No model has answered, and none will: everything is given back. Never rejects. */
-  failed(): Promise<void> {
+  settleFailed(): Promise<void> {
     return this.end({ end: "failed" });
   }
 
   /** The provider has answered, and this is all of it. Never rejects. */
-  answered(answer: AnswerSoFar): Promise<void> {
+  settleAnswered(answer: AnswerSoFar): Promise<void> {
     return this.end({ ...this.#soFar(answer), end: "complete" });
   }
 
@@ -88,7 +88,7 @@ export class MeteredCall {
     answer: AnswerReader<Chunk>,
     signal?: AbortSignal | null,
   ): ReadableStream<Chunk> {
-    return watchedStream(stream, answer, {
+    return watchStream(stream, answer, {
       resource: this.resource,
       clock: this.clock,
       idleMs: this.#meter.options.idleMs ?? IDLE_MS,
@@ -102,9 +102,14 @@ export class MeteredCall {
    * Headers of the provider's answer, for the mirror. Only a 429 is waited for: a client that
    * retries after it must find the account paused. Never rejects.
    */
-  async saw(headers: AnswerHeaders, status: number): Promise<void> {
+  async observeProviderLimits(headers: AnswerHeaders, status: number): Promise<void> {
     const { consume } = this.#reserved;
-    const seen = this.#meter.mirror?.saw(headers, status, this.#call.model, consume);
+    const seen = this.#meter.mirror?.observeProviderLimits(
+      headers,
+      status,
+      this.#call.model,
+      consume,
+    );
     if (status === 429) await seen;
   }
 
@@ -117,7 +122,7 @@ export class MeteredCall {
   async #settle(end: CallEnd): Promise<void> {
     const { metering, abandoned = "counted" } = this.#meter.options;
     const { estimate, lease } = this.#reserved;
-    const { usage, source, cost } = settlementOf(end, { metering, estimate, abandoned });
+    const { usage, source, cost } = computeSettlement(end, { metering, estimate, abandoned });
     if (source === "reported") this.#meter.estimator.learn(this.#call, estimate, usage);
     await endSafely(lease, cost, (error) => warnOfFailure("The settlement", error));
     this.#tell({

@@ -19,11 +19,11 @@ export function modelResource(model: string): string {
   if (isResourceName(model)) return model;
   // Not as UTF-8, in which all halves of characters are the same.
   const hash = createHash("sha256").update(model, "utf16le").digest("hex").slice(0, HASH_DIGITS);
-  return `${beginningOf(model)}-${hash}`;
+  return `${toReadablePrefix(model)}-${hash}`;
 }
 
 /** What people recognize the model by: it begins with a letter. */
-function beginningOf(model: string): string {
+function toReadablePrefix(model: string): string {
   const valid = model
     .slice(0, MAX_BEGINNING)
     .replaceAll(/[^\w.\-/:]+/g, "-")

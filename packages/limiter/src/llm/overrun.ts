@@ -2,7 +2,7 @@ import { RateLimitExceeded } from "../core/bucket/refusal.ts";
 import { RateLimiterUnavailable } from "../core/errors.ts";
 import type { Lease } from "../limiter/lease.ts";
 import type { Estimate } from "./tokens/llm-call.ts";
-import { costOf, type Metering } from "./tokens/metering.ts";
+import { computeCost, type Metering } from "./tokens/metering.ts";
 import { NO_TOKENS } from "./tokens/token-usage.ts";
 
 /** Output tokens that are taken at once while an answer streams: about a kilobyte of text. */
@@ -68,8 +68,8 @@ export class Overrun {
   /** A difference of totals, so that strides of fractional weights add up to no more than those. */
   #costOfMore(more: number): Record<string, number> {
     const { metering, estimate } = this.#call;
-    const before = costOf(metering, { ...NO_TOKENS, ...estimate, output: this.#taken });
-    const after = costOf(metering, { ...NO_TOKENS, ...estimate, output: this.#taken + more });
+    const before = computeCost(metering, { ...NO_TOKENS, ...estimate, output: this.#taken });
+    const after = computeCost(metering, { ...NO_TOKENS, ...estimate, output: this.#taken + more });
     const cost: Record<string, number> = {};
     for (const name in after) {
       const amount = after[name]! - before[name]!;

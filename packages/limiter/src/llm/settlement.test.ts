@@ -1,8 +1,13 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { MAX_AMOUNT } from "../core/amounts.ts";
-import { settlementOf, type CallEnd, type Reservation, type Settlement } from "./settlement.ts";
-import { costOf, METERING, type Metering } from "./tokens/metering.ts";
+import {
+  computeSettlement,
+  type CallEnd,
+  type Reservation,
+  type Settlement,
+} from "./settlement.ts";
+import { computeCost, METERING, type Metering } from "./tokens/metering.ts";
 import { NO_TOKENS, type TokenUsage } from "./tokens/token-usage.ts";
 
 const ESTIMATE = { input: 100, output: 50 };
@@ -183,7 +188,7 @@ const TABLE: readonly Row[] = [
 ];
 
 it.each(TABLE)("$what", ({ call, of, cost, usage, source }) => {
-  expect(settlementOf(call, { ...RESERVED, ...of })).toEqual({
+  expect(computeSettlement(call, { ...RESERVED, ...of })).toEqual({
     cost,
     usage: { ...NO_TOKENS, ...usage },
     source,
@@ -235,8 +240,8 @@ const cases = fc
   }));
 
 /** The totals of a call that was counted or reported. */
-function totalsOf(call: CallEnd, of: Reservation): Readonly<Record<string, number>> {
-  const { cost } = settlementOf(call, of);
+function listTotals(call: CallEnd, of: Reservation): Readonly<Record<string, number>> {
+  const { cost } = computeSettlement(call, of);
   if (typeof cost === "string") throw new Error(`no totals: ${cost}`);
   return cost;
 }
@@ -245,7 +250,7 @@ describe("of every end of every call", () => {
   it("no total is negative, fractional or too large, and no limit of the metering is forgotten", () => {
     fc.assert(
       fc.property(cases, ({ call, of }) => {
-        const { cost, usage } = settlementOf(call, of);
+        const { cost, usage } = computeSettlement(call, of);
         for (const count of Object.values(usage))
           expect(Number.isSafeInteger(count) && count >= 0).toBe(true);
         if (typeof cost === "string") return;
@@ -259,7 +264,7 @@ describe("of every end of every call", () => {
   it("everything goes back if and only if the call failed", () => {
     fc.assert(
       fc.property(cases, ({ call, of }) => {
-        expect(settlementOf(call, of).cost === "give-back").toBe(call.end === "failed");
+        expect(computeSettlement(call, of).cost === "give-back").toBe(call.end === "failed");
       }),
     );
   });
@@ -267,7 +272,7 @@ describe("of every end of every call", () => {
   it("a stopped call costs the tokens taken", () => {
     fc.assert(
       fc.property(cases, ({ call, of }) => {
-        expect(settlementOf({ ...call, end: "stopped" }, of).cost).toBe("as taken");
+        expect(computeSettlement({ ...call, end: "stopped" }, of).cost).toBe("as taken");
       }),
     );
   });
@@ -276,11 +281,11 @@ describe("of every end of every call", () => {
     fc.assert(
       fc.property(cases, fc.constantFrom("abandoned", "cut"), ({ call, of }, end) => {
         fc.pre(call.counted !== undefined);
-        const totals = totalsOf(
+        const totals = listTotals(
           { ...call, end, isReportFinal: false },
           { ...of, abandoned: "kept" },
         );
-        const reserved = costOf(of.metering, { ...NO_TOKENS, ...of.estimate });
+        const reserved = computeCost(of.metering, { ...NO_TOKENS, ...of.estimate });
         for (const name in of.metering)
           expect(totals[name]).toBeGreaterThanOrEqual(Math.min(reserved[name]!, MAX_AMOUNT));
       }),
@@ -291,8 +296,8 @@ describe("of every end of every call", () => {
     fc.assert(
       fc.property(cases, fc.nat(1000), ({ call, of }, more) => {
         fc.pre(call.end !== "failed" && call.end !== "stopped" && call.counted !== undefined);
-        const less = totalsOf(call, of);
-        const totals = totalsOf({ ...call, counted: (call.counted ?? 0) + more }, of);
+        const less = listTotals(call, of);
+        const totals = listTotals({ ...call, counted: (call.counted ?? 0) + more }, of);
         for (const name in less) expect(totals[name]).toBeGreaterThanOrEqual(less[name]!);
       }),
     );
@@ -304,8 +309,8 @@ describe("of every end of every call", () => {
         fc.pre(call.end !== "failed" && call.end !== "stopped");
         const whole = { ...call, reported, isReportFinal: true };
         const estimate = { input: estimated, output: estimated };
-        expect(settlementOf(whole, { ...of, estimate })).toEqual(settlementOf(whole, of));
-        expect(settlementOf(whole, of).usage).toEqual(reported);
+        expect(computeSettlement(whole, { ...of, estimate })).toEqual(computeSettlement(whole, of));
+        expect(computeSettlement(whole, of).usage).toEqual(reported);
       }),
     );
   });
@@ -314,7 +319,7 @@ describe("of every end of every call", () => {
     fc.assert(
       fc.property(cases, ({ call, of }) => {
         fc.pre(call.end !== "failed");
-        expect(settlementOf({ end: call.end }, of)).toEqual({
+        expect(computeSettlement({ end: call.end }, of)).toEqual({
           usage: { ...NO_TOKENS, ...of.estimate },
           source: "estimated",
           cost: "as taken",

@@ -9,11 +9,11 @@
  *                                        not less than was reserved if `abandoned` is "kept"
  *   stopped                              the tokens taken so far
  */
-import { amountOf, MAX_AMOUNT, NO_AMOUNTS, type Amounts } from "../core/amounts.ts";
+import { getAmount, MAX_AMOUNT, NO_AMOUNTS, type Amounts } from "../core/amounts.ts";
 import type { EndCost } from "../limiter/end-safely.ts";
 import type { Estimate } from "./tokens/llm-call.ts";
 import type { MeteredRecord } from "./tokens/metered-record.ts";
-import { costOf, type Metering } from "./tokens/metering.ts";
+import { computeCost, type Metering } from "./tokens/metering.ts";
 import { NO_TOKENS, type TokenUsage } from "./tokens/token-usage.ts";
 
 /** How a call ended. */
@@ -44,12 +44,16 @@ export interface Settlement extends Pick<MeteredRecord, "usage" | "source"> {
  * What a call costs. Nothing is negative, no limit of the metering is forgotten, and no total is
  * more than a lease can be settled to.
  */
-export function settlementOf(call: CallEnd, reservation: Reservation): Settlement {
+export function computeSettlement(call: CallEnd, reservation: Reservation): Settlement {
   const { metering, estimate, abandoned } = reservation;
   if (call.end === "failed") return { usage: NO_TOKENS, source: "estimated", cost: "give-back" };
   const reported = { ...NO_TOKENS, ...call.reported };
   if (call.isReportFinal === true && call.end !== "stopped")
-    return { usage: reported, source: "reported", cost: chargeable(costOf(metering, reported)) };
+    return {
+      usage: reported,
+      source: "reported",
+      cost: chargeable(computeCost(metering, reported)),
+    };
   const estimated = { ...NO_TOKENS, ...estimate };
   if (call.counted === undefined)
     return { usage: estimated, source: "estimated", cost: "as taken" };
@@ -57,15 +61,15 @@ export function settlementOf(call: CallEnd, reservation: Reservation): Settlemen
   const usage = { ...reported, input, output: Math.max(call.counted, reported.output) };
   if (call.end === "stopped") return { usage, source: "counted", cost: "as taken" };
   const isKept = abandoned === "kept" && call.end !== "complete";
-  const least = isKept ? costOf(metering, estimated) : NO_AMOUNTS;
-  return { usage, source: "counted", cost: chargeable(costOf(metering, usage), least) };
+  const least = isKept ? computeCost(metering, estimated) : NO_AMOUNTS;
+  return { usage, source: "counted", cost: chargeable(computeCost(metering, usage), least) };
 }
 
 /** Not less than so much. A provider may report anything, and what is too much is cut. */
 function chargeable(cost: Amounts, least = NO_AMOUNTS): Amounts {
   const totals = Object.entries(cost).map(([name, amount]) => [
     name,
-    Math.min(Math.max(amount, amountOf(least, name)), MAX_AMOUNT),
+    Math.min(Math.max(amount, getAmount(least, name)), MAX_AMOUNT),
   ]);
   return Object.fromEntries(totals);
 }

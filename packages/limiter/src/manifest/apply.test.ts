@@ -137,7 +137,7 @@ it("a failed change says what is done, what failed and why, and the next apply g
   const failing = faultyRepository(inner, (operation) =>
     operation === "setResourceDefaults" ? "error-before" : undefined,
   );
-  const error = await errorOf(applyLimits(failing, TEAM, { principal: "ci" }));
+  const error = await catchError(applyLimits(failing, TEAM, { principal: "ci" }));
   expect(error).toBeInstanceOf(ApplyError);
   expect(error).toMatchObject({ code: "ERR_LIMITER_APPLY", done: 3, left: [{}, {}] });
   expect((error as ApplyError).left[0]).toMatchObject({ level: "resource", resource: "gpt-4" });
@@ -158,7 +158,7 @@ it("a failed change says what is done, what failed and why, and the next apply g
 it("an abort stops between two changes, or before anything is written", async () => {
   const repository = new MemoryRepository();
   const controller = new AbortController();
-  const stopped = await errorOf(
+  const stopped = await catchError(
     applyLimits(repository, TEAM, {
       signal: controller.signal,
       onProgress: ({ done }) => {
@@ -172,7 +172,7 @@ it("an abort stops between two changes, or before anything is written", async ()
   );
   const state = await repository.getProvisionerState();
   expect(state.pending?.hash).toBe(TEAM.hash);
-  const again = await errorOf(applyLimits(repository, TEAM, { signal: controller.signal }));
+  const again = await catchError(applyLimits(repository, TEAM, { signal: controller.signal }));
   expect(again).toMatchObject({ done: 0, left: [{}, {}, {}] });
   expect(await repository.getProvisionerState()).toEqual(state);
 });
@@ -181,13 +181,13 @@ it("a plan that was agreed to is applied as it is, or not at all", async () => {
   const repository = new MemoryRepository();
   const plan = await planLimits(repository, TEAM);
   await repository.setResourceDefaults("gpt-4", [RPM]);
-  const changed = await errorOf(applyLimits(repository, TEAM, { plan }));
+  const changed = await catchError(applyLimits(repository, TEAM, { plan }));
   expect(changed).toBeInstanceOf(ApplyError);
   expect((changed as ApplyError).message).toMatch(/changed since the plan was made/);
   expect((await repository.getProvisionerState()).revision).toBe(0);
   const current = await planLimits(repository, TEAM);
   await applyLimits(repository, TEAM, { plan: current });
-  const stale = await errorOf(applyLimits(repository, TEAM, { plan: current }));
+  const stale = await catchError(applyLimits(repository, TEAM, { plan: current }));
   expect(stale).toBeInstanceOf(ApplyConflictError);
 });
 
@@ -202,7 +202,7 @@ it("a change by hand between the agreed plan and the first change ends the apply
   const repository = pausedRepository(inner, async (operation) => {
     if (operation === "putProvisionerState") await inner.setResourceDefaults("gpt-4", [RPM]);
   });
-  const error = await errorOf(applyLimits(repository, TEAM, { plan }));
+  const error = await catchError(applyLimits(repository, TEAM, { plan }));
   expect((error as ApplyError).message).toMatch(/changed since the plan was made/);
   expect(await inner.getProvisionerState()).toEqual({ ...before, revision: before.revision + 2 });
   expect((await inner.getSystemDefaults()).limits).toEqual([]);
@@ -214,7 +214,7 @@ it("an apply that is overtaken writes nothing any more, not even the state", asy
   const paused = pausedRepository(repository, async (operation) => {
     if (operation === "setResourceDefaults") await applyLimits(repository, other);
   });
-  const error = await errorOf(applyLimits(paused, TEAM));
+  const error = await catchError(applyLimits(paused, TEAM));
   expect(error).toBeInstanceOf(ApplyConflictError);
   expect(error).toMatchObject({ code: "ERR_LIMITER_APPLY_CONFLICT" });
   expect(await repository.listResourcesWithDefaults()).toEqual(["search"]);
@@ -226,10 +226,10 @@ it("an apply that is overtaken writes nothing any more, not even the state", asy
 it("a setting of an interrupted apply goes back even if the apply after that is interrupted too", async () => {
   const inner = new MemoryRepository();
   const allow = manifestFor({ system: { onUnavailable: "allow" } });
-  await errorOf(applyLimits(failingAt(inner, "setSystemDefaults", "error-after"), allow));
+  await catchError(applyLimits(failingAt(inner, "setSystemDefaults", "error-after"), allow));
   expect((await inner.getSystemDefaults()).onUnavailable).toBe("allow");
   const other = manifestFor({ resources: { search: { limits: [TPM], inherit: false } } });
-  await errorOf(applyLimits(failingAt(inner, "setResourceDefaults", "error-before"), other));
+  await catchError(applyLimits(failingAt(inner, "setResourceDefaults", "error-before"), other));
   // Nothing of this is drift: only an apply has changed it.
   const { entries } = await planLimits(inner, manifestFor({}));
   expect(entries.map(({ level, action, drift }) => [level, action, drift])).toEqual([
@@ -247,7 +247,7 @@ function failingAt(
   return faultyRepository(repository, (operation) => (operation === name ? fault : undefined));
 }
 
-async function errorOf(work: Promise<unknown>): Promise<unknown> {
+async function catchError(work: Promise<unknown>): Promise<unknown> {
   return work.then(
     () => expect.unreachable("should have failed"),
     (error: unknown) => error,

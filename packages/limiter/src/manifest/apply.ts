@@ -103,16 +103,16 @@ export async function applyLimits(
   if (options.plan !== undefined && options.plan.revision !== state.revision)
     throw new ApplyConflictError(options.plan.revision);
   const apply = { repository, manifest, options, state };
-  const planned = await agreedEntries(apply);
-  if (isApplied(apply) && planned.every(isUnchanged)) return reportOf(planned, state.revision);
+  const planned = await planAgreed(apply);
+  if (isApplied(apply) && planned.every(isUnchanged)) return buildReport(planned, state.revision);
   if (options.signal?.aborted === true)
-    throw stopped({ done: 0, left: planned.filter(isChange) }, options.signal.reason);
-  const begun = begunState(apply);
+    throw buildStoppedError({ done: 0, left: planned.filter(isChange) }, options.signal.reason);
+  const begun = buildBegunState(apply);
   await repository.putProvisionerState(begun);
   const entries = await entriesOfBegun(apply);
   await makeChanges(apply, entries.filter(isChange));
   await putEnd(apply, begun, entries.filter(isChange).length);
-  return reportOf(entries, state.revision + 2);
+  return buildReport(entries, state.revision + 2);
 }
 
 /** One apply: what is applied to what, from which state. */
@@ -125,7 +125,7 @@ interface Apply {
 }
 
 /** Plans, and insists on the plan that was agreed to. */
-async function agreedEntries(apply: Apply): Promise<readonly PlanEntry[]> {
+async function planAgreed(apply: Apply): Promise<readonly PlanEntry[]> {
   const { repository, manifest, options, state } = apply;
   const entries = await planFrom(repository, manifest, state);
   if (options.plan === undefined || isSame(entries, options.plan.entries)) return entries;
@@ -146,16 +146,16 @@ function isApplied({ state, manifest, options }: Apply): boolean {
 }
 
 /** The state while the changes are made: all that may be stored for us is managed. */
-function begunState({ repository, manifest, options, state }: Apply): ProvisionerState {
+function buildBegunState({ repository, manifest, options, state }: Apply): ProvisionerState {
   const { hash, declared } = manifest;
   const { owner, principal } = options;
-  const managed = managedBy(declared);
+  const managed = listManaged(declared);
   return {
     ...state,
     managedSystem: state.managedSystem || managed.managedSystem,
     managedResources: union(state.managedResources, managed.managedResources),
     managedEntities: unionByEntity(state.managedEntities, managed.managedEntities),
-    ...appliedBefore(state, hash),
+    ...findApplied(state, hash),
     pending: {
       hash,
       startedAt: new Date(repository.clock.now()),
@@ -171,7 +171,7 @@ function begunState({ repository, manifest, options, state }: Apply): Provisione
  * manifest, any level may hold what either of them declares: without a hash, nothing is called
  * drift. The settings of both are kept, because nothing else says that they are ours.
  */
-function appliedBefore(
+function findApplied(
   { applied, appliedHash, pending }: ProvisionerState,
   hash: string,
 ): Pick<ProvisionerState, "applied" | "appliedHash"> {
@@ -185,7 +185,7 @@ function appliedBefore(
 async function entriesOfBegun(apply: Apply): Promise<readonly PlanEntry[]> {
   const { repository, state } = apply;
   try {
-    return await agreedEntries(apply);
+    return await planAgreed(apply);
   } catch (error) {
     // If this fails too, the state says what is true after any interruption.
     await repository
@@ -202,12 +202,12 @@ async function makeChanges(apply: Apply, changes: readonly PlanEntry[]): Promise
   const by = { ...(principal !== undefined && { principal }), ifRevision: state.revision + 1 };
   for (const [done, entry] of changes.entries()) {
     const rest = (): Rest => ({ done, left: changes.slice(done) });
-    if (signal?.aborted === true) throw stopped(rest(), signal.reason);
+    if (signal?.aborted === true) throw buildStoppedError(rest(), signal.reason);
     try {
       await makeChange({ repository, declared: manifest.declared, by }, entry);
     } catch (error) {
       if (error instanceof ApplyConflictError) throw error;
-      throw failed(`${describeChange(entry)} failed`, rest(), error);
+      throw buildFailedError(`${describeChange(entry)} failed`, rest(), error);
     }
     onProgress?.({ done: done + 1, total: changes.length, entry });
   }
@@ -221,7 +221,7 @@ async function putEnd(
   const { pending: _, revision, owner } = begun;
   try {
     await repository.putProvisionerState({
-      ...managedBy(manifest.declared),
+      ...listManaged(manifest.declared),
       applied: manifest.declared,
       appliedHash: manifest.hash,
       lastApplied: new Date(repository.clock.now()),
@@ -230,14 +230,18 @@ async function putEnd(
     });
   } catch (error) {
     if (error instanceof ApplyConflictError) throw error;
-    throw failed("Storing that the manifest is applied failed", { done, left: [] }, error);
+    throw buildFailedError(
+      "Storing that the manifest is applied failed",
+      { done, left: [] },
+      error,
+    );
   }
 }
 
 type Managed = Pick<ProvisionerState, "managedSystem" | "managedResources" | "managedEntities">;
 
 /** The levels that a declaration names. */
-function managedBy({ system, resources, entities }: DeclaredLimits): Managed {
+function listManaged({ system, resources, entities }: DeclaredLimits): Managed {
   const named = Object.entries(entities).map(([id, entity]) => [id, Object.keys(entity.resources)]);
   return {
     managedSystem: system?.limits !== undefined,
@@ -275,7 +279,7 @@ function isSame(left: readonly PlanEntry[], right: readonly PlanEntry[]): boolea
   return JSON.stringify(left) === JSON.stringify(right);
 }
 
-function reportOf(entries: readonly PlanEntry[], revision: number): ApplyReport {
+function buildReport(entries: readonly PlanEntry[], revision: number): ApplyReport {
   const count = (action: PlanAction): number =>
     entries.filter((entry) => entry.action === action).length;
   return {
@@ -289,11 +293,11 @@ function reportOf(entries: readonly PlanEntry[], revision: number): ApplyReport 
 
 type Rest = Pick<ApplyError, "done" | "left">;
 
-function stopped(rest: Rest, reason: unknown): ApplyError {
-  return failed("It was stopped", rest, reason);
+function buildStoppedError(rest: Rest, reason: unknown): ApplyError {
+  return buildFailedError("It was stopped", rest, reason);
 }
 
-function failed(what: string, { done, left }: Rest, cause: unknown): ApplyError {
+function buildFailedError(what: string, { done, left }: Rest, cause: unknown): ApplyError {
   const why = (cause instanceof Error ? cause.message : String(cause)).replace(/\.?$/, ".");
   return new ApplyError(
     `${done} of ${done + left.length} changes are made. ${what}: ${why} Applying the manifest again goes on with what is left.`,

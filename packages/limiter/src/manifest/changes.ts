@@ -2,7 +2,7 @@ import { DEFAULT_RESOURCE } from "../core/identifiers.ts";
 import type { DeclaredLimits } from "../repository/declared-limits.ts";
 import type { By, Repository, SystemDefaultsOptions } from "../repository/repository.ts";
 import type { PlanEntry } from "./diff.ts";
-import { levelAt, ownValue, partOf, SETTINGS } from "./values.ts";
+import { levelAt, ownValue, getPart, SETTINGS } from "./values.ts";
 
 /** What all changes have in common. */
 export interface Changes {
@@ -49,7 +49,7 @@ async function changeRecord(
     return;
   }
   const { name, cascade, metadata } = record;
-  const changed = new Set(values.map((value) => partOf(value.name)));
+  const changed = new Set(values.map((value) => getPart(value.name)));
   await repository.updateEntity(entityId, {
     ...(changed.has("name") && name !== undefined && { name }),
     ...(changed.has("cascade") && cascade !== undefined && { cascade }),
@@ -63,7 +63,7 @@ async function changeSystem(
   { repository, declared, by }: Changes,
   { values }: PlanEntry,
 ): Promise<void> {
-  const changed = new Set(values.map((value) => partOf(value.name)));
+  const changed = new Set(values.map((value) => getPart(value.name)));
   const settings = SETTINGS.filter(({ name }) => changed.has(name)).map(
     ({ field, byDefault }) => [field, declared.system?.[field] ?? byDefault] as const,
   );

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { Limit, type DeclaredEntity, type DeclaredLevel } from "zae-limiter";
 import type { PlanEntry } from "zae-limiter/manifest";
-import { diffOf as plan, record, whole } from "../../test/support/manifests.ts";
+import { computeDiff as plan, record, whole } from "../../test/support/manifests.ts";
 
 const rpm = (rate: number): Limit => Limit.perMinute("rpm", rate);
 const TPM = Limit.perMinute("tpm", 1000, { burst: 1500 });
@@ -47,8 +47,8 @@ describe("levels of resources and entities", () => {
   });
 
   it("a level that gains a limit is updated, not created, and one that loses it not deleted", () => {
-    expect(actionOf(level(rpm(1), TPM), level(rpm(1)))).toBe("update");
-    expect(actionOf(level(rpm(1)), level(rpm(1), TPM))).toBe("update");
+    expect(getAction(level(rpm(1), TPM), level(rpm(1)))).toBe("update");
+    expect(getAction(level(rpm(1)), level(rpm(1), TPM))).toBe("update");
   });
 
   it("the same limits in another order are unchanged", () => {
@@ -265,7 +265,7 @@ describe("records", () => {
 });
 
 /** What becomes of one level. */
-function actionOf(declared: DeclaredLevel, stored: DeclaredLevel): string | undefined {
+function getAction(declared: DeclaredLevel, stored: DeclaredLevel): string | undefined {
   const limits = { declared: { resources: { a: declared } }, stored: { resources: { a: stored } } };
   return plan(limits)[0]?.action;
 }

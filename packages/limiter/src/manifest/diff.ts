@@ -7,14 +7,14 @@ import type {
 } from "../repository/declared-limits.ts";
 import type { ProvisionerState } from "../repository/models.ts";
 import {
-  declaredRecords,
+  listDeclaredRecords,
   isStored,
   levelAt,
   levelValues,
-  namedLevels,
+  listLevels,
   ownValue,
-  partOf,
-  partsOf,
+  getPart,
+  selectParts,
   recordValues,
   sameValue,
   systemValues,
@@ -95,8 +95,8 @@ interface Comparison {
 
 /**
  * What must change so that the store says what a manifest declares. Pure: it compares content, and
- * an equal list in another order is no change. The entries are in the order in which an apply goes
- * through them: records, parents first, then the levels; what is deleted comes last.
+ * an equal list in another order is not a change. The entries are in the order in which an apply
+ * goes through them: records, parents first, then the levels; what is deleted comes last.
  * @example
  * const entries = diffLimits(manifest.declared, stored, await repository.getProvisionerState());
  */
@@ -118,26 +118,26 @@ export function diffLimits(
 }
 
 function recordEntries({ declared, stored, state }: Comparison): readonly PlanEntry[] {
-  const applied = declaredRecords(state.applied ?? NOTHING);
-  const pending = declaredRecords(state.pending?.declared ?? NOTHING);
-  return [...declaredRecords(declared)].flatMap(([entityId, entity]) => {
+  const applied = listDeclaredRecords(state.applied ?? NOTHING);
+  const pending = listDeclaredRecords(state.pending?.declared ?? NOTHING);
+  return [...listDeclaredRecords(declared)].flatMap(([entityId, entity]) => {
     const record = ownValue(stored.entities, entityId)?.record;
     // A record that is created without a name is called by its id.
     const named = record === undefined ? { name: entityId } : {};
-    const valuesOf = (fields: DeclaredEntity | undefined): Values | undefined =>
+    const toEntityValues = (fields: DeclaredEntity | undefined): Values | undefined =>
       fields && recordValues({ ...named, ...fields });
     const after = recordValues({ ...named, ...entity });
     const managed = applied.has(entityId) || pending.has(entityId);
-    return entryOf({ level: "record", entityId, managed }, state, {
-      before: record && partsOf(storedRecord(record), (part) => after.parts.has(part)),
+    return buildEntry({ level: "record", entityId, managed }, state, {
+      before: record && selectParts(readStoredRecord(record), (part) => after.parts.has(part)),
       after,
-      applied: valuesOf(applied.get(entityId)),
-      pending: valuesOf(pending.get(entityId)),
+      applied: toEntityValues(applied.get(entityId)),
+      pending: toEntityValues(pending.get(entityId)),
     });
   });
 }
 
-function storedRecord({ parentId, ...fields }: Entity): Values {
+function readStoredRecord({ parentId, ...fields }: Entity): Values {
   return recordValues({ ...fields, ...(parentId !== undefined && { parentId }) });
 }
 
@@ -148,12 +148,12 @@ function systemEntry({ declared, stored, state }: Comparison): readonly PlanEntr
   const pending = systemValues(state.pending?.declared.system);
   const isManaged = (part: string): boolean =>
     part === "limits" ? state.managedSystem : applied.parts.has(part) || pending.parts.has(part);
-  const before = partsOf(
+  const before = selectParts(
     systemValues(stored.system),
     (part) => isManaged(part) || after.parts.has(part),
   );
   const managed = state.managedSystem || applied.parts.size > 0 || pending.parts.size > 0;
-  return entryOf({ level: "system", managed }, state, {
+  return buildEntry({ level: "system", managed }, state, {
     before: before.parts.size === 0 ? undefined : before,
     after: after.parts.size === 0 ? undefined : after,
     applied,
@@ -162,9 +162,9 @@ function systemEntry({ declared, stored, state }: Comparison): readonly PlanEntr
 }
 
 function levelEntries({ declared, stored, state }: Comparison): readonly PlanEntry[] {
-  return namedLevels(declared, state).flatMap(({ name, managed }) => {
+  return listLevels(declared, state).flatMap(({ name, managed }) => {
     const level = name.entityId === undefined ? "resource" : "entity";
-    return entryOf({ level, ...name, managed }, state, {
+    return buildEntry({ level, ...name, managed }, state, {
       before: levelValues(levelAt(stored, name)),
       after: levelValues(levelAt(declared, name)),
       applied: levelValues(levelAt(state.applied, name)),
@@ -174,14 +174,14 @@ function levelEntries({ declared, stored, state }: Comparison): readonly PlanEnt
 }
 
 /** One entry, or none if nothing is declared and nothing changes. */
-function entryOf(
+function buildEntry(
   subject: Subject,
   state: ProvisionerState,
   { before, after, applied, pending }: Versions,
 ): readonly PlanEntry[] {
   const isDrift = (name: string, value: string | undefined): boolean => {
     // What was never applied, or has no known values, cannot have drifted.
-    if (state.appliedHash === undefined || applied?.parts.has(partOf(name)) !== true) return false;
+    if (state.appliedHash === undefined || applied?.parts.has(getPart(name)) !== true) return false;
     if (sameValue(name, value, applied.texts.get(name))) return false;
     // An apply that was interrupted may have come this far, also if it was to delete the level.
     return state.pending === undefined || !sameValue(name, value, pending?.texts.get(name));
@@ -194,10 +194,10 @@ function entryOf(
   });
   if (values.length === 0 && after === undefined) return [];
   const drift = values.some((value) => value.drift);
-  return [{ action: actionOf({ before, after }, values), ...subject, values, drift }];
+  return [{ action: chooseAction({ before, after }, values), ...subject, values, drift }];
 }
 
-function actionOf(
+function chooseAction(
   { before, after }: Pick<Versions, "before" | "after">,
   values: readonly ValueChange[],
 ): PlanAction {

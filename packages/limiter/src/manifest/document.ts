@@ -1,7 +1,7 @@
 import { isRecord } from "../core/amounts.ts";
 import { ValidationError } from "../core/errors.ts";
 import { nearest } from "../core/options.ts";
-import { placeOf, type ManifestProblem } from "./problems.ts";
+import { formatPlace, type ManifestProblem } from "./problems.ts";
 
 /** A place in a file. */
 export interface Position {
@@ -19,9 +19,9 @@ export interface ManifestDocument {
   readonly content: unknown;
   /**
    * Where a key of a map stands, or an entry of a list. Undefined if that is unknown.
-   * @example document.positionOf(["resources", "gpt-4", "limits"]); // { line: 3, column: 5 }
+   * @example document.findPosition(["resources", "gpt-4", "limits"]); // { line: 3, column: 5 }
    */
-  positionOf(path: readonly (string | number)[]): Position | undefined;
+  findPosition(path: readonly (string | number)[]): Position | undefined;
 }
 
 /** What a map may contain, for messages. */
@@ -66,7 +66,7 @@ export class DocumentValue {
 
   /** Where it stands: `file:line:column`. */
   get place(): string {
-    return placeOf(problemAt(this.#document, this.#path, ""));
+    return formatPlace(problemAt(this.#document, this.#path, ""));
   }
 
   /**
@@ -75,7 +75,7 @@ export class DocumentValue {
    */
   entries(of: string): readonly DocumentValue[] | undefined {
     if (this.value === null) return [];
-    if (isRecord(this.value)) return entriesOf(this.value).map((entry) => this.#child(...entry));
+    if (isRecord(this.value)) return listEntries(this.value).map((entry) => this.#child(...entry));
     this.refuse(`must be a map ${of}`, mapAdvice(this.value), this.value);
     return undefined;
   }
@@ -93,20 +93,20 @@ export class DocumentValue {
 
   /** Whether a map has other keys than these. */
   hasUnknown({ keys }: KnownKeys): boolean {
-    return isRecord(this.value) && entriesOf(this.value).some(([key]) => !keys.includes(key));
+    return isRecord(this.value) && listEntries(this.value).some(([key]) => !keys.includes(key));
   }
 
   /** What a check of the core returns; if it refuses the value, a problem and undefined. */
-  checked<Checked>(check: (value: unknown) => Checked, suggest: Suggest): Checked | undefined {
-    return this.#checked(this.value, check, suggest);
+  check<Checked>(check: (value: unknown) => Checked, suggest: Suggest): Checked | undefined {
+    return this.#checkValue(this.value, check, suggest);
   }
 
   /** The same for the key, which is a name. */
-  checkedKey<Checked>(
+  checkKey<Checked>(
     check: (key: unknown) => Checked,
     suggest: Suggest = nameAdvice(check),
   ): Checked | undefined {
-    return this.#checked(this.key, check, suggest);
+    return this.#checkValue(this.key, check, suggest);
   }
 
   /** Notes that the value is wrong. The message repeats what was got, if anything. */
@@ -119,7 +119,7 @@ export class DocumentValue {
     return new DocumentValue(this.#document, this.#problems, value, [...this.#path, key]);
   }
 
-  #checked<Checked>(
+  #checkValue<Checked>(
     value: unknown,
     check: (value: unknown) => Checked,
     suggest: Suggest,
@@ -134,7 +134,7 @@ export class DocumentValue {
   }
 }
 
-/** What to write instead of a name that a check refuses; `otherwise` if it is no text at all. */
+/** What to write instead of a name that a check refuses; `otherwise` if it is not a text at all. */
 export function nameAdvice(
   check: (name: unknown) => unknown,
   otherwise = "Write a name of letters, digits and hyphens.",
@@ -200,7 +200,7 @@ export function problemAt(
 ): ManifestProblem {
   let position: Position | undefined;
   for (let length = path.length; position === undefined && length >= 0; length -= 1)
-    position = document.positionOf(path.slice(0, length));
+    position = document.findPosition(path.slice(0, length));
   return {
     file: document.file,
     line: position?.line,
@@ -211,8 +211,10 @@ export function problemAt(
   };
 }
 
-/** What a map holds. Undefined is no value of a file; a program may write it for what is absent. */
-function entriesOf(map: Readonly<Record<string, unknown>>): readonly [string, unknown][] {
+/**
+ * What a map holds. Undefined is not a value of a file; a program may write it for what is absent.
+ */
+function listEntries(map: Readonly<Record<string, unknown>>): readonly [string, unknown][] {
   return Object.entries(map).filter(([, value]) => value !== undefined);
 }
 

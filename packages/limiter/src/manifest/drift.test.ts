@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { Limit, type DeclaredLevel, type DeclaredLimits, type ProvisionerState } from "zae-limiter";
-import { diffOf as plan, record, whole } from "../../test/support/manifests.ts";
+import { computeDiff as plan, record, whole } from "../../test/support/manifests.ts";
 
 const rpm = (rate: number): Limit => Limit.perMinute("rpm", rate);
 const TPM = Limit.perMinute("tpm", 1000, { burst: 1500 });
@@ -44,12 +44,12 @@ describe("drift", () => {
   });
 
   it("is not what an interrupted apply may have written, or deleted", () => {
-    const other = pendingOf(whole({ resources: { a: level(rpm(6), TPM) } }));
+    const other = getPending(whole({ resources: { a: level(rpm(6), TPM) } }));
     const wanted = level(rpm(7), TPM);
     expect(drifts(level(rpm(5), TPM), wanted, other)).toEqual(["limits.rpm planned"]);
     expect(drifts(level(rpm(6), TPM), wanted, other)).toEqual(["limits.rpm planned"]);
     expect(drifts(level(rpm(8), TPM), wanted, other)).toEqual(["limits.rpm drift"]);
-    expect(drifts(undefined, level(rpm(5)), pendingOf(whole({})))).toEqual(["limits.rpm planned"]);
+    expect(drifts(undefined, level(rpm(5)), getPending(whole({})))).toEqual(["limits.rpm planned"]);
   });
 
   it("is unknown of what was never applied, such as a level that is adopted", () => {
@@ -98,6 +98,6 @@ describe("drift", () => {
 });
 
 /** An apply that was interrupted. */
-function pendingOf(declared: DeclaredLimits): Partial<ProvisionerState> {
+function getPending(declared: DeclaredLimits): Partial<ProvisionerState> {
   return { pending: { hash: "b", startedAt: new Date(0), declared } };
 }

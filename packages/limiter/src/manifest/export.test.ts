@@ -9,7 +9,7 @@ describe("an export of many entities", () => {
   it("reads each level once, some at a time, and each record once", async () => {
     const repository = await manyEntities(2500);
     const counted = new Counted();
-    const { entities } = await exportLimits(counted.of(repository));
+    const { entities } = await exportLimits(counted.get(repository));
     expect(Object.keys(entities).length).toBe(2500);
     expect(counted.levels).toBe(2500 + 1);
     expect(counted.mostAtOnce).toBe(100);
@@ -35,15 +35,15 @@ describe("an export of many entities", () => {
     const repository = await manyEntities(1000);
     const counted = new Counted();
     const stopped = new Error("stopped");
-    const before = exportLimits(counted.of(repository), { signal: AbortSignal.abort(stopped) });
+    const before = exportLimits(counted.get(repository), { signal: AbortSignal.abort(stopped) });
     await expect(before).rejects.toBe(stopped);
     expect(counted.calls).toEqual({});
     const { signal } = new AbortController();
     const misspelt = { signal, onprogress: () => undefined };
-    await expect(exportLimits(counted.of(repository), misspelt)).rejects.toThrow(/onProgress/);
+    await expect(exportLimits(counted.get(repository), misspelt)).rejects.toThrow(/onProgress/);
     expect(counted.calls).toEqual({});
     const stopping = new AbortController();
-    const meanwhile = exportLimits(counted.of(repository), {
+    const meanwhile = exportLimits(counted.get(repository), {
       signal: stopping.signal,
       onProgress: ({ levels }) => void (levels > 200 && stopping.abort(stopped)),
     });
@@ -107,7 +107,7 @@ class Counted {
     return this.calls["getLevel"] ?? 0;
   }
 
-  of(repository: Repository): Repository {
+  get(repository: Repository): Repository {
     return new Proxy(repository, {
       get: (target, property: string) => {
         const member: unknown = Reflect.get(target, property, target);

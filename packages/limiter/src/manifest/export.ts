@@ -8,7 +8,7 @@ import type {
 import type { LevelName, Page, Paging } from "../repository/models.ts";
 import type { Repository } from "../repository/repository.ts";
 import { readInChunks } from "./plan.ts";
-import { storedSystem } from "./values.ts";
+import { toDeclaredSystem } from "./values.ts";
 
 /** How an export is watched and stopped. */
 export interface ExportOptions {
@@ -33,9 +33,9 @@ export interface ExportProgress {
 
 /**
  * Everything that is stored in the repository's namespace, as a declaration: also what no manifest
- * has named. A plan of it shows no change. It is no snapshot: what is changed while it is read may
- * be missing. On DynamoDB, so may what was created in the second before.
- * @example const text = JSON.stringify(manifestOf("default", await exportLimits(repository)));
+ * has named. A plan of it shows no change. It is not a snapshot: what is changed while it is read
+ * may be missing. On DynamoDB, so may what was created in the second before.
+ * @example const text = JSON.stringify(buildManifest("default", await exportLimits(repository)));
  */
 export async function exportLimits(
   repository: Repository,
@@ -43,7 +43,7 @@ export async function exportLimits(
 ): Promise<DeclaredLimits> {
   checkOptions(options, OPTION_NAMES, "exportLimits");
   const reading = new Reading(repository, options);
-  const system = storedSystem(await repository.getSystemDefaults());
+  const system = toDeclaredSystem(await repository.getSystemDefaults());
   const resources = await reading.resources();
   const entities = await reading.entities();
   return { ...(Object.keys(system).length > 0 && { system }), resources, entities };
@@ -86,23 +86,23 @@ class Reading {
   async entities(): Promise<Record<string, DeclaredEntity>> {
     const repository = this.#repository;
     for await (const page of this.#pages((paging) => repository.listEntities(paging)))
-      for (const record of page) this.#foundOf(record.id).record = record;
+      for (const record of page) this.#getFound(record.id).record = record;
     for (const resource of await repository.listResourcesWithEntityConfigs())
       for await (const page of this.#pages((paging) =>
         repository.listEntitiesWithCustomLimits(resource, paging),
       ))
-        await this.#limitsOf(page, resource);
+        await this.#readLimits(page, resource);
     const entries = [...this.#found].toSorted(([left], [right]) => (left < right ? -1 : 1));
-    return Object.fromEntries(entries.map(([id, found]) => [id, declaredEntity(found)]));
+    return Object.fromEntries(entries.map(([id, found]) => [id, toDeclaredEntity(found)]));
   }
 
-  async #limitsOf(entityIds: readonly string[], resource: string): Promise<void> {
+  async #readLimits(entityIds: readonly string[], resource: string): Promise<void> {
     const names = entityIds.map((entityId) => ({ entityId, resource }));
     for await (const [{ entityId }, level] of this.#levelsAt(names))
-      this.#foundOf(entityId!).resources[resource] = level;
+      this.#getFound(entityId!).resources[resource] = level;
   }
 
-  #foundOf(entityId: string): Found {
+  #getFound(entityId: string): Found {
     const found = this.#found.get(entityId) ?? { resources: {} };
     this.#found.set(entityId, found);
     return found;
@@ -146,7 +146,7 @@ function resourceLevel(resource: string): LevelName {
  * An entity, with what creates its record as it is stored. Defaults are left out, except where they
  * say that there is a record at all: an entity that declares only limits gets none.
  */
-function declaredEntity({ record, resources }: Found): DeclaredEntity {
+function toDeclaredEntity({ record, resources }: Found): DeclaredEntity {
   if (record === undefined) return { resources };
   const { id, name, parentId, cascade, metadata } = record;
   const fields = {

@@ -2,7 +2,7 @@ export { applyLimits, ApplyError } from "./apply.ts";
 export type { ApplyOptions, ApplyProgress, ApplyReport } from "./apply.ts";
 export { exportLimits } from "./export.ts";
 export type { ExportOptions, ExportProgress } from "./export.ts";
-export { manifestOf } from "./manifest-of.ts";
+export { buildManifest } from "./build-manifest.ts";
 export { readManifest } from "./manifest.ts";
 export type { Manifest } from "./manifest.ts";
 export type { ManifestDocument, Position } from "./document.ts";

@@ -1,11 +1,11 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import {
-  entityOf,
-  linesOf,
-  problemsOf,
+  getEntity,
+  listLines,
+  listProblems,
   read,
-  systemOf,
+  getSystem,
 } from "../../test/support/manifest-contents.ts";
 import { writtenManifest } from "../../test/support/written-manifests.ts";
 import { Limit } from "../core/limit.ts";
@@ -92,18 +92,18 @@ describe("a limit", () => {
       { capacity: 9, refillAmount: 2, refillPeriodSeconds: 60 },
     ],
   ])("written as %j has these parameters", (written, expected) => {
-    expect(limitsOf({ rpm: written })).toEqual([{ name: "rpm", ...expected }]);
+    expect(buildLimits({ rpm: written })).toEqual([{ name: "rpm", ...expected }]);
   });
 
   it("refills by its capacity if a burst is given, not by the burst [W-64]", () => {
-    expect(limitsOf({ rpm: { capacity: 5, burst: 50 } })).toEqual([
+    expect(buildLimits({ rpm: { capacity: 5, burst: 50 } })).toEqual([
       { name: "rpm", capacity: 50, refillAmount: 5, refillPeriodSeconds: 60 },
     ]);
   });
 
   it("with a bad name or amount is refused, all of them at once [W-64]", () => {
     expect(
-      linesOf({
+      listLines({
         namespace: "a",
         system: { limits: { "bad#name": { wcu: -5 }, wcu: { capacity: -5 } } },
         resources: { "ba#d": { limits: { rpm: 0 } } },
@@ -123,10 +123,10 @@ describe("a limit", () => {
   });
 
   it("keeps its place among the others, which does not count", () => {
-    const [one, other] = [read(systemOf({ b: 1, a: 2 })), read(systemOf({ a: 2, b: 1 }))];
+    const [one, other] = [read(getSystem({ b: 1, a: 2 })), read(getSystem({ a: 2, b: 1 }))];
     expect(one.declared.system?.limits?.map(({ name }) => name)).toEqual(["b", "a"]);
     expect(one.hash).toBe(other.hash);
-    expect(read(systemOf({ a: 1, b: 2 })).hash).not.toBe(one.hash);
+    expect(read(getSystem({ a: 1, b: 2 })).hash).not.toBe(one.hash);
   });
 });
 
@@ -165,7 +165,7 @@ describe("several files", () => {
         other: {},
       },
     };
-    const problems = problemsOf(content, content);
+    const problems = listProblems(content, content);
     expect(problems.map(({ file, path }) => `${file} ${path}`)).toEqual([
       "1.yaml resources.gpt",
       "1.yaml system.limits",
@@ -181,12 +181,12 @@ describe("several files", () => {
 
   it("must be about one namespace", () => {
     expect(
-      problemsOf({ namespace: "a" }, { namespace: "b" }, { namespace: 5 }).map(formatProblem),
+      listProblems({ namespace: "a" }, { namespace: "b" }, { namespace: 5 }).map(formatProblem),
     ).toEqual([
       "1.yaml:2:10: Invalid namespace: differs from that at 0.yaml:2:10 (got 'b'). Files that are read together are about one namespace.",
       "2.yaml:2:10: Invalid namespace: differs from that at 0.yaml:2:10 (got 5). Files that are read together are about one namespace.",
     ]);
-    expect(problemsOf({ namespace: "a#b" }, { namespace: "a#b" })).toHaveLength(1);
+    expect(listProblems({ namespace: "a#b" }, { namespace: "a#b" })).toHaveLength(1);
   });
 
   it("must be at least one", () => {
@@ -197,7 +197,7 @@ describe("several files", () => {
     fc.assert(
       fc.property(writtenManifest(), fc.gen(), ({ content }, g) => {
         const manifest = read(content);
-        const files = scattered(content, () => g(fc.nat, { max: 2 }));
+        const files = scatter(content, () => g(fc.nat, { max: 2 }));
         const other = read(...files.map(reversed));
         expect(other.hash).toBe(manifest.hash);
         expect(read(...files).declared).toEqual(manifest.declared);
@@ -210,22 +210,22 @@ describe("several files", () => {
     const gpt = { limits: { rpm: 5 } };
     const contents = [
       {},
-      systemOf({ rpm: 5 }),
-      systemOf({ rpm: "5/sec" }),
+      getSystem({ rpm: 5 }),
+      getSystem({ rpm: "5/sec" }),
       { system: { on_unavailable: "allow" } },
       { system: { on_unavailable: "block" } },
       { system: { audit_retention_days: 5 } },
       { system: { usage_retention_days: 5 } },
       { resources: { gpt } },
       { resources: { gpt: { ...gpt, inherit: true } } },
-      entityOf({}),
-      entityOf({ name: "a" }),
-      entityOf({ parent: "a" }),
-      entityOf({ cascade: true }),
-      entityOf({ cascade: false }),
-      entityOf({ metadata: {} }),
-      entityOf({ metadata: { a: "b" } }),
-      entityOf({ resources: { gpt } }),
+      getEntity({}),
+      getEntity({ name: "a" }),
+      getEntity({ parent: "a" }),
+      getEntity({ cascade: true }),
+      getEntity({ cascade: false }),
+      getEntity({ metadata: {} }),
+      getEntity({ metadata: { a: "b" } }),
+      getEntity({ resources: { gpt } }),
     ];
     const hashes = contents.map((content) => read({ namespace: "a", ...content }).hash);
     expect(new Set(hashes).size).toBe(contents.length);
@@ -239,7 +239,7 @@ describe("parents", () => {
     const entities = Object.fromEntries(
       Object.entries(parents).map(([id, parent]) => [id, { parent }]),
     );
-    expect(linesOf({ namespace: "a", entities })).toEqual([
+    expect(listLines({ namespace: "a", entities })).toEqual([
       "entities.a.parent: the parents make a circle: a → b → c → a. Leave `parent` out of one of them.",
       "entities.self.parent: an entity cannot be its own parent. Leave `parent` out, or name another entity.",
     ]);
@@ -251,7 +251,7 @@ describe("parents", () => {
     );
     expect(Object.keys(read({ namespace: "a", entities }).declared.entities)).toHaveLength(10_000);
     expect(
-      linesOf({ namespace: "a", entities: { ...entities, e10000: { parent: "e0" } } }),
+      listLines({ namespace: "a", entities: { ...entities, e10000: { parent: "e0" } } }),
     ).toEqual([
       expect.stringMatching(/^entities\.e0\.parent: .*: e0 → e1 → e2 → e3 → e4 → … → e0\. /),
     ]);
@@ -259,7 +259,7 @@ describe("parents", () => {
 });
 
 /** A file of each number, with everything that may be apart in one of them. */
-function scattered(
+function scatter(
   content: Readonly<Record<string, unknown>>,
   next: () => number,
 ): readonly Record<string, unknown>[] {
@@ -296,6 +296,6 @@ function reversed(value: unknown): unknown {
   );
 }
 
-function limitsOf(limits: object): readonly Limit[] | undefined {
-  return read(systemOf(limits)).declared.system?.limits;
+function buildLimits(limits: object): readonly Limit[] | undefined {
+  return read(getSystem(limits)).declared.system?.limits;
 }

@@ -86,7 +86,7 @@ export function readManifest(documents: readonly ManifestDocument[]): Manifest {
     declared,
     hash: createHash("sha256").update(canonical(declared)).digest("hex"),
     problemAt: (path, message, suggestion) =>
-      problemAt(documentOf(documents, path), path, message, suggestion),
+      problemAt(findDocument(documents, path), path, message, suggestion),
   };
 }
 
@@ -98,7 +98,7 @@ function readRoot(root: DocumentValue): readonly DocumentValue[] | undefined {
   else if (isOtherFile(root.value))
     root.refuse(
       `it has none of the keys of a manifest, which are ${SECTIONS.join(", ")}`,
-      "If it is no manifest, keep it in another folder, or name each file of the manifest.",
+      "If it is not a manifest, keep it in another folder, or name each file of the manifest.",
     );
   else return root.fields(MANIFEST);
   return undefined;
@@ -114,7 +114,7 @@ function isOtherFile(content: unknown): boolean {
 
 function readNamespace(values: readonly DocumentValue[]): string | undefined {
   const [first, ...others] = values;
-  const name = first?.checked(
+  const name = first?.check(
     (value) => namespaceName(value),
     nameAdvice((value) => namespaceName(value), NAMESPACE_ADVICE),
   );
@@ -133,7 +133,7 @@ function readSystem(sections: readonly DocumentValue[]): DeclaredSystem | undefi
   const onUnavailable = fields
     .get("on_unavailable")
     // Null is what Python's manifests mean by it, too: not declared.
-    ?.checked(
+    ?.check(
       (value) => (value === null ? undefined : checkOnUnavailable(value)),
       (wrong) => wordAdvice(wrong, ["allow", "block"]),
     );
@@ -149,7 +149,7 @@ function readSystem(sections: readonly DocumentValue[]): DeclaredSystem | undefi
 }
 
 function readDays(value: DocumentValue | undefined): number | undefined {
-  return value?.checked(
+  return value?.check(
     (days) => checkRetentionDays(days, value.key),
     (wrong) => numberAdvice(wrong, "Write a whole number of days, such as 90, or leave it out."),
   );
@@ -183,16 +183,16 @@ function order(left: string, right: string): number {
 }
 
 /** The document that has a path, or most of it. */
-function documentOf(
+function findDocument(
   documents: readonly ManifestDocument[],
   path: readonly string[],
 ): ManifestDocument {
-  const depths = documents.map(({ content }) => depthOf(content, path));
+  const depths = documents.map(({ content }) => countDepth(content, path));
   return documents[depths.indexOf(Math.max(...depths))]!;
 }
 
 /** How many keys of a path a value has below each other. */
-function depthOf(content: unknown, path: readonly string[]): number {
+function countDepth(content: unknown, path: readonly string[]): number {
   let value = content;
   for (const [depth, key] of path.entries()) {
     if (!isRecord(value) || !Object.hasOwn(value, key)) return depth;

@@ -13,7 +13,7 @@ it("another parent than the stored one is an error, and so is an unknown one", a
   await repository.createEntity("umbrella");
   await repository.createEntity("key-1", { parentId: "acme" });
   await repository.createEntity("key-2");
-  const problems = await problemsOf(repository, {
+  const problems = await listProblems(repository, {
     "key-1": { parentId: "umbrella", resources: {} },
     "key-2": { parentId: "acme", resources: {} },
     "key-3": { parentId: "missing", resources: {} },
@@ -36,7 +36,7 @@ it("another parent than the stored one is an error, and so is an unknown one", a
 it("errors are in the order of the manifest, not of parents and children", async () => {
   const repository = new MemoryRepository();
   await repository.createEntity("child");
-  const problems = await problemsOf(repository, {
+  const problems = await listProblems(repository, {
     child: { parentId: "parent", resources: {} },
     parent: { parentId: "missing", resources: {} },
   });
@@ -69,7 +69,7 @@ it("a new entity cannot become an ancestor of its stored parent", async () => {
     middle: record("middle", { parentId: "top" }),
     other: record("other", { parentId: "other" }),
   });
-  const problems = await problemsOf(repository, {
+  const problems = await listProblems(repository, {
     leaf: { parentId: "middle", resources: {} },
     middle: { resources: {} },
     stray: { parentId: "other", resources: {} },
@@ -116,7 +116,7 @@ it("entities are read in chunks, each level once", async () => {
   expect(most).toBe(100);
 });
 
-async function problemsOf(
+async function listProblems(
   repository: Repository,
   entities: Readonly<Record<string, DeclaredEntity>>,
 ): Promise<readonly ManifestProblem[]> {

@@ -6,10 +6,10 @@ import { diffLimits, type PlanEntry, type StoredEntity, type StoredLimits } from
 import type { Manifest } from "./manifest.ts";
 import { ManifestError, type ManifestProblem } from "./problems.ts";
 import {
-  declaredRecords,
-  namedLevels,
+  listDeclaredRecords,
+  listLevels,
   ownValue,
-  storedSystem,
+  toDeclaredSystem,
   type ResourceLevel,
 } from "./values.ts";
 
@@ -54,7 +54,7 @@ export async function planFrom(
   state: ProvisionerState,
 ): Promise<readonly PlanEntry[]> {
   const stored = await readStored(repository, manifest.declared, state);
-  const problems = problemsOf(manifest, stored);
+  const problems = findProblems(manifest, stored);
   if (problems.length > 0) throw new ManifestError(problems);
   return diffLimits(manifest.declared, stored, state);
 }
@@ -71,15 +71,15 @@ export function checkNamespace(repository: Repository, { namespace }: Manifest):
 }
 
 /** What is wrong with the parents that a manifest declares, given what is stored. */
-function problemsOf(manifest: Manifest, stored: StoredLimits): readonly ManifestProblem[] {
-  const records = declaredRecords(manifest.declared);
-  const storedRecord = (id: string) => ownValue(stored.entities, id)?.record;
-  const parentOf = (id: string): string | undefined =>
-    records.get(id)?.parentId ?? storedRecord(id)?.parentId;
+function findProblems(manifest: Manifest, stored: StoredLimits): readonly ManifestProblem[] {
+  const records = listDeclaredRecords(manifest.declared);
+  const readStoredRecord = (id: string) => ownValue(stored.entities, id)?.record;
+  const findParent = (id: string): string | undefined =>
+    records.get(id)?.parentId ?? readStoredRecord(id)?.parentId;
   const harmless = new Set<string>();
   return Object.entries(manifest.declared.entities).flatMap(([id, { parentId }]) => {
     if (parentId === undefined) return [];
-    const record = storedRecord(id);
+    const record = readStoredRecord(id);
     const problem = (message: string, suggestion: string): ManifestProblem =>
       manifest.problemAt(["entities", id, "parent"], message, suggestion);
     // Also if the parent is gone: nothing has to be created, and exports name the stored parent.
@@ -89,12 +89,12 @@ function problemsOf(manifest: Manifest, stored: StoredLimits): readonly Manifest
         `Entity '${id}' is stored ${record.parentId === undefined ? "without a parent" : `with the parent '${record.parentId}'`}, which cannot be changed.`,
         `${record.parentId === undefined ? "Leave `parent` out" : "Declare the stored parent"}, or delete the entity and let it be created again.`,
       );
-    if (!records.has(parentId) && storedRecord(parentId) === undefined)
+    if (!records.has(parentId) && readStoredRecord(parentId) === undefined)
       return problem(
         `The parent '${parentId}' of entity '${id}' is neither declared nor stored.`,
         `Declare it: ${parentId}: {}`,
       );
-    return isOwnAncestor(id, parentOf, harmless)
+    return isOwnAncestor(id, findParent, harmless)
       ? problem(
           `Entity '${id}' would be its own ancestor: a stored parent leads back to it.`,
           "Name another parent, or leave `parent` out.",
@@ -109,11 +109,11 @@ function problemsOf(manifest: Manifest, stored: StoredLimits): readonly Manifest
  */
 function isOwnAncestor(
   id: string,
-  parentOf: (id: string) => string | undefined,
+  findParent: (id: string) => string | undefined,
   harmless: Set<string>,
 ): boolean {
   const seen = new Set<string>();
-  for (let next: string | undefined = id; next !== undefined; next = parentOf(next)) {
+  for (let next: string | undefined = id; next !== undefined; next = findParent(next)) {
     if (harmless.has(next)) break;
     if (seen.has(next)) return next === id;
     seen.add(next);
@@ -128,18 +128,21 @@ async function readStored(
   declared: DeclaredLimits,
   state: ProvisionerState,
 ): Promise<StoredLimits> {
-  const levels = namedLevels(declared, state).map(({ name }) => name);
-  const ids = [...declaredRecords(declared)].flatMap(([id, { parentId }]) => [id, parentId ?? id]);
+  const levels = listLevels(declared, state).map(({ name }) => name);
+  const ids = [...listDeclaredRecords(declared)].flatMap(([id, { parentId }]) => [
+    id,
+    parentId ?? id,
+  ]);
   return {
-    system: storedSystem(await repository.getSystemDefaults()),
-    ...storedLevels(
+    system: toDeclaredSystem(await repository.getSystemDefaults()),
+    ...groupStoredLevels(
       await readAll([...new Set(ids)], (id) => repository.getEntity(id)),
       await readAll(levels, (name) => repository.getLevel(name)),
     ),
   };
 }
 
-function storedLevels(
+function groupStoredLevels(
   records: Found<string, Entity>,
   levels: Found<ResourceLevel, DeclaredLevel>,
 ): Pick<StoredLimits, "resources" | "entities"> {
@@ -151,13 +154,13 @@ function storedLevels(
     held.push([resource, { limits, inherit }]);
     levelsOf.set(entityId, held);
   }
-  const resourcesOf = (entityId: string | undefined): StoredEntity["resources"] =>
+  const listResources = (entityId: string | undefined): StoredEntity["resources"] =>
     Object.fromEntries(levelsOf.get(entityId) ?? []);
   const ids = new Set([...recordOf.keys(), ...levelsOf.keys()].filter((id) => id !== undefined));
   return {
-    resources: resourcesOf(undefined),
+    resources: listResources(undefined),
     entities: Object.fromEntries(
-      [...ids].map((id) => [id, { record: recordOf.get(id), resources: resourcesOf(id) }]),
+      [...ids].map((id) => [id, { record: recordOf.get(id), resources: listResources(id) }]),
     ),
   };
 }

@@ -1,11 +1,11 @@
 import { describe, expect, it } from "vitest";
 import {
-  entityOf,
-  errorOf,
-  linesOf,
-  problemsOf,
+  getEntity,
+  catchError,
+  listLines,
+  listProblems,
   read,
-  systemOf,
+  getSystem,
 } from "../../test/support/manifest-contents.ts";
 import type { ManifestDocument } from "./document.ts";
 import { readManifest } from "./manifest.ts";
@@ -13,57 +13,61 @@ import { formatProblem } from "./problems.ts";
 
 const SUCH_AS = "Write a rate such as 100/min, or 100/min:150 with a burst.";
 const IF_NO_MANIFEST =
-  "If it is no manifest, keep it in another folder, or name each file of the manifest.";
+  "If it is not a manifest, keep it in another folder, or name each file of the manifest.";
 
 describe("common mistakes say what to write", () => {
   it.each<[content: object, path: string, suggestion: string]>([
-    [systemOf({ rpm: "10_000" }), "rpm", "Write 10000."],
-    [systemOf({ rpm: "10,000 / minute" }), "rpm", "Write 10000/min."],
-    [systemOf({ rpm: "100/m" }), "rpm", "Write 100/min."],
-    [systemOf({ rpm: "100/5 secs:7" }), "rpm", "Write 100/5sec:7."],
-    [systemOf({ rpm: "100 per Hour" }), "rpm", "Write 100/hour."],
-    [systemOf({ rpm: "rpm:100" }), "rpm", "Write 100."],
-    [systemOf({ rpm: "10/month" }), "rpm", "Write 10/30day."],
-    [systemOf({ rpm: "10 per 2 weeks" }), "rpm", "Write 10/14day."],
-    [systemOf({ rpm: "10 now" }), "rpm", SUCH_AS],
-    [systemOf({ rpm: "10/fortnight" }), "rpm", SUCH_AS],
-    [systemOf({ rpm: "0/min" }), "rpm", "Write 1 or more."],
-    [systemOf({ rpm: "10000000000000/min" }), "rpm", "Write a smaller number, such as 1000000000."],
+    [getSystem({ rpm: "10_000" }), "rpm", "Write 10000."],
+    [getSystem({ rpm: "10,000 / minute" }), "rpm", "Write 10000/min."],
+    [getSystem({ rpm: "100/m" }), "rpm", "Write 100/min."],
+    [getSystem({ rpm: "100/5 secs:7" }), "rpm", "Write 100/5sec:7."],
+    [getSystem({ rpm: "100 per Hour" }), "rpm", "Write 100/hour."],
+    [getSystem({ rpm: "rpm:100" }), "rpm", "Write 100."],
+    [getSystem({ rpm: "10/month" }), "rpm", "Write 10/30day."],
+    [getSystem({ rpm: "10 per 2 weeks" }), "rpm", "Write 10/14day."],
+    [getSystem({ rpm: "10 now" }), "rpm", SUCH_AS],
+    [getSystem({ rpm: "10/fortnight" }), "rpm", SUCH_AS],
+    [getSystem({ rpm: "0/min" }), "rpm", "Write 1 or more."],
     [
-      systemOf({ rpm: "9007199254739/7day" }),
+      getSystem({ rpm: "10000000000000/min" }),
+      "rpm",
+      "Write a smaller number, such as 1000000000.",
+    ],
+    [
+      getSystem({ rpm: "9007199254739/7day" }),
       "rpm",
       "Round the amount, or write the same rate for a shorter period.",
     ],
-    [systemOf({ rpm: -5 }), "rpm", "Write 1 or more."],
-    [systemOf({ rpm: 1e13 }), "rpm", "Write a smaller number, such as 1000000000."],
-    [systemOf({ rpm: 2.6 }), "rpm", "Write 3, or a whole number for a longer period."],
-    [systemOf({ rpm: Number.NaN }), "rpm", "Write a whole number, such as 100."],
-    [systemOf({ rpm: null }), "rpm", "Write 100/min, for example, or leave the limit out."],
-    [systemOf({ rpm: { capacity: null } }), "capacity", "Write a whole number, such as 100."],
-    [systemOf({ rpm: { capacity: 5, burst: null } }), "burst", "Write a number, or leave it out."],
+    [getSystem({ rpm: -5 }), "rpm", "Write 1 or more."],
+    [getSystem({ rpm: 1e13 }), "rpm", "Write a smaller number, such as 1000000000."],
+    [getSystem({ rpm: 2.6 }), "rpm", "Write 3, or a whole number for a longer period."],
+    [getSystem({ rpm: Number.NaN }), "rpm", "Write a whole number, such as 100."],
+    [getSystem({ rpm: null }), "rpm", "Write 100/min, for example, or leave the limit out."],
+    [getSystem({ rpm: { capacity: null } }), "capacity", "Write a whole number, such as 100."],
+    [getSystem({ rpm: { capacity: 5, burst: null } }), "burst", "Write a number, or leave it out."],
     [
-      systemOf({ rpm: { capacity: 5, refill_period: null } }),
+      getSystem({ rpm: { capacity: 5, refill_period: null } }),
       "refill_period",
       "Write a number, or leave it out.",
     ],
     [
-      systemOf({ rpm: { capacity: 5, refill_period: 0.5 } }),
+      getSystem({ rpm: { capacity: 5, refill_period: 0.5 } }),
       "refill_period",
       "Write a whole number of seconds, such as 60.",
     ],
     [
-      systemOf({ rpm: { capacity: 5, refill_period: "month" } }),
+      getSystem({ rpm: { capacity: 5, refill_period: "month" } }),
       "refill_period",
       "Write 2592000: periods are in seconds.",
     ],
-    [systemOf({ wcu: 5 }), "wcu", "Write x-wcu, for example."],
-    [systemOf({ "r#pm ": 5 }), "r#pm ", "Write r-pm, for example."],
-    [systemOf({ "4o": 5 }), "4o", "Write x-4o, for example."],
-    [systemOf({ _rpm: 5 }), "_rpm", "Write rpm, for example."],
-    [systemOf({ "": 5 }), "", "Write a name of letters, digits and hyphens."],
-    [systemOf({ ["r".repeat(65)]: 5 }), "r", "Shorten it."],
+    [getSystem({ wcu: 5 }), "wcu", "Write x-wcu, for example."],
+    [getSystem({ "r#pm ": 5 }), "r#pm ", "Write r-pm, for example."],
+    [getSystem({ "4o": 5 }), "4o", "Write x-4o, for example."],
+    [getSystem({ _rpm: 5 }), "_rpm", "Write rpm, for example."],
+    [getSystem({ "": 5 }), "", "Write a name of letters, digits and hyphens."],
+    [getSystem({ ["r".repeat(65)]: 5 }), "r", "Shorten it."],
     [
-      systemOf(Object.fromEntries(Array.from({ length: 33 }, (_, index) => [`l${index}`, 1]))),
+      getSystem(Object.fromEntries(Array.from({ length: 33 }, (_, index) => [`l${index}`, 1]))),
       "limits",
       "Leave some of them out, or move them to another resource.",
     ],
@@ -92,32 +96,36 @@ describe("common mistakes say what to write", () => {
     ],
     [{ namespace: "a", resources: "gpt:5" }, "resources", "Write a space after the colon."],
     [{ namespace: "a", resources: 5 }, "resources", "Write `name: …` below it, indented."],
-    [systemOf({ rpm: 0.5 }), "rpm", "For less than one token in a period, make the period longer."],
-    [systemOf({ rpm: { capacity: "100" } }), "rpm.capacity", "Write 100, without quotes."],
-    [systemOf({ rpm: { capacity: "10_000" } }), "rpm.capacity", "Write 10000, digits only."],
     [
-      systemOf({ rpm: { capacity: 5, refill_period: "min" } }),
+      getSystem({ rpm: 0.5 }),
+      "rpm",
+      "For less than one token in a period, make the period longer.",
+    ],
+    [getSystem({ rpm: { capacity: "100" } }), "rpm.capacity", "Write 100, without quotes."],
+    [getSystem({ rpm: { capacity: "10_000" } }), "rpm.capacity", "Write 10000, digits only."],
+    [
+      getSystem({ rpm: { capacity: 5, refill_period: "min" } }),
       "rpm.refill_period",
       "Write 60: periods are in seconds.",
     ],
     [
-      systemOf({ rpm: { capacity: 5, refill_period: "5 minutes" } }),
+      getSystem({ rpm: { capacity: 5, refill_period: "5 minutes" } }),
       "rpm.refill_period",
       "Write 300: periods are in seconds.",
     ],
     [
-      systemOf({ rpm: { capacity: 5, refill_period: "fortnight" } }),
+      getSystem({ rpm: { capacity: 5, refill_period: "fortnight" } }),
       "rpm.refill_period",
       "Write a whole number of seconds, such as 60.",
     ],
     [
-      systemOf({ rpm: { capacity: 5, refillAmount: 5 } }),
+      getSystem({ rpm: { capacity: 5, refillAmount: 5 } }),
       "rpm.refillAmount",
       "Did you mean refill_amount?",
     ],
-    [systemOf({ rpm: { burst: 5 } }), "rpm", "Write `capacity: 100`, for example."],
-    [systemOf([{ name: "rpm" }]), "limits", "Write `name: …`, not `- …`."],
-    [systemOf({}), "limits", "Name at least one, or leave the level out."],
+    [getSystem({ rpm: { burst: 5 } }), "rpm", "Write `capacity: 100`, for example."],
+    [getSystem([{ name: "rpm" }]), "limits", "Write `name: …`, not `- …`."],
+    [getSystem({}), "limits", "Name at least one, or leave the level out."],
     [{ namespace: "a", system: { rpm: 5 } }, "rpm", "Write limits under `limits`."],
     [{ namespace: "a", system: { on_unavailable: "alow" } }, "unavailable", "Did you mean allow?"],
     [
@@ -142,33 +150,33 @@ describe("common mistakes say what to write", () => {
       "inherit",
       "Write true, without quotes.",
     ],
-    [entityOf({ cascade: "off" }), "cascade", "Write false, without quotes."],
+    [getEntity({ cascade: "off" }), "cascade", "Write false, without quotes."],
     [
-      entityOf({ limits: { rpm: 5 } }),
+      getEntity({ limits: { rpm: 5 } }),
       "limits",
       "Write limits of an entity under `resources`, then `_default_` or a resource, then `limits`.",
     ],
-    [entityOf({ name: 2024 }), "name", "Write it in quotes."],
-    [entityOf({ name: "" }), "name", "Write a text, or leave it out."],
-    [entityOf({ name: "\0" }), "name", "Remove NUL and halves of surrogate pairs."],
-    [entityOf({ name: "x".repeat(1025) }), "name", "Shorten it."],
-    [entityOf({ parent: 7 }), "parent", "Write it in quotes."],
-    [entityOf({ parent: null }), "parent", "Write the id of an entity, or leave it out."],
-    [entityOf({ parent: "a/b c" }), "parent", "Write a-b-c, for example."],
-    [entityOf({ parent: "key-1" }), "parent", "Leave `parent` out, or name another entity."],
-    [entityOf({ cascade: null }), "cascade", "Write true or false, or leave it out."],
-    [entityOf({ metadata: { plan: null } }), "plan", "Write a text, or leave it out."],
-    [entityOf({ metadata: { "": "gold" } }), "metadata.", "Write a text, or leave it out."],
+    [getEntity({ name: 2024 }), "name", "Write it in quotes."],
+    [getEntity({ name: "" }), "name", "Write a text, or leave it out."],
+    [getEntity({ name: "\0" }), "name", "Remove NUL and halves of surrogate pairs."],
+    [getEntity({ name: "x".repeat(1025) }), "name", "Shorten it."],
+    [getEntity({ parent: 7 }), "parent", "Write it in quotes."],
+    [getEntity({ parent: null }), "parent", "Write the id of an entity, or leave it out."],
+    [getEntity({ parent: "a/b c" }), "parent", "Write a-b-c, for example."],
+    [getEntity({ parent: "key-1" }), "parent", "Leave `parent` out, or name another entity."],
+    [getEntity({ cascade: null }), "cascade", "Write true or false, or leave it out."],
+    [getEntity({ metadata: { plan: null } }), "plan", "Write a text, or leave it out."],
+    [getEntity({ metadata: { "": "gold" } }), "metadata.", "Write a text, or leave it out."],
     [
-      entityOf({
+      getEntity({
         metadata: Object.fromEntries(Array.from({ length: 51 }, (_, index) => [`m${index}`, ""])),
       }),
       "metadata",
       "Keep the most important ones here, and the others in a database of your own.",
     ],
-    [entityOf({ metadata: { paid: true } }), "paid", "Write it in quotes."],
+    [getEntity({ metadata: { paid: true } }), "paid", "Write it in quotes."],
     [
-      entityOf({ metadata: null }),
+      getEntity({ metadata: null }),
       "metadata",
       "Write `{}` to remove all metadata, or leave the key out to keep what is stored.",
     ],
@@ -176,21 +184,21 @@ describe("common mistakes say what to write", () => {
     [{ name: "app", version: "1.0.0" }, "", IF_NO_MANIFEST],
     [{ $schema: "x", compilerOptions: {} }, "", IF_NO_MANIFEST],
   ])("%j", (content, path, suggestion) => {
-    const problems = problemsOf(content);
+    const problems = listProblems(content);
     expect(problems.map((problem) => problem.suggestion)).toEqual([suggestion]);
     expect(problems[0]?.path.endsWith(path)).toBe(true);
     expect(problems[0]).toMatchObject({ line: expect.any(Number), column: expect.any(Number) });
   });
 
   it("a section that is mistyped in a file of its own", () => {
-    expect(problemsOf({ namespace: "a" }, { entites: {} })).toMatchObject([
+    expect(listProblems({ namespace: "a" }, { entites: {} })).toMatchObject([
       { file: "1.yaml", path: "entites", suggestion: "Did you mean entities?" },
     ]);
-    expect(problemsOf({ namespace: "a" }, { "x-gold": {} })).toEqual([]);
+    expect(listProblems({ namespace: "a" }, { "x-gold": {} })).toEqual([]);
   });
 
   it.each([null, undefined])("an empty file (%s)", (content) => {
-    expect(problemsOf({ namespace: "a" }, content)).toEqual([
+    expect(listProblems({ namespace: "a" }, content)).toEqual([
       {
         file: "1.yaml",
         line: 1,
@@ -205,7 +213,7 @@ describe("common mistakes say what to write", () => {
 
 describe("problems", () => {
   it("are found all at once, in the order of files and lines", () => {
-    const problems = problemsOf(
+    const problems = listProblems(
       { namespace: "a", system: { limits: { rpm: -1, tpm: -2 } }, x: 1 },
       { entities: { "key-1": { parent: "#", cascade: 5 } }, y: 1 },
     );
@@ -221,7 +229,7 @@ describe("problems", () => {
 
   it("are lines of the message, at most 50", () => {
     const limits = Object.fromEntries(Array.from({ length: 30 }, (_, index) => [`l${index}`, 0]));
-    const error = errorOf(systemOf(limits), { resources: { gpt: { limits } } });
+    const error = catchError(getSystem(limits), { resources: { gpt: { limits } } });
     expect(error).toMatchObject({ code: "ERR_LIMITER_MANIFEST", name: "ManifestError" });
     expect(error.problems).toHaveLength(60);
     const lines = error.message.split("\n");
@@ -240,7 +248,7 @@ describe("problems", () => {
     const partly: ManifestDocument = {
       file: "a.yaml",
       content: { namespace: "a", resources: { gpt: 5 } },
-      positionOf: (path) => (path.length === 1 ? { line: 7, column: 2 } : undefined),
+      findPosition: (path) => (path.length === 1 ? { line: 7, column: 2 } : undefined),
     };
     expect(() => readManifest([partly])).toThrow(/^a\.yaml:7:2: Invalid resources\.gpt: /);
   });
@@ -264,9 +272,9 @@ describe("problems", () => {
   });
 
   it("cannot forge lines or hide characters", () => {
-    const [line] = linesOf({ namespace: "a", "x\n1.yaml:1:1: \u202E\u001B[2J": 1 });
+    const [line] = listLines({ namespace: "a", "x\n1.yaml:1:1: \u202E\u001B[2J": 1 });
     expect(line).toContain("x\\u{a}1.yaml:1:1: \\u{202e}\\u{1b}[2J: is not a key");
-    const [long] = linesOf({ namespace: "a", ["x".repeat(10_000)]: 1 });
+    const [long] = listLines({ namespace: "a", ["x".repeat(10_000)]: 1 });
     expect(long!.length).toBeLessThan(500);
   });
 });
@@ -276,11 +284,11 @@ describe("hostile content", () => {
     const polluted = JSON.parse(
       `{"namespace": "a", "__proto__": {"x": 1}, "entities": {"__proto__": {}, "acme": {"metadata": {"__proto__": "b"}}}}`,
     ) as object;
-    expect(problemsOf(polluted).map(({ path }) => path)).toEqual([
+    expect(listProblems(polluted).map(({ path }) => path)).toEqual([
       "__proto__",
       "entities.__proto__",
     ]);
-    const { declared } = read(entityOf({ metadata: JSON.parse('{"__proto__": "b"}') }));
+    const { declared } = read(getEntity({ metadata: JSON.parse('{"__proto__": "b"}') }));
     expect(Object.entries(declared.entities["key-1"]!.metadata!)).toEqual([["__proto__", "b"]]);
   });
 
@@ -310,7 +318,7 @@ describe("hostile content", () => {
         const changed = structuredClone(content);
         const { map, key } = placesIn(changed)[index]!;
         map[key] = value;
-        for (const problem of problemsOf({ namespace: "a" }, changed)) {
+        for (const problem of listProblems({ namespace: "a" }, changed)) {
           expect(problem.file).toBe("1.yaml");
           expect(problem.suggestion).toMatch(/^[A-Z].*[.?]$/);
         }
@@ -321,8 +329,8 @@ describe("hostile content", () => {
   it("that is nested without end, or no plain object, is refused", () => {
     const endless: Record<string, unknown> = { namespace: "a" };
     endless["system"] = { limits: { rpm: endless } };
-    expect(problemsOf(endless).length).toBeGreaterThan(0);
-    expect(problemsOf({ namespace: "a", resources: new Map() })).toHaveLength(1);
+    expect(listProblems(endless).length).toBeGreaterThan(0);
+    expect(listProblems({ namespace: "a", resources: new Map() })).toHaveLength(1);
     expect(
       read({ namespace: "a", system: undefined, entities: { a: { name: undefined } } }).declared,
     ).toEqual({ resources: {}, entities: { a: { resources: {} } } });

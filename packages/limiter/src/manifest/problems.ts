@@ -1,4 +1,4 @@
-import { escaped, ValidationError } from "../core/errors.ts";
+import { escapeControls, ValidationError } from "../core/errors.ts";
 
 /** One thing that is wrong with a manifest, and where. */
 export interface ManifestProblem {
@@ -42,11 +42,11 @@ export class ManifestError extends ValidationError {
 export function formatProblem(problem: ManifestProblem): string {
   const { message, suggestion } = problem;
   const sentences = suggestion === undefined ? message : `${message} ${suggestion}`;
-  return escaped(`${placeOf(problem)}: ${sentences}`);
+  return escapeControls(`${formatPlace(problem)}: ${sentences}`);
 }
 
 /** Where a problem is: `file:line:column`, or the file alone. */
-export function placeOf({
+export function formatPlace({
   file,
   line,
   column,

@@ -23,7 +23,7 @@ export function readEntities(
   }
   const parents = new Map<string, DocumentValue>();
   const entities = [...byId].map(([id, places]) => {
-    places[0]?.checkedKey(entityId);
+    places[0]?.checkKey(entityId);
     const fields = places.flatMap((place) => place.fields(ENTITY) ?? []);
     const record = distinct(fields.filter(({ key }) => key !== "resources"));
     const parent = record.get("parent");
@@ -42,7 +42,7 @@ export function readResources(
 ): Readonly<Record<string, DeclaredLevel>> {
   const entries = sections.flatMap((section) => section.entries("of resources by name") ?? []);
   const levels = [...distinct(entries)].flatMap(([resource, entry]) => {
-    entry.checkedKey(check, (wrong) =>
+    entry.checkKey(check, (wrong) =>
       wrong === DEFAULT_RESOURCE ? DEFAULT_ADVICE : nameAdvice(check)(wrong),
     );
     const level = readLevel(entry);
@@ -55,12 +55,12 @@ const DEFAULT_ADVICE =
   "Write limits for all resources under `system`, or `_default_` under the `resources` of an entity.";
 
 function readRecord(fields: ReadonlyMap<string, DocumentValue>): Omit<DeclaredEntity, "resources"> {
-  const parentId = fields.get("parent")?.checked(
+  const parentId = fields.get("parent")?.check(
     (value) => entityId(value),
     nameAdvice((value) => entityId(value), "Write the id of an entity, or leave it out."),
   );
   const cascade = fields.get("cascade") && readBoolean(fields.get("cascade")!);
-  const name = fields.get("name")?.checked(entityName, textAdvice);
+  const name = fields.get("name")?.check(entityName, textAdvice);
   const metadata = fields.get("metadata") && readMetadata(fields.get("metadata")!);
   return {
     ...(parentId !== undefined && { parentId }),
@@ -82,13 +82,13 @@ function readMetadata(metadata: DocumentValue): Readonly<Record<string, string>>
   const entries = metadata.entries("of texts by name");
   if (entries === undefined) return undefined;
   const checked = entries.map((entry) =>
-    entry.checked(
+    entry.check(
       (value) => entityMetadata({ [entry.key]: value }),
       (wrong) => (isText(entry.key) ? textAdvice(wrong) : textAdvice(entry.key)),
     ),
   );
   if (checked.includes(undefined)) return undefined;
-  return metadata.checked(
+  return metadata.check(
     (value) => entityMetadata(value),
     () => "Keep the most important ones here, and the others in a database of your own.",
   );

@@ -49,7 +49,7 @@ export function readLimits(limits: DocumentValue): readonly Limit[] | undefined 
   const read = entries.map((entry) => readLimit(entry));
   const valid = read.filter((limit) => limit !== undefined);
   if (valid.length === 0) return undefined;
-  const checked = limits.checked(
+  const checked = limits.check(
     () => checkLimits(valid),
     () => "Leave some of them out, or move them to another resource.",
   );
@@ -58,7 +58,7 @@ export function readLimits(limits: DocumentValue): readonly Limit[] | undefined 
 
 /** Reads true or false. */
 export function readBoolean(value: DocumentValue): boolean | undefined {
-  return value.checked(entityCascade, (wrong) => {
+  return value.check(entityCascade, (wrong) => {
     const word = typeof wrong === "string" ? wrong : "";
     if (/^(?:yes|on|true)$/i.test(word)) return "Write true, without quotes.";
     if (/^(?:no|off|false)$/i.test(word)) return "Write false, without quotes.";
@@ -67,10 +67,10 @@ export function readBoolean(value: DocumentValue): boolean | undefined {
 }
 
 function readLimit(limit: DocumentValue): Limit | undefined {
-  const name = limit.checkedKey(limitName);
+  const name = limit.checkKey(limitName);
   const numbers = readNumbers(limit);
   if (name === undefined || numbers === undefined) return undefined;
-  return limit.checked(
+  return limit.check(
     () => checkLimit({ name, ...numbers }),
     () => limitAdvice(numbers),
   );
@@ -82,7 +82,7 @@ function readNumbers(limit: DocumentValue): LimitNumbers | undefined {
   const { value } = limit;
   if (typeof value === "number") {
     const rate = readPositive(limit);
-    return rate === undefined ? undefined : numbersOf(rate, {});
+    return rate === undefined ? undefined : toNumbers(rate, {});
   }
   if (typeof value === "string") return readText(limit, value);
   if (isRecord(value)) return readMap(limit);
@@ -95,13 +95,13 @@ function readNumbers(limit: DocumentValue): LimitNumbers | undefined {
 }
 
 function readText(limit: DocumentValue, text: string): LimitNumbers | undefined {
-  return limit.checked(
+  return limit.check(
     () => {
-      const { capacity, refillAmount, refillPeriodSeconds } = parsed(text);
+      const { capacity, refillAmount, refillPeriodSeconds } = parseText(text);
       return { capacity, refillAmount, refillPeriodSeconds };
     },
     () => {
-      const repaired = repairedText(text, limit.key);
+      const repaired = repairText(text, limit.key);
       return repaired === undefined
         ? "Write a rate such as 100/min, or 100/min:150 with a burst."
         : `Write ${repaired}.`;
@@ -125,7 +125,7 @@ function readMap(limit: DocumentValue): LimitNumbers | undefined {
     limit.refuse("must have a capacity", "Write `capacity: 100`, for example.");
   const capacity = numbers.get("capacity");
   if (capacity === undefined || [...numbers.values()].includes(undefined)) return undefined;
-  return numbersOf(capacity, {
+  return toNumbers(capacity, {
     burst: numbers.get("burst"),
     refillAmount: numbers.get("refill_amount"),
     refillPeriodSeconds: numbers.get("refill_period"),
@@ -133,7 +133,7 @@ function readMap(limit: DocumentValue): LimitNumbers | undefined {
 }
 
 /** The burst is the size of the bucket, and never its refill (W-64 in docs/known-faults.md). */
-function numbersOf(
+function toNumbers(
   capacity: number,
   given: {
     readonly burst?: number | undefined;
@@ -149,11 +149,11 @@ function numbersOf(
 }
 
 function readPositive(value: DocumentValue, suggest: Suggest = amountAdvice): number | undefined {
-  return value.checked((number) => positive(number, value.key), suggest);
+  return value.check((number) => positive(number, value.key), suggest);
 }
 
 /** The grammar of `Limit.parse`, without the name. */
-function parsed(text: string): LimitNumbers {
+function parseText(text: string): LimitNumbers {
   try {
     return parseLimit(`x:${text.trim()}`);
   } catch {
@@ -168,7 +168,7 @@ function parsed(text: string): LimitNumbers {
 /** Marks that people put between digits. YAML reads such a number as a text. */
 const BETWEEN_DIGITS = /[_,'\s]/g;
 
-/** What to write instead of something that is no number, or `otherwise`. */
+/** What to write instead of something that is not a number, or `otherwise`. */
 export function numberAdvice(wrong: unknown, otherwise: string): string {
   const text = typeof wrong === "string" ? wrong : "";
   const digits = text.replaceAll(BETWEEN_DIGITS, "");
@@ -200,15 +200,15 @@ function limitAdvice({ capacity, refillAmount, refillPeriodSeconds }: LimitNumbe
 
 function secondsAdvice(wrong: unknown): string {
   if (typeof wrong === "string" && /[a-z]/i.test(wrong)) {
-    const repaired = repairedText(`1/${wrong}`, "");
+    const repaired = repairText(`1/${wrong}`, "");
     if (repaired !== undefined)
-      return `Write ${parsed(repaired).refillPeriodSeconds}: periods are in seconds.`;
+      return `Write ${parseText(repaired).refillPeriodSeconds}: periods are in seconds.`;
   }
   return numberAdvice(wrong, "Write a whole number of seconds, such as 60.");
 }
 
 /** The text that was meant, if it is easy to see: 10_000/m, 100 per hour, rpm:100. */
-function repairedText(text: string, name: string): string | undefined {
+function repairText(text: string, name: string): string | undefined {
   if (text.length > MOST_REPAIRED) return undefined;
   const words = text.startsWith(`${name}:`) ? text.slice(name.length + 1) : text;
   const repaired = words
@@ -220,14 +220,14 @@ function repairedText(text: string, name: string): string | undefined {
       return times === undefined ? `${count}${unit}` : `${Number(count || 1) * times}${unit}`;
     });
   try {
-    parsed(repaired);
+    parseText(repaired);
     return repaired;
   } catch {
     return undefined;
   }
 }
 
-/** Longer texts are no mistyped limits. */
+/** Longer texts are not mistyped limits. */
 const MOST_REPAIRED = 100;
 
 /** What people write, the unit of the grammar, and how many of them it is if not one. */

@@ -8,7 +8,7 @@ import type { DeclaredLimits, Repository } from "zae-limiter";
 import {
   applyLimits,
   exportLimits,
-  manifestOf,
+  buildManifest,
   planLimits,
   readManifest,
   type Manifest,
@@ -25,7 +25,7 @@ describe("every declaration", { timeout: 20_000 + 500 * RUNS }, () => {
   it("is read back from the manifest that it is written as", () => {
     fc.assert(
       fc.property(declaredLimits(), (declared) => {
-        expect(written(declared).declared).toEqual(declared);
+        expect(write(declared).declared).toEqual(declared);
       }),
       { numRuns: 2 * RUNS },
     );
@@ -36,7 +36,7 @@ describe("every declaration", { timeout: 20_000 + 500 * RUNS }, () => {
       fc.asyncProperty(declaredLimits(), async (declared) => {
         const repository = new MemoryRepository();
         await store(repository, declared);
-        const manifest = written(await exportLimits(repository));
+        const manifest = write(await exportLimits(repository));
         const { entries } = await planLimits(repository, manifest);
         expect(entries.filter(({ action }) => action !== "unchanged")).toEqual([]);
       }),
@@ -55,7 +55,7 @@ describe("every declaration", { timeout: 20_000 + 500 * RUNS }, () => {
           : [stored, new MemoryRepository({ namespace: stored.namespaceName })];
         await store(from, declared);
         const exported = await exportLimits(from);
-        await applyLimits(to, written(exported, to.namespaceName));
+        await applyLimits(to, write(exported, to.namespaceName));
         expect(await exportLimits(to)).toEqual(exported);
       }),
       { numRuns: RUNS },
@@ -69,8 +69,8 @@ async function registered(repository: Repository, name: string): Promise<string>
 }
 
 /** As a file would say it. */
-function written(declared: DeclaredLimits, namespace = "default"): Manifest {
-  const text = JSON.stringify(manifestOf(namespace, declared));
+function write(declared: DeclaredLimits, namespace = "default"): Manifest {
+  const text = JSON.stringify(buildManifest(namespace, declared));
   const content: unknown = JSON.parse(text);
-  return readManifest([{ file: "limits.json", content, positionOf: () => undefined }]);
+  return readManifest([{ file: "limits.json", content, findPosition: () => undefined }]);
 }

@@ -15,9 +15,9 @@ it("reads what was written, and the published schema agrees", () => {
   fc.assert(
     fc.property(writtenManifest(), ({ content, declared }) => {
       expect(validate(content), JSON.stringify(validate.errors)).toBe(true);
-      expect(readManifest([{ file: "a", content, positionOf: () => undefined }]).declared).toEqual(
-        declared,
-      );
+      expect(
+        readManifest([{ file: "a", content, findPosition: () => undefined }]).declared,
+      ).toEqual(declared);
     }),
   );
 });
@@ -38,7 +38,7 @@ it.each<[reason: string, content: unknown]>([
   ["a key that objects inherit", JSON.parse('{"namespace":"a","__proto__":{}}')],
   ["a list of resources", { namespace: "a", resources: [] }],
   ["an unknown setting", system({ onUnavailable: "allow" })],
-  ["a word that is no setting", system({ on_unavailable: "open" })],
+  ["a word that is not a setting", system({ on_unavailable: "open" })],
   ["no days", system({ audit_retention_days: 0 })],
   ["too many days", system({ usage_retention_days: 3651 })],
   ["days as text", system({ usage_retention_days: "30" })],
@@ -93,7 +93,7 @@ it.each<[reason: string, content: unknown]>([
   ["an empty name in metadata", entity({ metadata: { "": "a" } })],
   ["an unknown key of an entity", entity({ parent_id: "a" })],
 ])("the reader and the schema both refuse %s", (_, content) => {
-  expect(() => readManifest([{ file: "a", content, positionOf: () => undefined }])).toThrow(
+  expect(() => readManifest([{ file: "a", content, findPosition: () => undefined }])).toThrow(
     ManifestError,
   );
   expect(validate(content)).toBe(false);
@@ -112,7 +112,7 @@ it("accepts what editors write and what YAML leaves empty", () => {
   expect(validate(content)).toBe(true);
   expect(validate({ ...content, system: null })).toBe(true);
   expect(
-    readManifest([{ file: "a", content, positionOf: () => undefined }]).declared.entities,
+    readManifest([{ file: "a", content, findPosition: () => undefined }]).declared.entities,
   ).toEqual({ acme: { resources: {} }, "key-1": { metadata: {}, resources: {} } });
 });
 

@@ -33,7 +33,7 @@ const DEFAULTS: ReadonlyMap<string, string> = new Map([
 const ON_UNAVAILABLE = "on_unavailable";
 
 /** What is stored at the system level. A retention that is the default says nothing. */
-export function storedSystem({ limits, ...stored }: SystemDefaults): DeclaredSystem {
+export function toDeclaredSystem({ limits, ...stored }: SystemDefaults): DeclaredSystem {
   const settings = SETTINGS.filter(({ name, field }) => {
     const value = stored[field];
     return name === ON_UNAVAILABLE ? value !== undefined : String(value) !== DEFAULTS.get(name);
@@ -64,33 +64,33 @@ export function isStored(
 }
 
 /** The part that a value belongs to: `limits` for `limits.rpm`. */
-export function partOf(name: string): string {
+export function getPart(name: string): string {
   const [part = name] = name.split(".", 1);
   return part;
 }
 
 /** The level of a resource or of an entity; undefined if there is none. */
 export function levelValues(level: DeclaredLevel | undefined): Values | undefined {
-  return level && valuesOf({ limits: limitTexts(level.limits), inherit: level.inherit });
+  return level && toValues({ limits: limitTexts(level.limits), inherit: level.inherit });
 }
 
 /** The system level. */
 export function systemValues(system: DeclaredSystem = {}): Values {
   const settings = SETTINGS.map(({ name, field }) => [name, system[field]] as const);
   const limits = system.limits && limitTexts(system.limits);
-  return valuesOf({ limits, ...Object.fromEntries(settings) });
+  return toValues({ limits, ...Object.fromEntries(settings) });
 }
 
 /** Those fields of a record that are there. */
 export function recordValues(record: Omit<DeclaredEntity, "resources">): Values {
   const { name, parentId: parent, cascade, metadata } = record;
-  return valuesOf({ name, parent, cascade, metadata });
+  return toValues({ name, parent, cascade, metadata });
 }
 
 /** Some parts of a level or a record. */
-export function partsOf({ texts, parts }: Values, isWanted: (part: string) => boolean): Values {
+export function selectParts({ texts, parts }: Values, isWanted: (part: string) => boolean): Values {
   return {
-    texts: new Map([...texts].filter(([name]) => isWanted(partOf(name)))),
+    texts: new Map([...texts].filter(([name]) => isWanted(getPart(name)))),
     parts: new Set([...parts].filter(isWanted)),
   };
 }
@@ -99,7 +99,7 @@ export function partsOf({ texts, parts }: Values, isWanted: (part: string) => bo
  * The entities whose records are declared, parents before their children: those with any field of
  * a record, those without resources, and those that another one names as its parent.
  */
-export function declaredRecords(declared: DeclaredLimits): ReadonlyMap<string, DeclaredEntity> {
+export function listDeclaredRecords(declared: DeclaredLimits): ReadonlyMap<string, DeclaredEntity> {
   const parents = new Set(Object.values(declared.entities).map(({ parentId }) => parentId));
   const records = new Map<string, DeclaredEntity>();
   for (const [id, entity] of Object.entries(declared.entities)) {
@@ -129,7 +129,7 @@ export interface ResourceLevel {
 }
 
 /** Every level but the system's that a declaration names or that is managed, each once. */
-export function namedLevels(
+export function listLevels(
   declared: DeclaredLimits,
   state: ProvisionerState,
 ): readonly { readonly name: ResourceLevel; readonly managed: boolean }[] {
@@ -172,7 +172,7 @@ export function ownValue<T>(
 /** A part is one value, or an object of them. */
 type Part = string | number | boolean | Readonly<Record<string, string>>;
 
-function valuesOf(given: Readonly<Record<string, Part | undefined>>): Values {
+function toValues(given: Readonly<Record<string, Part | undefined>>): Values {
   const texts = new Map<string, string>();
   const parts = new Set<string>();
   for (const [part, value] of Object.entries(given)) {

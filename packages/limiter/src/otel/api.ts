@@ -6,9 +6,9 @@ import { InfrastructureError } from "../core/errors.ts";
  * The API of OpenTelemetry, an optional peer. It is required and not imported, so that the error of
  * a project without it can say what to do. All copies of the API in a process share the providers.
  */
-export const api: typeof Api = loaded();
+export const api: typeof Api = loadApi();
 
-function loaded(): typeof Api {
+function loadApi(): typeof Api {
   try {
     return createRequire(import.meta.url)("@opentelemetry/api") as typeof Api;
   } catch (cause) {

@@ -27,7 +27,7 @@ export class ResourceNames {
   readonly #known = new Set<string>();
 
   /** The resource, or `other` if there are too many. */
-  of(resource: string): string {
+  toLabel(resource: string): string {
     if (this.#known.has(resource)) return resource;
     if (this.#known.size >= MAX_RESOURCES) return OTHER;
     this.#known.add(resource);

@@ -283,8 +283,8 @@ describe("statistics of stores", () => {
   it("are counters by namespace, added up over repositories", async () => {
     const other = new MemoryRepository({ namespace: "default" });
     const tenant = new MemoryRepository({ namespace: "tenant" });
-    const first = counted(repository, 3);
-    start({ repositories: [first, first, counted(other, 4), counted(tenant, 5)] });
+    const first = readCounted(repository, 3);
+    start({ repositories: [first, first, readCounted(other, 4), readCounted(tenant, 5)] });
     expect(await points("store.requests")).toEqual([
       [{ namespace: "default" }, 7],
       [{ namespace: "tenant" }, 5],
@@ -377,7 +377,7 @@ describe("instrument", () => {
 });
 
 /** A repository that says how many requests it has sent. */
-function counted(inner: Repository, requests: number): Repository {
+function readCounted(inner: Repository, requests: number): Repository {
   return new Proxy(inner, {
     get: (target, property) =>
       property === "getStatistics"

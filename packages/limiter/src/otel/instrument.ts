@@ -141,7 +141,7 @@ function listen(metrics: Metrics, begin: (message: AcquireMessage) => EndSpan): 
         const message = data as AcquireMessage;
         const call = seen.get(message);
         if (call === undefined) return;
-        metrics.acquired(message, (monotonicMs() - call.beganMs) / 1000);
+        metrics.recordAcquire(message, (monotonicMs() - call.beganMs) / 1000);
         call.endSpan(message);
       },
     ],
@@ -149,16 +149,16 @@ function listen(metrics: Metrics, begin: (message: AcquireMessage) => EndSpan): 
       CHANNELS.end,
       (data) => {
         const message = data as EndMessage;
-        if (seen.has(message.acquire)) metrics.ended(message);
+        if (seen.has(message.acquire)) metrics.recordEnd(message);
       },
     ],
-    [CHANNELS.charge, (data) => metrics.charged(data as ChargeMessage)],
+    [CHANNELS.charge, (data) => metrics.recordCharge(data as ChargeMessage)],
     [
       CHANNELS.stream,
       (data) => {
         const message = data as StreamMessage;
         if (message.state === "open") seenStreams.add(message);
-        if (seenStreams.has(message)) metrics.streamed(message);
+        if (seenStreams.has(message)) metrics.recordStream(message);
       },
     ],
   ];

@@ -1,5 +1,5 @@
 import type { Attributes, Counter, Histogram, Meter, UpDownCounter } from "@opentelemetry/api";
-import { amountOf, type Amounts } from "../core/amounts.ts";
+import { getAmount, type Amounts } from "../core/amounts.ts";
 import type {
   AcquireMessage,
   ChargeMessage,
@@ -103,48 +103,49 @@ export class Metrics {
     );
   }
 
-  acquired(message: AcquireMessage, seconds: number): void {
+  recordAcquire(message: AcquireMessage, seconds: number): void {
     const { outcome = "error", error, waitedMs = 0 } = message;
-    const attributes = { ...this.#of(message.resource), [KEYS.outcome]: outcome };
+    const attributes = { ...this.#buildAttributes(message.resource), [KEYS.outcome]: outcome };
     this.#acquires.record(seconds, {
       ...attributes,
       ...(outcome === "error" && { [KEYS.errorType]: errorType(error) }),
     });
     if (message.waitUpToMs > 0) this.#waits.record(waitedMs / 1000, attributes);
-    if (outcome === "refused") this.#refused(message);
+    if (outcome === "refused") this.#recordRefusal(message);
     if (outcome === "granted")
       this.#add(this.#taken, message.resource, message.consume, message.also);
     const opens = outcome === "granted" || outcome === "degraded";
     if (opens && message.extending === undefined)
-      this.#openLeases.add(this.#resources.of(message.resource), 1);
+      this.#openLeases.add(this.#resources.toLabel(message.resource), 1);
   }
 
-  ended(message: EndMessage): void {
+  recordEnd(message: EndMessage): void {
     const { resource, how, also, error, acquire } = message;
-    const attributes = this.#of(resource);
+    const attributes = this.#buildAttributes(resource);
     // No caller got the lease of a call that was aborted after the take, and it was not counted.
     if (acquire.outcome === undefined) {
       this.#add(this.#taken, resource, message.taken);
       for (const [further, { taken }] of Object.entries(also))
         this.#add(this.#taken, further, taken);
     } else {
-      this.#openLeases.add(this.#resources.of(resource), -1);
+      this.#openLeases.add(this.#resources.toLabel(resource), -1);
       this.#leases.record(message.heldMs / 1000, { ...attributes, [KEYS.how]: how });
     }
     if (error !== undefined) {
       this.#failures.add(1, { ...attributes, [KEYS.errorType]: errorType(error) });
       return;
     }
-    this.#settled(resource, message, how);
-    for (const [further, amounts] of Object.entries(also)) this.#settled(further, amounts, how);
+    this.#recordSettlement(resource, message, how);
+    for (const [further, amounts] of Object.entries(also))
+      this.#recordSettlement(further, amounts, how);
   }
 
-  charged({ resource, amounts, also }: ChargeMessage): void {
+  recordCharge({ resource, amounts, also }: ChargeMessage): void {
     this.#add(this.#charged, resource, amounts, also);
   }
 
-  streamed({ resource, state }: StreamMessage): void {
-    this.#openStreams.add(this.#resources.of(resource), state === "open" ? 1 : -1);
+  recordStream({ resource, state }: StreamMessage): void {
+    this.#openStreams.add(this.#resources.toLabel(resource), state === "open" ? 1 : -1);
   }
 
   /** What is open will not be seen to end. */
@@ -153,10 +154,10 @@ export class Metrics {
     this.#openStreams.takeBack();
   }
 
-  #refused({ refusal, entityId, resource }: AcquireMessage): void {
+  #recordRefusal({ refusal, entityId, resource }: AcquireMessage): void {
     for (const violation of refusal?.violations ?? [])
       this.#refusals.add(1, {
-        ...this.#of(violation.resource),
+        ...this.#buildAttributes(violation.resource),
         [KEYS.limit]: violation.limitName,
         [KEYS.level]: violation.source,
         [KEYS.of]:
@@ -168,10 +169,14 @@ export class Metrics {
       });
   }
 
-  #settled(resource: string, { taken, settled }: EndedAmounts, how: EndMessage["how"]): void {
+  #recordSettlement(
+    resource: string,
+    { taken, settled }: EndedAmounts,
+    how: EndMessage["how"],
+  ): void {
     for (const [limit, cost] of Object.entries(settled)) {
-      const estimate = amountOf(taken, limit);
-      const attributes = { ...this.#of(resource), [KEYS.limit]: limit };
+      const estimate = getAmount(taken, limit);
+      const attributes = { ...this.#buildAttributes(resource), [KEYS.limit]: limit };
       if (cost < estimate) this.#returned.add(estimate - cost, attributes);
       if (cost > estimate) this.#charged.add(cost - estimate, attributes);
       if (how === "commit" && estimate > 0) this.#ratios.record(cost / estimate, attributes);
@@ -186,12 +191,13 @@ export class Metrics {
     also: Readonly<Record<string, Amounts>> = {},
   ): void {
     for (const [limit, amount] of Object.entries(amounts))
-      if (amount > 0) counter.add(amount, { ...this.#of(resource), [KEYS.limit]: limit });
+      if (amount > 0)
+        counter.add(amount, { ...this.#buildAttributes(resource), [KEYS.limit]: limit });
     for (const [further, used] of Object.entries(also)) this.#add(counter, further, used);
   }
 
-  #of(resource: string): Attributes {
-    return { [KEYS.resource]: this.#resources.of(resource) };
+  #buildAttributes(resource: string): Attributes {
+    return { [KEYS.resource]: this.#resources.toLabel(resource) };
   }
 }
 

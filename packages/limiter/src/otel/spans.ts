@@ -18,10 +18,10 @@ export function beginSpan(tracer: Tracer, message: AcquireMessage, options: Span
   if (options.spans === "none") return eventOn(api.trace.getActiveSpan(), options);
   const span = tracer.startSpan(`acquire ${message.resource}`, {
     kind: api.SpanKind.INTERNAL,
-    attributes: knownAtStart(message, options),
+    attributes: startAttributes(message, options),
   });
   return (ended) => {
-    span.setAttributes(knownAtEnd(ended, options));
+    span.setAttributes(endAttributes(ended, options));
     // Without a message: those of errors name the entity.
     if (ended.outcome === undefined) span.setStatus({ code: api.SpanStatusCode.ERROR });
     span.end();
@@ -31,12 +31,12 @@ export function beginSpan(tracer: Tracer, message: AcquireMessage, options: Span
 function eventOn(span: Span | undefined, options: SpanOptions): EndSpan {
   return (message) =>
     span?.addEvent("zae_limiter.acquire", {
-      ...knownAtStart(message, options),
-      ...knownAtEnd(message, options),
+      ...startAttributes(message, options),
+      ...endAttributes(message, options),
     });
 }
 
-function knownAtStart(message: AcquireMessage, { entityOnSpans }: SpanOptions): Attributes {
+function startAttributes(message: AcquireMessage, { entityOnSpans }: SpanOptions): Attributes {
   return {
     [KEYS.namespace]: message.namespace,
     [KEYS.resource]: message.resource,
@@ -45,7 +45,7 @@ function knownAtStart(message: AcquireMessage, { entityOnSpans }: SpanOptions): 
   };
 }
 
-function knownAtEnd(message: AcquireMessage, { attributes }: SpanOptions): Attributes {
+function endAttributes(message: AcquireMessage, { attributes }: SpanOptions): Attributes {
   const { outcome = "error", refusal, waitedMs = 0, error } = message;
   return {
     [KEYS.outcome]: outcome,

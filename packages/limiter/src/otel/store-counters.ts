@@ -25,7 +25,7 @@ export function observeStores(meter: Meter, repositories: readonly Repository[])
   const observe: BatchObservableCallback = (result) => {
     for (const [namespace, all] of byNamespace(repositories))
       for (const { field, counter } of counters)
-        result.observe(counter, sumOf(all, field), { [KEYS.namespace]: namespace });
+        result.observe(counter, addUp(all, field), { [KEYS.namespace]: namespace });
   };
   meter.addBatchObservableCallback(observe, observables);
   return () => meter.removeBatchObservableCallback(observe, observables);
@@ -44,6 +44,6 @@ function byNamespace(
   return statistics;
 }
 
-function sumOf(all: readonly RepositoryStatistics[], field: keyof RepositoryStatistics): number {
+function addUp(all: readonly RepositoryStatistics[], field: keyof RepositoryStatistics): number {
   return all.reduce((sum, statistics) => sum + statistics[field], 0);
 }

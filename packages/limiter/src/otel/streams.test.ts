@@ -139,7 +139,7 @@ it("a stream is counted as a whole or not at all, and none as open when counting
 
 it("a call that streams nothing, or is refused, opens none", async () => {
   start();
-  await (await setting.meter().begin(CALL, "x")).failed();
+  await (await setting.meter().begin(CALL, "x")).settleFailed();
   const tooMuch = setting.meter({ estimator: fixedEstimate(20_000, 0) });
   await tooMuch.begin(CALL, "x").catch(() => {});
   expect(await open()).toEqual([]);

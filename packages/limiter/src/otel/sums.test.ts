@@ -11,7 +11,7 @@ import { faultyRepository, ManualClock, seededRandom } from "zae-limiter/testing
 import { expect, it } from "vitest";
 import { CollectedTelemetry, type Series } from "../../test/support/collected-telemetry.ts";
 import { between, pick } from "../../test/support/seeded/random-choice.ts";
-import { eachOf, seedsFromEnvironment } from "../../test/support/seeded/seeds.ts";
+import { getEach, seedsFromEnvironment } from "../../test/support/seeded/seeds.ts";
 
 const ENTITIES = ["org", "key-1", "key-2", "key-3"];
 const RESOURCES = ["gpt-4", "search", "images"];
@@ -19,7 +19,7 @@ const STEPS = 120;
 
 type Random = () => number;
 
-const SEEDS = eachOf(seedsFromEnvironment({ usual: 12 }));
+const SEEDS = getEach(seedsFromEnvironment({ usual: 12 }));
 
 it("taken − returned + charged is the usage of the repository", async () => {
   const reached = {
@@ -41,7 +41,7 @@ it("taken − returned + charged is the usage of the repository", async () => {
       const summary = await repository.getUsageSummary({ resource });
       cascaded += summary.cascaded["tpm"] ?? 0;
       for (const limit of ["rpm", "tpm", "counted"])
-        expect(sumOf(series, resource, limit), `seed ${seed}: ${resource} ${limit}`).toBe(
+        expect(addUp(series, resource, limit), `seed ${seed}: ${resource} ${limit}`).toBe(
           summary.total[limit] ?? 0,
         );
     }
@@ -62,7 +62,7 @@ it("taken − returned + charged is the usage of the repository", async () => {
     expect(times, `the histories reach ${what}`).toBeGreaterThan(0);
 });
 
-function sumOf(series: readonly Series[], resource: string, limit: string): number {
+function addUp(series: readonly Series[], resource: string, limit: string): number {
   const signs = new Map([
     ["zae_limiter.tokens.taken", 1],
     ["zae_limiter.tokens.returned", -1],
@@ -111,7 +111,7 @@ async function history(random: Random): Promise<MemoryRepository> {
   const open: Lease[] = [];
   for (let step = 0; step < STEPS; step += 1) {
     away = new Set(random() < 0.1 ? ["consume", "settle", "giveBack", "charge"] : []);
-    const act = pick(random, [acquired, acquired, worked, changed, changed, ended, charged]);
+    const act = pick(random, [acquireOne, acquireOne, worked, change, change, end, readCharged]);
     await act(random, limiter, open).catch(() => {});
     await clock.advance(between(random, 0, 3000));
   }
@@ -120,7 +120,7 @@ async function history(random: Random): Promise<MemoryRepository> {
   return repository;
 }
 
-async function acquired(random: Random, limiter: RateLimiter, open: Lease[]): Promise<void> {
+async function acquireOne(random: Random, limiter: RateLimiter, open: Lease[]): Promise<void> {
   const resource = pick(random, RESOURCES);
   const further = pick(random, RESOURCES);
   const abort = new AbortController();
@@ -141,14 +141,14 @@ async function worked(random: Random, limiter: RateLimiter): Promise<void> {
   const resource = pick(random, RESOURCES);
   const call = { entityId: pick(random, ENTITIES), resource, consume: amounts(random, resource) };
   await limiter.acquire(call, async (lease) => {
-    await changed(random, limiter, [lease]);
+    await change(random, limiter, [lease]);
     if (random() < 0.3) throw new Error("work");
     if (random() < 0.2) lease.settle({ tpm: 7, nonsense: 1 });
   });
 }
 
 /** Settles up or down, or takes more, of any resource of an open lease. */
-async function changed(random: Random, _: RateLimiter, open: readonly Lease[]): Promise<void> {
+async function change(random: Random, _: RateLimiter, open: readonly Lease[]): Promise<void> {
   if (open.length === 0) return;
   const lease = pick(random, open);
   const resource = pick(random, lease.resources);
@@ -159,13 +159,13 @@ async function changed(random: Random, _: RateLimiter, open: readonly Lease[]): 
   else await part.consume(amounts(random, resource));
 }
 
-async function ended(random: Random, _: RateLimiter, open: Lease[]): Promise<void> {
+async function end(random: Random, _: RateLimiter, open: Lease[]): Promise<void> {
   const [lease] = open.splice(between(random, 0, open.length - 1), 1);
   if (random() < 0.6) await lease?.commit();
   else await lease?.rollback();
 }
 
-async function charged(random: Random, limiter: RateLimiter): Promise<void> {
+async function readCharged(random: Random, limiter: RateLimiter): Promise<void> {
   const resource = pick(random, RESOURCES);
   await limiter.charge({
     entityId: pick(random, ENTITIES),

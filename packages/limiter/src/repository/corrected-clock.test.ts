@@ -4,14 +4,14 @@ import { CorrectedClock } from "./system-clock.ts";
 
 const START_MS = Date.UTC(2026, 0, 1);
 
-function headerOf(timeMs: number): string {
+function getHeader(timeMs: number): string {
   return new Date(timeMs).toUTCString();
 }
 
 describe("a corrected clock", () => {
   it("is the process clock if that is about right", () => {
     const clock = new CorrectedClock(new ManualClock(START_MS));
-    clock.learn(headerOf(START_MS + 2000));
+    clock.learn(getHeader(START_MS + 2000));
     expect(clock.now()).toBe(START_MS);
   });
 
@@ -20,10 +20,10 @@ describe("a corrected clock", () => {
     (wrongMs) => {
       const local = new ManualClock(START_MS + wrongMs);
       const clock = new CorrectedClock(local);
-      clock.learn(headerOf(START_MS));
+      clock.learn(getHeader(START_MS));
       expect(clock.now()).toBe(START_MS);
       local.set(START_MS + wrongMs + 1500);
-      clock.learn(headerOf(START_MS + 3000));
+      clock.learn(getHeader(START_MS + 3000));
       expect(clock.now()).toBe(START_MS + 1500);
     },
   );
@@ -31,9 +31,9 @@ describe("a corrected clock", () => {
   it("drops the correction when the process clock is right again", () => {
     const local = new ManualClock(START_MS - 60_000);
     const clock = new CorrectedClock(local);
-    clock.learn(headerOf(START_MS));
+    clock.learn(getHeader(START_MS));
     local.set(START_MS + 5000);
-    clock.learn(headerOf(START_MS + 5000));
+    clock.learn(getHeader(START_MS + 5000));
     expect(clock.now()).toBe(START_MS + 5000);
   });
 
@@ -47,11 +47,11 @@ describe("a corrected clock", () => {
   it("checks the header once a second", () => {
     const local = new ManualClock(START_MS);
     const clock = new CorrectedClock(local);
-    clock.learn(headerOf(START_MS));
-    clock.learn(headerOf(START_MS + 60_000));
+    clock.learn(getHeader(START_MS));
+    clock.learn(getHeader(START_MS + 60_000));
     expect(clock.now()).toBe(START_MS);
     local.set(START_MS + 1000);
-    clock.learn(headerOf(START_MS + 61_000));
+    clock.learn(getHeader(START_MS + 61_000));
     expect(clock.now()).toBe(START_MS + 61_000);
   });
 });

@@ -44,14 +44,14 @@ class Model {
   readonly #stored = new Map<string, Stored>();
 
   set(place: Place, stored: Stored | undefined): void {
-    if (stored === undefined) this.#stored.delete(textOf(place));
-    else this.#stored.set(textOf(place), stored);
+    if (stored === undefined) this.#stored.delete(toText(place));
+    else this.#stored.set(toText(place), stored);
   }
 
   levels(entityId: string, resource: string): readonly (Stored & { readonly source: Level })[] {
     const all: readonly Level[] = ["entity", "entity_default", "resource", "system"];
     return all.flatMap((source) => {
-      const stored = this.#stored.get(textOf({ level: source, entityId, resource }));
+      const stored = this.#stored.get(toText({ level: source, entityId, resource }));
       return stored === undefined ? [] : [{ source, ...stored }];
     });
   }
@@ -68,7 +68,7 @@ class Model {
   }
 }
 
-function textOf({ level, entityId, resource }: Place): string {
+function toText({ level, entityId, resource }: Place): string {
   const parts = {
     entity: [entityId, resource],
     entity_default: [entityId],
@@ -163,19 +163,19 @@ describe("levels that inherit", () => {
       ttlMs: 1000,
     });
     const [onR, onS] = [cache.resolve("e", "r"), cache.resolve("e", "s")];
-    expect(namesOf(onR)).toEqual(["rpm", "rpd", "tpm"]);
-    expect(namesOf(onS)).toEqual(["rpm", "tpm"]);
+    expect(listNames(onR)).toEqual(["rpm", "rpd", "tpm"]);
+    expect(listNames(onS)).toEqual(["rpm", "tpm"]);
     for (let count = 0; count < 3; count += 1) {
-      expect(cache.cached("e", "r")?.policy).toBe(onR);
-      expect(cache.cached("e", "s")?.policy).toBe(onS);
+      expect(cache.getCached("e", "r")?.policy).toBe(onR);
+      expect(cache.getCached("e", "s")?.policy).toBe(onS);
     }
     // A level below that was read again is another one, even if it says the same.
     nowMs = 500;
     cache.evict({ level: "system" });
     stored["system"] = { limits: [Limit.perMinute("ipd", 7)] };
-    expect(namesOf(cache.resolve("e", "r"))).toEqual(["rpm", "rpd", "ipd"]);
+    expect(listNames(cache.resolve("e", "r"))).toEqual(["rpm", "rpd", "ipd"]);
     nowMs = 1000;
-    expect(cache.cached("e", "r"), "the levels above have expired").toBeUndefined();
+    expect(cache.getCached("e", "r"), "the levels above have expired").toBeUndefined();
   });
 
   it("need every level down to the first that does not inherit, and none below it", () => {
@@ -191,11 +191,11 @@ describe("levels that inherit", () => {
       clock: { now: () => 0 },
       ttlMs: 1000,
     });
-    expect(namesOf(cache.resolve("e", "r"))).toEqual(["rpm", "tpm"]);
+    expect(listNames(cache.resolve("e", "r"))).toEqual(["rpm", "tpm"]);
     cache.evict({ level: "system" });
-    expect(cache.cached("e", "r")).toBeDefined();
+    expect(cache.getCached("e", "r")).toBeDefined();
     cache.evict({ level: "resource", resource: "r" });
-    expect(cache.cached("e", "r")).toBeUndefined();
+    expect(cache.getCached("e", "r")).toBeUndefined();
   });
 });
 
@@ -321,6 +321,6 @@ async function call(
   });
 }
 
-function namesOf(policy: unknown): readonly string[] {
+function listNames(policy: unknown): readonly string[] {
   return (policy as { readonly limits: readonly Limit[] }).limits.map(({ name }) => name);
 }

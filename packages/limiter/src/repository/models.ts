@@ -84,7 +84,7 @@ export interface ResourceCapacity {
   readonly utilizationPct: number;
   /**
    * How much of `totalCapacity` belongs to entities that others cascade into. Calls of their
-   * children need it too, so it is no capacity on top of theirs.
+   * children need it too, so it is not a capacity on top of theirs.
    */
   readonly cascadedCapacity: number;
   /** How much of `totalAvailable` belongs to entities that others cascade into. */

@@ -67,7 +67,7 @@ function text(key: ConfigKey): string {
   return Object.values(key).join("/");
 }
 
-async function rateOf(
+async function getRate(
   cache: PolicyCache,
   entityId = "e",
   resource = "r",
@@ -84,47 +84,47 @@ beforeEach(() => {
 describe("the cache", () => {
   it("reads the four levels together, and returns them from memory until they expire", async () => {
     const cache = shelf.cache();
-    expect(await rateOf(cache)).toBe(10);
+    expect(await getRate(cache)).toBe(10);
     expect(shelf.reads).toEqual([["entity/e/r", "entity/e/_default_", "resource/r", "system"]]);
     shelf.set(SYSTEM, 20);
     shelf.nowMs += TTL_MS - 1;
-    expect(await rateOf(cache)).toBe(10);
+    expect(await getRate(cache)).toBe(10);
     expect(shelf.reads).toHaveLength(1);
     shelf.nowMs += 1;
-    expect(await rateOf(cache)).toBe(20);
+    expect(await getRate(cache)).toBe(20);
     expect(shelf.reads).toHaveLength(2);
   });
 
   it("counts the time to live from the beginning of a read, not from its end", async () => {
     const cache = shelf.slowCache();
-    const reading = rateOf(cache);
+    const reading = getRate(cache);
     shelf.nowMs += TTL_MS;
     shelf.answer(0);
     await reading;
-    expect(cache.cached("e", "r")).toBeUndefined();
+    expect(cache.getCached("e", "r")).toBeUndefined();
   });
 
   it("treats what it read before the clock was set back as stale", async () => {
     const cache = shelf.cache();
-    await rateOf(cache);
+    await getRate(cache);
     shelf.nowMs -= 1;
-    expect(cache.cached("e", "r")).toBeUndefined();
+    expect(cache.getCached("e", "r")).toBeUndefined();
   });
 
   it("caches that a level has no limits, and that no level has any", async () => {
     shelf.held.clear();
     const cache = shelf.cache();
-    expect(await rateOf(cache)).toBeUndefined();
-    expect(cache.cached("e", "r")).toMatchObject({ policy: undefined });
-    expect(await rateOf(cache)).toBeUndefined();
+    expect(await getRate(cache)).toBeUndefined();
+    expect(cache.getCached("e", "r")).toMatchObject({ policy: undefined });
+    expect(await getRate(cache)).toBeUndefined();
     expect(shelf.reads).toHaveLength(1);
   });
 
   it("reads only the levels that are not cached", async () => {
     const cache = shelf.cache();
-    await rateOf(cache, "e", "r");
-    await rateOf(cache, "f", "r");
-    await rateOf(cache, "e", "s");
+    await getRate(cache, "e", "r");
+    await getRate(cache, "f", "r");
+    await getRate(cache, "e", "s");
     expect(shelf.reads.slice(1)).toEqual([
       ["entity/f/r", "entity/f/_default_"],
       ["entity/e/s", "resource/s"],
@@ -134,27 +134,27 @@ describe("the cache", () => {
   it("caches nothing if the time to live is 0, and reads every time", async () => {
     const cache = shelf.cache(0);
     const { version } = cache;
-    await rateOf(cache);
-    await rateOf(cache);
+    await getRate(cache);
+    await getRate(cache);
     expect(shelf.reads).toHaveLength(2);
-    expect(cache.unchangedSince(version)).toBe(false);
+    expect(cache.isUnchangedSince(version)).toBe(false);
     expect(cache.stats()).toEqual({ hits: 0, misses: 2, size: 0, ttlMs: 0 });
   });
 
   it("stays within 10 000 slots, and drops the oldest first", async () => {
     const cache = shelf.cache();
-    await rateOf(cache, "first", "r");
-    for (let index = 0; index < 5000; index += 1) await rateOf(cache, `e${index}`, "r");
+    await getRate(cache, "first", "r");
+    for (let index = 0; index < 5000; index += 1) await getRate(cache, `e${index}`, "r");
     expect(cache.stats().size).toBe(10_000);
-    expect(cache.cached("first", "r")).toBeUndefined();
+    expect(cache.getCached("first", "r")).toBeUndefined();
   });
 
   it("counts hits, misses and slots", async () => {
     const cache = shelf.cache();
-    await rateOf(cache);
-    await rateOf(cache);
-    cache.cached("e", "r");
-    expect(cache.unchangedSince(cache.version)).toBe(true);
+    await getRate(cache);
+    await getRate(cache);
+    cache.getCached("e", "r");
+    expect(cache.isUnchangedSince(cache.version)).toBe(true);
     expect(cache.stats()).toEqual({ hits: 3, misses: 1, size: 4, ttlMs: TTL_MS });
   });
 });
@@ -162,10 +162,10 @@ describe("the cache", () => {
 describe("a policy that a caller has kept", () => {
   it("is returned again while it holds, and counts as a hit", async () => {
     const cache = shelf.cache();
-    await rateOf(cache);
-    const held = cache.cached("e", "r")!;
+    await getRate(cache);
+    const held = cache.getCached("e", "r")!;
     shelf.nowMs += TTL_MS - 1;
-    expect(cache.cached("e", "r", held)).toBe(held);
+    expect(cache.getCached("e", "r", held)).toBe(held);
     expect(cache.stats()).toMatchObject({ hits: 2, misses: 1 });
   });
 
@@ -177,33 +177,33 @@ describe("a policy that a caller has kept", () => {
     ["the clock was set back behind its reads", () => (shelf.nowMs -= 1)],
   ])("does not hold when %s", async (_, change) => {
     const cache = shelf.cache();
-    await rateOf(cache);
-    const held = cache.cached("e", "r")!;
+    await getRate(cache);
+    const held = cache.getCached("e", "r")!;
     shelf.set(SYSTEM, 20);
     change(cache);
-    expect(cache.cached("e", "r", held)).not.toBe(held);
-    expect(await rateOf(cache)).toBe(20);
+    expect(cache.getCached("e", "r", held)).not.toBe(held);
+    expect(await getRate(cache)).toBe(20);
   });
 
   it("holds no longer than the level that was read first", async () => {
     const cache = shelf.cache();
-    await rateOf(cache, "f", "r");
+    await getRate(cache, "f", "r");
     shelf.nowMs += TTL_MS - 1;
-    await rateOf(cache, "e", "r");
-    const held = cache.cached("e", "r")!;
+    await getRate(cache, "e", "r");
+    const held = cache.getCached("e", "r")!;
     shelf.nowMs += 1;
-    expect(cache.cached("e", "r", held)).toBeUndefined();
+    expect(cache.getCached("e", "r", held)).toBeUndefined();
   });
 });
 
 describe("concurrent lookups", () => {
   it("share one read of one key, and wait for no other key", async () => {
     const cache = shelf.slowCache();
-    const [one, two] = [rateOf(cache, "e", "r"), rateOf(cache, "e", "r")];
+    const [one, two] = [getRate(cache, "e", "r"), getRate(cache, "e", "r")];
     expect(shelf.reads).toHaveLength(1);
     cache.evict(SYSTEM);
     cache.evict({ level: "resource", resource: "r" });
-    const other = rateOf(cache, "f", "r");
+    const other = getRate(cache, "f", "r");
     expect(shelf.reads[1]).toEqual(["entity/f/r", "entity/f/_default_", "resource/r", "system"]);
     shelf.answer(1);
     expect(await other).toBe(10);
@@ -214,7 +214,7 @@ describe("concurrent lookups", () => {
   it("share the levels that they have in common, and read the rest themselves", async () => {
     const cache = shelf.slowCache();
     shelf.set({ level: "entity", entityId: "f", resource: "r" }, 5);
-    const [e, f] = [rateOf(cache, "e"), rateOf(cache, "f")];
+    const [e, f] = [getRate(cache, "e"), getRate(cache, "f")];
     expect(shelf.reads[1]).toEqual(["entity/f/r", "entity/f/_default_"]);
     shelf.answer(0);
     shelf.answer(1);
@@ -224,12 +224,12 @@ describe("concurrent lookups", () => {
 
   it("all get the error of a failed read, which is not cached", async () => {
     const cache = shelf.slowCache();
-    const asked = [rateOf(cache), rateOf(cache)];
+    const asked = [getRate(cache), getRate(cache)];
     const down = new Error("down");
     shelf.fail(0, down);
     for (const { reason } of (await Promise.allSettled(asked)) as PromiseRejectedResult[])
       expect(reason).toBe(down);
-    const again = rateOf(cache);
+    const again = getRate(cache);
     expect(shelf.reads).toHaveLength(2);
     shelf.answer(1);
     expect(await again).toBe(10);
@@ -239,44 +239,44 @@ describe("concurrent lookups", () => {
 describe("writers", () => {
   it("evict the level that they changed, and no other", async () => {
     const cache = shelf.cache();
-    await rateOf(cache);
+    await getRate(cache);
     const { version } = cache;
     shelf.set(SYSTEM, 20);
     cache.evict(SYSTEM);
-    expect(cache.unchangedSince(version)).toBe(false);
-    expect(await rateOf(cache)).toBe(20);
+    expect(cache.isUnchangedSince(version)).toBe(false);
+    expect(await getRate(cache)).toBe(20);
     expect(shelf.reads[1]).toEqual(["system"]);
   });
 
   it("are not undone by a read that began before them", async () => {
     const cache = shelf.slowCache();
-    const old = rateOf(cache);
+    const old = getRate(cache);
     shelf.set(SYSTEM, 20, "allow");
     cache.evict(SYSTEM);
     cache.lastOnUnavailable = "allow";
     shelf.answer(0);
     await old;
     expect(cache.lastOnUnavailable).toBe("allow");
-    expect(cache.cached("e", "r")).toBeUndefined();
-    const fresh = rateOf(cache);
+    expect(cache.getCached("e", "r")).toBeUndefined();
+    const fresh = getRate(cache);
     shelf.answer(1);
     expect(await fresh).toBe(20);
   });
 
   it("evict everything of an entity, but not of one whose id begins with its id", async () => {
     const cache = shelf.cache();
-    await rateOf(cache, "e", "r");
-    await rateOf(cache, "e2", "r");
+    await getRate(cache, "e", "r");
+    await getRate(cache, "e2", "r");
     cache.evictEntity("e");
-    expect(cache.cached("e", "r")).toBeUndefined();
-    expect(cache.cached("e2", "r")).toBeDefined();
+    expect(cache.getCached("e", "r")).toBeUndefined();
+    expect(cache.getCached("e2", "r")).toBeDefined();
     cache.clear();
     expect(cache.stats().size).toBe(0);
   });
 
   it("in another process are noticed by a refresh", async () => {
     const cache = shelf.cache();
-    await rateOf(cache);
+    await getRate(cache);
     shelf.set({ level: "resource", resource: "r" }, 3);
     expect((await cache.refresh("e", "r"))?.source).toBe("resource");
   });
@@ -285,7 +285,7 @@ describe("writers", () => {
     shelf.set(SYSTEM, 10, "allow");
     const cache = shelf.cache();
     expect(cache.lastOnUnavailable).toBeUndefined();
-    await rateOf(cache);
+    await getRate(cache);
     shelf.nowMs += TTL_MS;
     expect(cache.lastOnUnavailable).toBe("allow");
   });

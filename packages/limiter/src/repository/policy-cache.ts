@@ -3,7 +3,7 @@ import { DEFAULT_RESOURCE } from "../core/identifiers.ts";
 import { knows } from "../core/bucket/decision.ts";
 import {
   levelAt,
-  resolvedPolicy,
+  resolvePolicy,
   type ConfigKey,
   type OnUnavailable,
   type Policy,
@@ -60,13 +60,13 @@ export class PolicyCache implements PolicySource {
     return this.#version;
   }
 
-  unchangedSince(version: number): boolean {
+  isUnchangedSince(version: number): boolean {
     if (version !== this.#version || this.#ttlMs === 0) return false;
     this.#hits += 1;
     return true;
   }
 
-  cached(entityId: string, resource: string, held?: CachedPolicy): CachedPolicy | undefined {
+  getCached(entityId: string, resource: string, held?: CachedPolicy): CachedPolicy | undefined {
     const nowMs = this.#clock.now();
     if (held?.version === this.#version && held.fromMs <= nowMs && nowMs < held.untilMs) {
       this.#hits += 1;
@@ -83,15 +83,15 @@ export class PolicyCache implements PolicySource {
       if (slot.level?.inherits === false) break;
     }
     this.#hits += 1;
-    const policy = inheriting && resolvedPolicy(inheriting);
+    const policy = inheriting && resolvePolicy(inheriting);
     return { policy, version: this.#version, fromMs, untilMs };
   }
 
   resolve(entityId: string, resource: string): MaybePromise<Policy | undefined> {
-    const known = this.cached(entityId, resource);
+    const known = this.getCached(entityId, resource);
     if (known !== undefined) return known.policy;
     const levels = this.#readLevels(entityId, resource);
-    return levels instanceof Promise ? levels.then(resolvedPolicy) : resolvedPolicy(levels);
+    return levels instanceof Promise ? levels.then(resolvePolicy) : resolvePolicy(levels);
   }
 
   levels(entityId: string, resource: string): MaybePromise<readonly (Policy | undefined)[]> {
@@ -167,10 +167,10 @@ export class PolicyCache implements PolicySource {
     );
     const read = missing.length === 0 ? [] : this.#readSlots(missing);
     if (!(read instanceof Promise) && !shared.some((slot) => slot instanceof Promise)) {
-      return levelsOf(keys, missing, shared as readonly (Slot | undefined)[], read);
+      return selectLevels(keys, missing, shared as readonly (Slot | undefined)[], read);
     }
     return Promise.all([Promise.all(shared), read]).then(([found, fresh]) =>
-      levelsOf(keys, missing, found, fresh),
+      selectLevels(keys, missing, found, fresh),
     );
   }
 
@@ -184,11 +184,11 @@ export class PolicyCache implements PolicySource {
     const startedMs = this.#clock.now();
     const answer = this.#read(keys);
     if (!(answer instanceof Promise)) {
-      const slots = slotsOf(keys, answer, startedMs);
+      const slots = buildSlots(keys, answer, startedMs);
       keys.forEach((key, index) => this.#remember(keyText(key), slots[index]!));
       return slots;
     }
-    const reading = answer.then((configs) => slotsOf(keys, configs, startedMs));
+    const reading = answer.then((configs) => buildSlots(keys, configs, startedMs));
     keys.forEach((key, index) =>
       this.#awaitSlot(
         keyText(key),
@@ -233,7 +233,7 @@ function keyText(key: ConfigKey): string {
     : `entity#${key.entityId}#${key.resource}`;
 }
 
-function slotsOf(
+function buildSlots(
   keys: readonly ConfigKey[],
   configs: readonly StoredConfig[],
   readAtMs: number,
@@ -245,7 +245,7 @@ function slotsOf(
   });
 }
 
-function levelsOf(
+function selectLevels(
   keys: readonly ConfigKey[],
   missing: readonly ConfigKey[],
   shared: readonly (Slot | undefined)[],

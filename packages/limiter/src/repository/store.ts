@@ -54,13 +54,13 @@ export interface PolicySource {
    * Whether nothing has changed in this process since that version. Backends that no other process
    * writes to need to know no more. Counts as a hit.
    */
-  unchangedSince(version: number): boolean;
+  isUnchangedSince(version: number): boolean;
   /**
    * The cached policy; `undefined` means that the cache has none, and `resolve` must read. Pass
    * what it returned before, if anything, which is returned again while it holds: looking at each
    * level took a fifteenth of a call on DynamoDB.
    */
-  cached(entityId: string, resource: string, held?: CachedPolicy): CachedPolicy | undefined;
+  getCached(entityId: string, resource: string, held?: CachedPolicy): CachedPolicy | undefined;
   resolve(entityId: string, resource: string): MaybePromise<Policy | undefined>;
   /** What each of the four levels stores, strongest first, also those that do not apply. */
   levels(entityId: string, resource: string): MaybePromise<readonly (Policy | undefined)[]>;
@@ -144,19 +144,19 @@ export interface EntityStore {
   create(entity: Entity, event: AuditEvent, guard: Guard): MaybePromise<void>;
   /**
    * Changes the fields that are given, in one atomic step, so that concurrent changes of other
-   * fields stay. `eventOf` makes the event from the entity before the change. Returns the changed
-   * entity, or throws `EntityNotFoundError`.
+   * fields stay. `buildEvent` makes the event from the entity before the change. Returns the
+   * changed entity, or throws `EntityNotFoundError`.
    */
   update(
     entityId: string,
     change: EntityChange,
-    eventOf: (before: Entity) => AuditEvent,
+    buildEvent: (before: Entity) => AuditEvent,
     guard: Guard,
   ): MaybePromise<Entity>;
   get(entityId: string): MaybePromise<Entity | undefined>;
   children(parentId: string): MaybePromise<readonly Entity[]>;
   /** Those of the entities that have a child which cascades into them. */
-  cascadedInto(entityIds: readonly string[]): MaybePromise<ReadonlySet<string>>;
+  findCascadeTargets(entityIds: readonly string[]): MaybePromise<ReadonlySet<string>>;
   list(page: KeyPage): MaybePromise<Keyed<Entity>>;
   /**
    * Deletes the record, the limits and the buckets. Throws `EntityNotFoundError` if there is
@@ -191,7 +191,7 @@ export const NO_SETTINGS: SystemSettings = {
 };
 
 /** The system level after a change. What the change leaves undefined keeps its stored value. */
-export function mergedConfig(stored: StoredConfig, wanted: StoredConfig): StoredConfig {
+export function mergeConfig(stored: StoredConfig, wanted: StoredConfig): StoredConfig {
   return {
     limits: wanted.limits ?? stored.limits,
     settings: {
@@ -222,7 +222,7 @@ export interface LimitStore {
   read(keys: readonly ConfigKey[]): MaybePromise<readonly StoredConfig[]>;
   /**
    * Stores limits. At the system level, what is `undefined` keeps its stored value
-   * (`mergedConfig`). That happens in one atomic step, because several writers may set different
+   * (`mergeConfig`). That happens in one atomic step, because several writers may set different
    * options.
    */
   put(key: ConfigKey, config: StoredConfig, event: AuditEvent, guard: Guard): MaybePromise<void>;
@@ -249,7 +249,7 @@ export interface UsageStore {
    * Until when usage is in the rows that are read afterwards: `Infinity` if each write counts
    * itself, undefined if nothing was ever counted.
    */
-  countedUntilMs(): MaybePromise<number | undefined>;
+  getCountedUntilMs(): MaybePromise<number | undefined>;
   /**
    * Since when windows of this length lack nothing, if the backend has dropped some before the end
    * of their retention. Asked after the rows.

@@ -1,10 +1,10 @@
 import { ValidationError } from "../core/errors.ts";
 import { systemClock } from "../repository/system-clock.ts";
-import { HeldLeases } from "./held-leases.ts";
+import { HitLeases } from "./hit-leases.ts";
 import { HitCounter } from "./hit-counter.ts";
-import { checkedOptions, type StoreOptions } from "./options.ts";
-import { announce } from "./one-limit.ts";
-import { quotaOf, type Quota } from "./quota.ts";
+import { resolveStoreOptions, type StoreOptions } from "./options.ts";
+import { registerLimit } from "./one-limit.ts";
+import { buildQuota, type Quota } from "./quota.ts";
 
 /** What the middleware is told about a client. */
 export interface HitInfo {
@@ -77,7 +77,7 @@ export interface HitStore {
  */
 export function expressRateLimitStore(options: StoreOptions): HitStore {
   return new ExpressRateLimitStore(
-    new HitCounter(checkedOptions(options, "expressRateLimitStore")),
+    new HitCounter(resolveStoreOptions(options, "expressRateLimitStore")),
   );
 }
 
@@ -87,7 +87,7 @@ class ExpressRateLimitStore implements HitStore {
   readonly #counter: HitCounter;
   #quota: Quota | undefined;
   /** Made if requests may be given back. */
-  #held: HeldLeases | undefined;
+  #held: HitLeases | undefined;
   /** What `init` threw. express-rate-limit only logs it, so that every request throws it again. */
   #fault: unknown;
 
@@ -102,31 +102,31 @@ class ExpressRateLimitStore implements HitStore {
 
   init(options: HitStoreInit): void {
     try {
-      const quota = this.#quotaOf(options);
-      announce(this.#counter.options, quota, "resource");
+      const quota = this.#buildQuota(options);
+      registerLimit(this.#counter.options, quota, "resource");
       this.#quota = quota;
     } catch (error) {
       this.#fault = error;
       throw error;
     }
     if (options.skipFailedRequests === true || options.skipSuccessfulRequests === true)
-      this.#held ??= new HeldLeases(this.#counter.options.limiter.clock, options.windowMs);
+      this.#held ??= new HitLeases(this.#counter.options.limiter.clock, options.windowMs);
   }
 
   async get(key: string): Promise<HitInfo | undefined> {
-    const { totalHits, waitMs } = await this.#counter.look(key, this.#knownQuota());
+    const { totalHits, waitMs } = await this.#counter.look(key, this.#getQuota());
     return totalHits === 0 ? undefined : { totalHits, resetTime: dateAfter(waitMs) };
   }
 
   async increment(key: string): Promise<HitInfo> {
-    const quota = this.#knownQuota();
+    const quota = this.#getQuota();
     const held = this.#held;
     if (held === undefined) {
       const { totalHits, waitMs } = await this.#counter.count(key, quota);
       return { totalHits, resetTime: dateAfter(waitMs) };
     }
     const { totalHits, waitMs, lease } = await this.#counter.take(key, quota);
-    if (lease === undefined) held.refused(key, waitMs);
+    if (lease === undefined) held.noteRefusal(key, waitMs);
     else held.hold(key, lease);
     // express-rate-limit gives nothing back after this time. Every bucket is full within a window.
     return { totalHits, resetTime: dateAfter(lease === undefined ? waitMs : quota.windowMs) };
@@ -154,14 +154,14 @@ class ExpressRateLimitStore implements HitStore {
     this.#held?.clear();
   }
 
-  #quotaOf({ windowMs, limit }: HitStoreInit): Quota {
+  #buildQuota({ windowMs, limit }: HitStoreInit): Quota {
     const { options } = this.#counter;
     if (typeof limit === "function")
       return { limit: undefined, windowMs, resource: options.resource, limits: undefined };
-    return quotaOf(options, { limit, windowMs }, { limit: "limit", window: "windowMs" });
+    return buildQuota(options, { limit, windowMs }, { limit: "limit", window: "windowMs" });
   }
 
-  #knownQuota(): Quota {
+  #getQuota(): Quota {
     if (this.#fault !== undefined) throw this.#fault;
     if (this.#quota !== undefined) return this.#quota;
     throw new ValidationError(

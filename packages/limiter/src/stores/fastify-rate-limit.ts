@@ -1,8 +1,8 @@
 import { ValidationError } from "../core/errors.ts";
 import { HitCounter, type Hit } from "./hit-counter.ts";
-import { checkedOptions, type StoreOptions } from "./options.ts";
-import { announce, limitText } from "./one-limit.ts";
-import { quotaOf, type Quota } from "./quota.ts";
+import { resolveStoreOptions, type StoreOptions } from "./options.ts";
+import { registerLimit, limitText } from "./one-limit.ts";
+import { buildQuota, type Quota } from "./quota.ts";
 
 /** What the plugin is told: hits that count against the maximum, and the milliseconds to wait. */
 export type HitCallback = (
@@ -48,7 +48,7 @@ export interface FastifyHitStore {
 export function fastifyRateLimitStore(
   options: StoreOptions,
 ): new (options: object) => FastifyHitStore {
-  const counter = new HitCounter(checkedOptions(options, "fastifyRateLimitStore"));
+  const counter = new HitCounter(resolveStoreOptions(options, "fastifyRateLimitStore"));
   return class extends ScopedStore {
     constructor(pluginOptions: object) {
       super(counter, undefined, pluginOptions);
@@ -79,7 +79,7 @@ class ScopedStore implements FastifyHitStore {
     // What functions return is seen with each request.
     const { max, timeWindow } = options;
     if (typeof max === "number" && typeof timeWindow === "number")
-      announce(counter.options, this.#quota(timeWindow, max), "resource or groupId");
+      registerLimit(counter.options, this.#quota(timeWindow, max), "resource or groupId");
   }
 
   incr(key: string, callback: HitCallback, timeWindow: number, max: number): void {
@@ -91,14 +91,14 @@ class ScopedStore implements FastifyHitStore {
   }
 
   child(routeOptions: object): FastifyHitStore {
-    return new ScopedStore(this.#counter, scopeOf(routeOptions), routeOptions);
+    return new ScopedStore(this.#counter, chooseScope(routeOptions), routeOptions);
   }
 
   #quota(timeWindow: number, max: number): Quota {
     // Nothing else tells what was made by hand apart.
     const isNamedByLimit = this.#scope === WITHOUT_ROUTE;
     const scope = isNamedByLimit ? `${this.#scope}:${limitText(max, timeWindow)}` : this.#scope;
-    return quotaOf(
+    return buildQuota(
       this.#counter.options,
       { limit: max, windowMs: timeWindow, scope },
       { limit: "max", window: "timeWindow" },
@@ -126,7 +126,7 @@ function checkExpressible({ ban, continueExceeding, exponentialBackoff }: Limite
 /** What is made by `fastify.rateLimit(options)` has no route. */
 const WITHOUT_ROUTE = "by-hand";
 
-function scopeOf({ groupId, routeInfo }: LimitedOptions): string {
+function chooseScope({ groupId, routeInfo }: LimitedOptions): string {
   if (typeof groupId === "string" && groupId !== "") return `group:${groupId}`;
   if (routeInfo?.url === undefined) return WITHOUT_ROUTE;
   return `${[routeInfo.method].flat().join(".")}${routeInfo.url}`;

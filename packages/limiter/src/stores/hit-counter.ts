@@ -10,7 +10,7 @@
  */
 import type { LimitStatus } from "../core/bucket/decision.ts";
 import { ValidationError } from "../core/errors.ts";
-import { idOf } from "../http/identity/ids.ts";
+import { toId } from "../http/identity/ids.ts";
 import type { Lease } from "../limiter/lease.ts";
 import type { StoreOptions } from "./options.ts";
 import type { Quota } from "./quota.ts";
@@ -37,10 +37,11 @@ export class HitCounter {
 
   /** Takes one request of a key. The caller ends the lease. */
   async take(key: unknown, quota: Quota): Promise<Hit> {
-    if (quota.limit === 0) return { ...refusedHit(quota, quota.windowMs / 1000), lease: undefined };
+    if (quota.limit === 0)
+      return { ...toRefusedHit(quota, quota.windowMs / 1000), lease: undefined };
     const result = await this.options.limiter.tryAcquire(this.#request(key, quota));
     if (!result.granted)
-      return { ...refusedHit(quota, result.refusal.retryAfterSeconds), lease: undefined };
+      return { ...toRefusedHit(quota, result.refusal.retryAfterSeconds), lease: undefined };
     const { lease } = result;
     try {
       const status = this.#own(await lease.statuses(), lease.entityId);
@@ -62,17 +63,17 @@ export class HitCounter {
 
   /** What has been taken of a key's bucket, or that it refuses; nothing is taken. */
   async look(key: unknown, quota: Quota): Promise<Omit<Hit, "lease">> {
-    if (quota.limit === 0) return refusedHit(quota, quota.windowMs / 1000);
+    if (quota.limit === 0) return toRefusedHit(quota, quota.windowMs / 1000);
     const request = this.#request(key, quota);
     const { allowed, retryAfterSeconds, statuses } = await this.options.limiter.check(request);
-    if (!allowed) return refusedHit(quota, retryAfterSeconds);
+    if (!allowed) return toRefusedHit(quota, retryAfterSeconds);
     const status = this.#own(statuses, request.entityId);
     return { totalHits: hitsIn(status), waitMs: fullAfterMs(status) };
   }
 
   #request(key: unknown, { resource, limits }: Quota) {
     return {
-      entityId: entityOf(key),
+      entityId: toEntity(key),
       resource,
       consume: { [this.options.limitName]: 1 },
       ...(limits !== undefined && { limits }),
@@ -88,7 +89,7 @@ export class HitCounter {
 }
 
 /** More than the limit, which the middleware refuses. */
-function refusedHit({ limit }: Quota, retryAfterSeconds: number): Omit<Hit, "lease"> {
+function toRefusedHit({ limit }: Quota, retryAfterSeconds: number): Omit<Hit, "lease"> {
   return {
     totalHits: limit === undefined ? MORE_THAN_ANY_LIMIT : limit + 1,
     waitMs: Math.round(retryAfterSeconds * 1000),
@@ -96,8 +97,8 @@ function refusedHit({ limit }: Quota, retryAfterSeconds: number): Omit<Hit, "lea
 }
 
 /** A generator that found nothing would put all clients into one bucket. */
-function entityOf(key: unknown): string {
-  if (typeof key === "string" || typeof key === "number") return idOf(String(key));
+function toEntity(key: unknown): string {
+  if (typeof key === "string" || typeof key === "number") return toId(String(key));
   throw new ValidationError(
     "key",
     key,

@@ -1,7 +1,7 @@
 import { ValidationError } from "../core/errors.ts";
 import { HitCounter } from "./hit-counter.ts";
-import { checkedOptions, type StoreOptions } from "./options.ts";
-import { quotaOf } from "./quota.ts";
+import { resolveStoreOptions, type StoreOptions } from "./options.ts";
+import { buildQuota } from "./quota.ts";
 
 /** What the guard is told about a client. */
 export interface ThrottlerHit {
@@ -40,12 +40,12 @@ export interface ThrottlerHitStorage {
  * ThrottlerModule.forRoot({ throttlers: [{ ttl: 60_000, limit: 100 }], storage });
  */
 export function nestThrottlerStorage(options: StoreOptions): ThrottlerHitStorage {
-  const counter = new HitCounter(checkedOptions(options, "nestThrottlerStorage"));
+  const counter = new HitCounter(resolveStoreOptions(options, "nestThrottlerStorage"));
   return {
     async increment(key, ttl, limit, blockDuration, throttlerName) {
       checkBlock(blockDuration, ttl);
       const scope = throttlerName === "default" ? undefined : throttlerName;
-      const quota = quotaOf(
+      const quota = buildQuota(
         counter.options,
         { limit, windowMs: ttl, scope },
         { limit: "limit", window: "ttl" },

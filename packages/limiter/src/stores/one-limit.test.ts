@@ -23,7 +23,7 @@ function newMemory(): MemoryRepository {
   return new MemoryRepository({ clock: new ManualClock() });
 }
 
-function begun(
+function begin(
   limiter: RateLimiter,
   limit: unknown,
   options: Partial<StoreOptions> & { readonly windowMs?: number } = {},
@@ -39,13 +39,13 @@ function registered(limiter: RateLimiter, max: unknown): FastifyHitStore {
   return new Store({ max, timeWindow: MINUTE });
 }
 
-function incremented(store: FastifyHitStore, max: number, key = "a"): Promise<number> {
+function increment(store: FastifyHitStore, max: number, key = "a"): Promise<number> {
   return new Promise((resolve, reject) => {
     store.incr(key, (error, hits) => (error ? reject(error) : resolve(hits!.current)), MINUTE, max);
   });
 }
 
-async function resourcesOf(repository: MemoryRepository, key = "a"): Promise<readonly string[]> {
+async function listResources(repository: MemoryRepository, key = "a"): Promise<readonly string[]> {
   return (await repository.getBuckets(key)).map(({ resource }) => resource).sort();
 }
 
@@ -56,9 +56,9 @@ describe("where requests are counted", () => {
     await repository.createEntity("a", { parentId: "team", cascade: true });
     await repository.setLimits("team", [Limit.perMinute("requests", 2)], { resource: "web" });
     const limiter = onMemory(repository);
-    const store = begun(limiter, 3);
+    const store = begin(limiter, 3);
     for (const hits of [1, 2, 4]) expect((await store.increment("a")).totalHits).toBe(hits);
-    expect(await resourcesOf(repository)).toEqual(["web"]);
+    expect(await listResources(repository)).toEqual(["web"]);
     const limits = [Limit.perMinute("requests", 3)];
     expect(await limiter.available("a", "web", { limits })).toEqual({ requests: 0 });
     const { total } = await repository.getUsageSummary({ entityId: "a", resource: "web" });
@@ -70,12 +70,12 @@ describe("where requests are counted", () => {
     const plugin = registered(onMemory(repository), 9);
     const routeInfo = { method: "POST", url: "/login" };
     const options = { max: 5, timeWindow: MINUTE };
-    await incremented(plugin, 9);
-    await incremented(plugin.child({ ...options, routeInfo }), 5);
-    await incremented(plugin.child({ ...options, routeInfo, groupId: "OTP" }), 5);
-    await incremented(plugin.child({ ...options, routeInfo: {} }), 5);
-    await incremented(plugin.child({ ...options, max: 6, routeInfo: {} }), 6);
-    expect(await resourcesOf(repository)).toEqual([
+    await increment(plugin, 9);
+    await increment(plugin.child({ ...options, routeInfo }), 5);
+    await increment(plugin.child({ ...options, routeInfo, groupId: "OTP" }), 5);
+    await increment(plugin.child({ ...options, routeInfo: {} }), 5);
+    await increment(plugin.child({ ...options, max: 6, routeInfo: {} }), 6);
+    expect(await listResources(repository)).toEqual([
       "web",
       "web:POST/login",
       "web:by-hand:5/60s",
@@ -90,7 +90,7 @@ describe("where requests are counted", () => {
     const long = "a throttler with a long name of many words, more than a resource may have";
     for (const name of ["default", "short", long, `${long}.`])
       expect(await storage.increment("a", MINUTE, 3, MINUTE, name)).toMatchObject({ totalHits: 1 });
-    expect(await resourcesOf(repository)).toEqual([
+    expect(await listResources(repository)).toEqual([
       "api",
       expect.stringMatching(/^api-[\da-f]{32}$/),
       expect.stringMatching(/^api-[\da-f]{32}$/),
@@ -102,13 +102,13 @@ describe("where requests are counted", () => {
 describe("another limit, as of a deployment", () => {
   it("carries the bucket over: nothing is minted, and the rest of it refills", async () => {
     const repository = newMemory();
-    const old = begun(onMemory(repository), 100);
+    const old = begin(onMemory(repository), 100);
     for (let request = 0; request < 30; request += 1) await old.increment("a");
-    const deployed = begun(onMemory(repository), 120);
+    const deployed = begin(onMemory(repository), 120);
     // 70 are left, as before, and one is taken.
     expect((await deployed.increment("a")).totalHits).toBe(120 - 69);
     expect((await old.increment("a")).totalHits).toBe(100 - 68);
-    const smaller = begun(onMemory(repository), 10);
+    const smaller = begin(onMemory(repository), 10);
     expect((await smaller.increment("a")).totalHits).toBe(10 - 9);
     expect((await deployed.increment("a")).totalHits).toBe(120 - 8);
   });
@@ -121,9 +121,9 @@ describe("another limit, as of a deployment", () => {
     expect(await hit(8)).toBe(8);
     expect(await hit(4)).toBe(5);
     const plugin = registered(onMemory(), () => 4);
-    for (const hits of [1, 2, 3]) expect(await incremented(plugin, 4)).toBe(hits);
-    expect(await incremented(plugin, 8)).toBe(8);
-    expect(await incremented(plugin, 4)).toBe(5);
+    for (const hits of [1, 2, 3]) expect(await increment(plugin, 4)).toBe(hits);
+    expect(await increment(plugin, 8)).toBe(8);
+    expect(await increment(plugin, 4)).toBe(5);
   });
 });
 
@@ -133,7 +133,7 @@ describe("different limits of one limiter for one resource", () => {
 
   it("the second middleware fails, and the first one goes on", async () => {
     const limiter = onMemory();
-    const wide = begun(limiter, 100);
+    const wide = begin(limiter, 100);
     const narrow = expressRateLimitStore({ limiter, resource: "web" });
     const init = (): void => narrow.init({ windowMs: MINUTE, limit: 5 });
     expect(init).toThrow(ValidationError);
@@ -143,7 +143,7 @@ describe("different limits of one limiter for one resource", () => {
   });
 
   it("a store that both have fails both: it does not hear which of them calls", async () => {
-    const store = begun(onMemory(), 100);
+    const store = begin(onMemory(), 100);
     store.init({ windowMs: MINUTE, limit: 100 });
     expect((await store.increment("a")).totalHits).toBe(1);
     expect(() => store.init({ windowMs: MINUTE, limit: 5 })).toThrow(SENTENCE);
@@ -156,26 +156,26 @@ describe("different limits of one limiter for one resource", () => {
     [() => 100, MINUTE, "100/60s for it, and this one has stored limits"],
   ])("a limit of %o in %i ms is not 100 in a minute", (limit, windowMs, sentence) => {
     const limiter = onMemory();
-    begun(limiter, 100);
-    expect(() => begun(limiter, limit, { windowMs })).toThrow(sentence);
+    begin(limiter, 100);
+    expect(() => begin(limiter, limit, { windowMs })).toThrow(sentence);
   });
 
   it("the same limit, another resource, name of the limit or limiter are fine", () => {
     const limiter = onMemory();
-    begun(limiter, 100);
-    begun(limiter, 100);
-    const login = begun(limiter, 5, { resource: "login" });
-    const logins = begun(limiter, 5, { limitName: "logins" });
+    begin(limiter, 100);
+    begin(limiter, 100);
+    const login = begin(limiter, 5, { resource: "login" });
+    const logins = begin(limiter, 5, { limitName: "logins" });
     // express-rate-limit takes those with the same prefix for one bucket.
     expect(login.prefix).toBe("login:requests:");
     expect(logins.prefix).toBe("web:logins:");
-    begun(onMemory(), 5);
+    begin(onMemory(), 5);
   });
 
   it("a window that cannot be kept announces nothing", () => {
     const limiter = onMemory();
-    expect(() => begun(limiter, 100, { windowMs: 1500 })).toThrow(/whole seconds/);
-    begun(limiter, 5);
+    expect(() => begin(limiter, 100, { windowMs: 1500 })).toThrow(/whole seconds/);
+    begin(limiter, 5);
   });
 
   it("@fastify/rate-limit: plugins, routes and groups, unless a function returns the limit", () => {
@@ -193,6 +193,6 @@ describe("different limits of one limiter for one resource", () => {
     expect(() => child(6)).toThrow(/has 5\/60s .* \(got 'web:POST\/login'\)/);
     child(6, "OTP");
     expect(() => child(7, "OTP")).toThrow(/has 6\/60s .* \(got 'web:group:OTP'\)/);
-    expect(() => begun(limiter, 5)).toThrow(SENTENCE);
+    expect(() => begin(limiter, 5)).toThrow(SENTENCE);
   });
 });

@@ -14,7 +14,7 @@ const LIMITS_MEMO = new WeakMap<RateLimiter, Map<string, string>>();
  * would replace each other's limit with every request. Other processes may have different limits,
  * as they do during a deployment. `apart` is what the application can choose to keep two apart.
  */
-export function announce(
+export function registerLimit(
   { limiter, limitName }: Required<StoreOptions>,
   quota: Quota,
   apart: string,

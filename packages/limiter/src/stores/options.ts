@@ -19,7 +19,7 @@ export interface StoreOptions {
 const STORE_NAMES = optionNames<StoreOptions>({ limiter: true, resource: true, limitName: true });
 
 /** Returns checked options with their defaults, or throws. `owner` is the function's name. */
-export function checkedOptions(options: StoreOptions, owner: string): Required<StoreOptions> {
+export function resolveStoreOptions(options: StoreOptions, owner: string): Required<StoreOptions> {
   checkOptions(options, STORE_NAMES, owner);
   const { limiter } = options;
   checkLimiter(limiter);

@@ -22,10 +22,10 @@ export interface Quota {
 
 /**
  * A limit for each window as a bucket of that capacity, which refills at that rate. `scope` is what
- * a middleware counts apart from the rest of the resource, such as a route. The limit is no part of
- * the name: the bucket is carried over when it changes.
+ * a middleware counts apart from the rest of the resource, such as a route. The limit is not part
+ * of the name: the bucket is carried over when it changes.
  */
-export function quotaOf(
+export function buildQuota(
   base: { readonly resource: string; readonly limitName: string },
   told: {
     readonly limit: unknown;
@@ -39,7 +39,7 @@ export function quotaOf(
   return {
     limit,
     windowMs,
-    resource: told.scope === undefined ? base.resource : nameOf(base.resource, told.scope),
+    resource: told.scope === undefined ? base.resource : buildName(base.resource, told.scope),
     limits:
       limit === 0
         ? []
@@ -68,7 +68,7 @@ function wholeSeconds(windowMs: unknown, field: string): number {
 const HASHED_BASE_LENGTH = 31;
 
 /** Names what is counted apart. The paths of routes may be anything, and are hashed if need be. */
-function nameOf(base: string, scope: string): string {
+function buildName(base: string, scope: string): string {
   const text = `${base}:${scope}`;
   if (isResourceName(text)) return text;
   return hashedId(base.slice(0, HASHED_BASE_LENGTH).replaceAll(/[^\w.-]/g, "-"), text);

@@ -21,13 +21,13 @@ export function runSafely<T>(name: string, work: () => T): T | undefined {
 export function warnOfFailure(name: string, error: unknown): void {
   warnOnce(
     "WARN_LIMITER_METERING_FAILED",
-    `${name} failed: ${textOf(error)}. The model call went on without it.`,
+    `${name} failed: ${toText(error)}. The model call went on without it.`,
     name,
   );
 }
 
 /** The text of what was thrown. Programs throw anything, also what has no text. */
-export function textOf(error: unknown): string {
+export function toText(error: unknown): string {
   try {
     return String(error);
   } catch {

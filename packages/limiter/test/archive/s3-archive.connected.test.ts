@@ -48,12 +48,12 @@ describeUnlessMissing("an archive in S3", whyS3IsMissing(), () => {
     return Bucket;
   }
 
-  async function objectsOf(Bucket: string): Promise<readonly string[]> {
+  async function listObjects(Bucket: string): Promise<readonly string[]> {
     const { Contents = [] } = await client.send(new ListObjectsV2Command({ Bucket }));
     return Contents.map(({ Key }) => Key!);
   }
 
-  async function contentOf(Bucket: string, Key: string): Promise<Uint8Array> {
+  async function getContent(Bucket: string, Key: string): Promise<Uint8Array> {
     const { Body } = await client.send(new GetObjectCommand({ Bucket, Key }));
     return Body!.transformToByteArray();
   }
@@ -62,7 +62,7 @@ describeUnlessMissing("an archive in S3", whyS3IsMissing(), () => {
     const bucket = await newBucket();
     await (await archiveAt(`${bucket}/some/prefix/`)).store(NAME, CONTENT);
     await (await archiveAt(bucket, { client })).store(NAME, CONTENT);
-    expect(await objectsOf(bucket)).toEqual([NAME, `some/prefix/${NAME}`]);
+    expect(await listObjects(bucket)).toEqual([NAME, `some/prefix/${NAME}`]);
     const head = new HeadObjectCommand({ Bucket: bucket, Key: NAME, ChecksumMode: "ENABLED" });
     expect(await client.send(head)).toMatchObject({
       ContentType: "application/x-ndjson",
@@ -87,9 +87,9 @@ describeUnlessMissing("an archive in S3", whyS3IsMissing(), () => {
     ]);
     for (let time = 1; time <= 2; time += 1) {
       expect(await present.archive(batch)).toEqual({ failures: [], archived: 2, dropped: 0 });
-      const [name, ...more] = await objectsOf(bucket);
+      const [name, ...more] = await listObjects(bucket);
       expect(more).toEqual([]);
-      const lines = gunzipSync(await contentOf(bucket, name!))
+      const lines = gunzipSync(await getContent(bucket, name!))
         .toString()
         .trimEnd()
         .split("\n");

@@ -4,7 +4,7 @@ import express4 from "express-4";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { ValidationError } from "zae-limiter";
 import { answerRefusals, limitRequests, type ExpressOptions } from "zae-limiter/express";
-import { leaseOf, type HttpLimitOptions } from "zae-limiter/http";
+import { getLease, type HttpLimitOptions } from "zae-limiter/http";
 import { send } from "./client.ts";
 import { byKey, Setting } from "./scenarios/setting.ts";
 import { collectWarnings } from "./scenarios/warnings.ts";
@@ -19,8 +19,8 @@ const versions = {
 
 type Options = HttpLimitOptions<Request> & ExpressOptions;
 
-async function optionsOf(more: Partial<Options> = {}): Promise<Options> {
-  const setting = await Setting.of(express5Server);
+async function buildOptions(more: Partial<Options> = {}): Promise<Options> {
+  const setting = await Setting.create(express5Server);
   return { ...optionsFor<Request>(setting.options(), nodeCall), ...more };
 }
 
@@ -36,10 +36,10 @@ describe.each(Object.entries(versions))("limitRequests of %s", (_, create) => {
     const app = create();
     const [inner, router] = [create(), create.Router()];
     router.get("/lease", (request, response) => {
-      response.json([request.params, leaseOf(request)?.resource]);
+      response.json([request.params, getLease(request)?.resource]);
     });
     inner.use("/router", router);
-    app.use("/app/:id", limitRequests(await optionsOf()), inner);
+    app.use("/app/:id", limitRequests(await buildOptions()), inner);
     const server = await serve(app);
     const reply = await send(byKey(server, { path: "/app/1/router/lease" }));
     expect(JSON.parse(reply.body)).toEqual([{}, "chat"]);
@@ -47,7 +47,7 @@ describe.each(Object.entries(versions))("limitRequests of %s", (_, create) => {
 
   it("keeps the type of the request, and limits one route", async () => {
     const app = create();
-    const limit = limitRequests(await optionsOf({ consume: { rpm: 3 } }));
+    const limit = limitRequests(await buildOptions({ consume: { rpm: 3 } }));
     app.post("/items/:id", limit, (request, response) => {
       const id: string = request.params.id;
       response.send(id);
@@ -65,7 +65,7 @@ describe.each(Object.entries(versions))("limitRequests of %s", (_, create) => {
       if (how === "rejects") return Promise.reject(failed) as never;
       throw failed;
     };
-    app.use(limitRequests(await optionsOf({ consume: { rpm: 4 }, respond })));
+    app.use(limitRequests(await buildOptions({ consume: { rpm: 4 }, respond })));
     // Without an error handler, Express itself answers.
     expect((await send(byKey(await serve(app)))).status).toBe(500);
     const server = await serve(app, collectErrors(app));
@@ -77,7 +77,7 @@ describe.each(Object.entries(versions))("limitRequests of %s", (_, create) => {
     const app = create();
     app.use(
       limitRequests(
-        await optionsOf({
+        await buildOptions({
           consume: { rpm: 4 },
           respond: (refusal, _request, _response, next) => next(refusal),
         }),
@@ -92,7 +92,7 @@ describe.each(Object.entries(versions))("limitRequests of %s", (_, create) => {
 
   it("lets respond pass the refusal on, and type its own body", async () => {
     const app = create();
-    const options = await optionsOf({
+    const options = await buildOptions({
       consume: { rpm: 4 },
       respond: (refusal, request, response, next) => {
         if (request.url === "/next") next(refusal);
@@ -114,7 +114,7 @@ describe.each(Object.entries(versions))("limitRequests of %s", (_, create) => {
       response.writeHead(200).flushHeaders();
       next();
     });
-    app.use(limitRequests(await optionsOf({ consume: { rpm: 4 } })));
+    app.use(limitRequests(await buildOptions({ consume: { rpm: 4 } })));
     app.use(answerRefusals);
     const server = await serve(app, collectErrors(app));
     await expect(send(byKey(server))).rejects.toThrow("aborted");
@@ -122,7 +122,7 @@ describe.each(Object.entries(versions))("limitRequests of %s", (_, create) => {
   });
 
   it("answers a refusal in place of a body that the handler has announced", async () => {
-    const { limiter } = await optionsOf();
+    const { limiter } = await buildOptions();
     const app = create();
     app.use((_request, response, next) => {
       response.setHeader("Content-Length", "3").setHeader("Content-Encoding", "gzip");
@@ -140,7 +140,7 @@ describe.each(Object.entries(versions))("limitRequests of %s", (_, create) => {
 
   it("warns of middlewares that are made for each request", async () => {
     const warnings = collectWarnings();
-    const options = await optionsOf({ consume: {} });
+    const options = await buildOptions({ consume: {} });
     const app = create();
     app.use((request, response, next) => {
       limitRequests(options)(request, response, next);
@@ -152,7 +152,7 @@ describe.each(Object.entries(versions))("limitRequests of %s", (_, create) => {
   });
 
   it("refuses to be made with options that are none", async () => {
-    const options = await optionsOf();
+    const options = await buildOptions();
     expect(() => limitRequests(undefined as never)).toThrow(ValidationError);
     expect(() => limitRequests({ ...options, respond: 1 as never })).toThrow(/respond/);
     expect(() => limitRequests({ ...options, onError: () => {} } as never)).toThrow(

@@ -10,7 +10,7 @@ import {
   limitRequests,
   type FastifyOptions,
 } from "zae-limiter/fastify";
-import { leaseOf, type HttpLimitOptions } from "zae-limiter/http";
+import { getLease, type HttpLimitOptions } from "zae-limiter/http";
 import { open, send, until } from "./client.ts";
 import { passOn, tenRequests } from "./ten-requests.ts";
 
@@ -76,7 +76,7 @@ it("limits one route, by its body if it is asked after that was read", async () 
   });
   const app = Fastify();
   app.post("/", { preHandler: limitRequests(options) }, (request, reply) => {
-    leaseOf(request)?.settle({ rpm: 5 });
+    getLease(request)?.settle({ rpm: 5 });
     reply.send("ok");
   });
   app.get("/free", async () => "free");

@@ -5,7 +5,7 @@ import { streamSSE } from "hono/streaming";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { ValidationError } from "zae-limiter";
 import { answerRefusals, limitRequests, type HonoOptions } from "zae-limiter/hono";
-import { leaseOf, type HttpLimitOptions } from "zae-limiter/http";
+import { getLease, type HttpLimitOptions } from "zae-limiter/http";
 import { open, send, until } from "./client.ts";
 import { serve } from "./servers/web.ts";
 import { passOn, tenRequests } from "./ten-requests.ts";
@@ -179,7 +179,7 @@ describe.each(Object.entries(platforms))("%s", (_name, fetchOf) => {
     const { options } = await tenRequests<Context>();
     const app = new Hono();
     app.get("/", limitRequests(options), (context) =>
-      context.json([leaseOf(context)?.resource, leaseOf(context) === leaseOf(context.req.raw)]),
+      context.json([getLease(context)?.resource, getLease(context) === getLease(context.req.raw)]),
     );
     expect((await send({ port: await listen(app) })).body).toBe('["web",true]');
   });
@@ -255,7 +255,7 @@ describe.each(Object.entries(platforms))("%s", (_name, fetchOf) => {
   });
 });
 
-it("ends the lease of a handler that threw what is no error, which Hono passes on", async () => {
+it("ends the lease of a handler that threw what is not an error, which Hono passes on", async () => {
   const { options, ends } = await tenRequests<Context>();
   const app = new Hono();
   app.use(limitRequests(options));

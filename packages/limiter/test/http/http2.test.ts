@@ -234,7 +234,7 @@ async function settling(
   handler?: Handler,
   more: Partial<CallOptions> = {},
 ) {
-  const setting = await Setting.of(adapter);
+  const setting = await Setting.create(adapter);
   const ended: Ended[] = [];
   const settle: CallOptions["settle"] = ({ status, completed }) =>
     void ended.push({ status, completed });

@@ -18,8 +18,8 @@ type Options = HttpLimitOptions<IncomingMessage> & ListenerOptions<IncomingMessa
 
 const hello: Listener = (_request, response) => response.end("hello");
 
-async function optionsOf(more: Partial<Options> = {}): Promise<Options> {
-  const setting = await Setting.of(nodeListener);
+async function buildOptions(more: Partial<Options> = {}): Promise<Options> {
+  const setting = await Setting.create(nodeListener);
   return { ...optionsFor(setting.options(), nodeCall), ...more };
 }
 
@@ -32,7 +32,7 @@ async function serve(listener: Listener): Promise<RunningServer> {
 describe("limitListener", () => {
   it("answers 500 without details when an option fails, and warns once", async () => {
     const warnings = collectWarnings();
-    const options = await optionsOf({ entity: () => "#secret" });
+    const options = await buildOptions({ entity: () => "#secret" });
     const server = await serve(limitListener(options, hello));
     for (let sent = 0; sent < 2; sent += 1)
       expect(await send(byKey(server))).toMatchObject({ status: 500, body: "" });
@@ -42,7 +42,7 @@ describe("limitListener", () => {
   it("answers 500 when respond fails, and lets a response alone that it has sent", async () => {
     const errors: unknown[] = [];
     const failed = new Error("respond failed");
-    const options = await optionsOf({
+    const options = await buildOptions({
       consume: { rpm: 4 },
       onError: (error) => errors.push(error),
       respond: (_refusal, request, response) => {
@@ -66,7 +66,7 @@ describe("limitListener", () => {
       throw failed;
     };
     const server = await serve(
-      limitListener(await optionsOf({ entity: () => "#", onError }), hello),
+      limitListener(await buildOptions({ entity: () => "#", onError }), hello),
     );
     for (let sent = 0; sent < 2; sent += 1) expect((await send(byKey(server))).status).toBe(500);
     await nextTurns();
@@ -76,7 +76,7 @@ describe("limitListener", () => {
 
   it("cuts a response off that had begun before the refusal", async () => {
     const errors: unknown[] = [];
-    const options = await optionsOf({
+    const options = await buildOptions({
       consume: { rpm: 4 },
       onError: (error) => errors.push(error),
     });
@@ -90,7 +90,7 @@ describe("limitListener", () => {
   });
 
   it("runs the listener behind a response that has begun, without headers", async () => {
-    const limited = limitListener(await optionsOf(), hello);
+    const limited = limitListener(await buildOptions(), hello);
     const server = await serve((request, response) => {
       response.writeHead(200).flushHeaders();
       limited(request, response);
@@ -101,7 +101,7 @@ describe("limitListener", () => {
   });
 
   it("adds to the lists of other middlewares, and leaves no listener behind", async () => {
-    const limited = limitListener(await optionsOf({ waitUpToMs: 1000 }), (request, response) => {
+    const limited = limitListener(await buildOptions({ waitUpToMs: 1000 }), (request, response) => {
       const counts = [
         response.listenerCount("close"),
         request.listenerCount("close"),
@@ -123,7 +123,7 @@ describe("limitListener", () => {
 
   it("leaves what the listener throws to its caller", async () => {
     const failed = new Error("listener failed");
-    const limited = limitListener(await optionsOf(), () => {
+    const limited = limitListener(await buildOptions(), () => {
       throw failed;
     });
     const caught: unknown[] = [];
@@ -140,7 +140,7 @@ describe("limitListener", () => {
   });
 
   it("answers HEAD without a body", async () => {
-    const options = await optionsOf({ consume: { rpm: 4 } });
+    const options = await buildOptions({ consume: { rpm: 4 } });
     const server = await serve(limitListener(options, hello));
     expect(await send(byKey(server, { method: "HEAD" }))).toMatchObject({ status: 429, body: "" });
   });
@@ -148,7 +148,7 @@ describe("limitListener", () => {
   it("knows of HTTP/2 whether the client has gone away", async () => {
     const ended: boolean[] = [];
     const [asked, release] = [new Gate(), new Gate()];
-    const options = await optionsOf({
+    const options = await buildOptions({
       settle: ({ completed }) => void ended.push(completed),
       resource: async ({ url }) => {
         if (url !== "/waits") return "chat";
@@ -189,7 +189,7 @@ describe("limitListener", () => {
   it.each([0, 120_000])(
     "charges no client that has gone, and waits %i ms for none",
     async (waitUpToMs) => {
-      const setting = await Setting.of(nodeListener);
+      const setting = await Setting.create(nodeListener);
       const asked = new Gate();
       let response: ServerResponse | undefined;
       let runs = 0;
@@ -228,7 +228,7 @@ describe("limitListener", () => {
   it("does not run the listener behind a response that others have ended meanwhile", async () => {
     let response: ServerResponse | undefined;
     let runs = 0;
-    const options = await optionsOf({
+    const options = await buildOptions({
       entity: async () => {
         // More than a socket takes at once: it is ended, and not finished.
         response?.end("x".repeat(5_000_000));
@@ -247,7 +247,7 @@ describe("limitListener", () => {
   });
 
   it("refuses to be made without a listener, or with options that are none", async () => {
-    const options = await optionsOf();
+    const options = await buildOptions();
     expect(() => limitListener(options, undefined as never)).toThrow(ValidationError);
     expect(() => limitListener({ ...options, respond: "no" as never }, hello)).toThrow(/respond/);
     expect(() => limitListener({ ...options, onErrors: hello } as never, hello)).toThrow(

@@ -18,7 +18,7 @@ describe.each([nodeListener, express5Server, fastifyServer, honoServer, nodeHand
       "settles each once: %s",
       async (how) => {
         const warnings = collectWarnings();
-        const setting = await Setting.of(adapter);
+        const setting = await Setting.create(adapter);
         const gate = new Gate();
         let [runs, ends] = [0, 0];
         const server = await setting.serve(
@@ -53,7 +53,7 @@ describe.each([nodeListener, express5Server, fastifyServer, honoServer, nodeHand
     );
 
     it("leaves the queue, and is charged nothing", async () => {
-      const setting = await Setting.of(adapter);
+      const setting = await Setting.create(adapter);
       const gate = new Gate();
       let runs = 0;
       const server = await setting.serve(

@@ -22,10 +22,10 @@ type LambdaFunction = (event: object, context: object) => Promise<unknown>;
 type MakeFunction = (options: HttpLimitOptions<unknown>) => Promise<LambdaFunction>;
 
 const functions: Readonly<Record<string, MakeFunction>> = {
-  "serverless-express, Express 5": async (options) => serverlessExpressOf(express, options),
-  "serverless-express, Express 4": async (options) => serverlessExpressOf(express4, options),
-  "serverless-http, Express 5": async (options) => serverlessHttp(appOf(express, options)),
-  "serverless-http, Express 4": async (options) => serverlessHttp(appOf(express4, options)),
+  "serverless-express, Express 5": async (options) => buildServerlessExpress(express, options),
+  "serverless-express, Express 4": async (options) => buildServerlessExpress(express4, options),
+  "serverless-http, Express 5": async (options) => serverlessHttp(buildApp(express, options)),
+  "serverless-http, Express 4": async (options) => serverlessHttp(buildApp(express4, options)),
   "serverless-http, limitListener": async (options) =>
     serverlessHttp(
       limitListener(options, (request, response) => {
@@ -35,9 +35,9 @@ const functions: Readonly<Record<string, MakeFunction>> = {
       }),
     ),
   "serverless-http, Fastify": async (options) =>
-    serverlessHttp((await fastifyOf(options)) as never),
+    serverlessHttp((await buildFastify(options)) as never),
   "@fastify/aws-lambda": async (options) =>
-    awsLambdaFastify<object>(await fastifyOf(options)) as LambdaFunction,
+    awsLambdaFastify<object>(await buildFastify(options)) as LambdaFunction,
   "hono/aws-lambda": async (options) => {
     const app = new Hono();
     app.use(limitHono(options));
@@ -66,7 +66,7 @@ describe.each(Object.entries(functions))("a function of AWS Lambda by %s", (_, m
         await Promise.all(pending.splice(0));
         return response;
       };
-      const response = await handler(eventOf(method, path), {});
+      const response = await handler(buildEvent(method, path), {});
       expect(response).toMatchObject({ statusCode: status });
       expect(ends).toMatchObject([{ status, completed: true }]);
       expect(await left()).toBe(9);
@@ -77,16 +77,16 @@ describe.each(Object.entries(functions))("a function of AWS Lambda by %s", (_, m
 describe("Fastify without a socket", () => {
   it("ends the lease of a response that @fastify/aws-lambda streams once it was read", async () => {
     const { options, ends } = await tenRequests<unknown>();
-    const app = await fastifyOf(options);
+    const app = await buildFastify(options);
     const answer = awsLambdaFastify<object>(app, { payloadAsStream: true });
-    const { stream } = await (answer as unknown as Streaming)(eventOf("GET", "/pieces"), {});
+    const { stream } = await (answer as unknown as Streaming)(buildEvent("GET", "/pieces"), {});
     expect(await text(stream)).toBe("one two ");
     expect(ends).toMatchObject([{ status: 200, completed: true }]);
   });
 
   it("says that what inject() read to its end was completed, and what was cut off was not", async () => {
     const { options, ends } = await tenRequests<unknown>();
-    const app = await fastifyOf(options);
+    const app = await buildFastify(options);
     expect((await app.inject("/")).body).toBe("hello");
     expect((await app.inject("/pieces")).body).toBe("one two ");
     await expect(app.inject("/cut")).rejects.toThrow("destroyed before completion");
@@ -96,11 +96,11 @@ describe("Fastify without a socket", () => {
 
 type Streaming = (event: object, context: object) => Promise<{ readonly stream: Readable }>;
 
-function serverlessExpressOf(create: typeof express, options: HttpLimitOptions<unknown>) {
-  return serverlessExpress({ app: appOf(create, options) }) as LambdaFunction;
+function buildServerlessExpress(create: typeof express, options: HttpLimitOptions<unknown>) {
+  return serverlessExpress({ app: buildApp(create, options) }) as LambdaFunction;
 }
 
-function appOf(create: typeof express, options: HttpLimitOptions<unknown>): Express {
+function buildApp(create: typeof express, options: HttpLimitOptions<unknown>): Express {
   const app = create();
   app.set("env", "test");
   app.use(limitRequests(options));
@@ -111,7 +111,7 @@ function appOf(create: typeof express, options: HttpLimitOptions<unknown>): Expr
   return app;
 }
 
-async function fastifyOf(options: HttpLimitOptions<unknown>): Promise<FastifyInstance> {
+async function buildFastify(options: HttpLimitOptions<unknown>): Promise<FastifyInstance> {
   const app = Fastify();
   await app.register(limiterPlugin, options);
   app.get("/throw", async () => {
@@ -124,7 +124,7 @@ async function fastifyOf(options: HttpLimitOptions<unknown>): Promise<FastifyIns
 }
 
 /** As a function URL or an HTTP API of API Gateway sends it. */
-function eventOf(method: string, path: string): object {
+function buildEvent(method: string, path: string): object {
   return {
     version: "2.0",
     routeKey: "$default",

@@ -50,6 +50,6 @@ export async function meteredCalls<C = unknown>(changes: Partial<MeteredOptions<
 export type MeteredCalls = Awaited<ReturnType<typeof meteredCalls>>;
 
 /** How a call ended, in a few words: its end, where the usage is from, and its tokens. */
-export function told({ end, source, usage }: MeteredRecord): string {
+export function tell({ end, source, usage }: MeteredRecord): string {
   return `${end} ${source} ${usage.input}+${usage.output}`;
 }

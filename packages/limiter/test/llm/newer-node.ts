@@ -2,7 +2,7 @@ import { execFile } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { availableOrSkipped } from "../../../../test/package/available.ts";
-import { node24 } from "../../../../tools/fetched.mjs";
+import { node24 } from "../../../../tools/fetch-packages.mjs";
 
 const NODE_24 = availableOrSkipped("Node 24", node24);
 

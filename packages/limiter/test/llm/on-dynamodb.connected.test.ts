@@ -9,7 +9,7 @@ import { describeWithEngine } from "../support/engine.ts";
 import { useProxiedTable } from "../support/proxied-table.ts";
 import { StreamReader } from "../support/stream-reader.ts";
 import { BODIES, event, posted } from "./fetch/provider-answers.ts";
-import { told } from "./metered-calls.ts";
+import { tell } from "./metered-calls.ts";
 
 /** Reserved for each call, besides its input, which is empty. */
 const OUTPUT = 100;
@@ -21,7 +21,7 @@ const FIRST = { rpm: 1, tpm: 1 };
 const STRIDE = 256;
 
 /** One token in three years, so that none flows back. */
-const limitOf = (name: string, capacity: number): Limit =>
+const buildLimit = (name: string, capacity: number): Limit =>
   Limit.custom({ name, capacity, refillAmount: 1, refillPeriodSeconds: 100_000_000 });
 
 const answers =
@@ -54,7 +54,7 @@ const post = (stream: boolean, signal?: AbortSignal): [string, RequestInit] => {
 };
 
 /** What a body ends with: undefined if it ends well. */
-const endOf = async ({ body }: Response): Promise<unknown> => {
+const waitForEnd = async ({ body }: Response): Promise<unknown> => {
   try {
     for await (const _ of body!);
     return undefined;
@@ -69,7 +69,7 @@ describeWithEngine("LLM calls on DynamoDB", (engine) => {
   /** A child with a parent, both known to the process, and calls of the child. */
   const setting = async (options: { readonly requestTimeoutMs?: number } = {}) => {
     const repository = await table.open("app", { stream: true, maxAttempts: 2, ...options });
-    await repository.setSystemDefaults([limitOf("rpm", REQUESTS), limitOf("tpm", BUDGET)]);
+    await repository.setSystemDefaults([buildLimit("rpm", REQUESTS), buildLimit("tpm", BUDGET)]);
     await repository.createEntity("team");
     await repository.createEntity("key-1", { parentId: "team", cascade: true });
     const limiter = new RateLimiter({ repository });
@@ -81,7 +81,7 @@ describeWithEngine("LLM calls on DynamoDB", (engine) => {
       entity: "key-1",
       metering: METERING.openai,
       estimator: simpleEstimator({ output: OUTPUT }),
-      onSettled: (record: MeteredRecord) => void ends.push(told(record)),
+      onSettled: (record: MeteredRecord) => void ends.push(tell(record)),
     };
     const taken = async (entityId: string): Promise<Record<string, number>> => {
       const { rpm, tpm } = await limiter.available(entityId, "gpt-5");
@@ -110,7 +110,7 @@ describeWithEngine("LLM calls on DynamoDB", (engine) => {
       answered: async () =>
         (await limited(answers(BODIES["chat/completions"]!))(...post(false))).json(),
       failed: () => limited(answers({}, 500))(...post(false)),
-      streamed: async () => endOf(await limited(streams(20))(...post(true))),
+      streamed: async () => waitForEnd(await limited(streams(20))(...post(true))),
       left: async () => {
         for await (const _ of (await limited(streams(20))(...post(true))).body!) break;
       },
@@ -131,7 +131,7 @@ describeWithEngine("LLM calls on DynamoDB", (engine) => {
         }),
     };
     for (const [way, call] of Object.entries(ways))
-      expect(await table.operationsOf(call), way).toEqual([
+      expect(await table.listOperations(call), way).toEqual([
         "BatchExecuteStatement",
         "BatchExecuteStatement",
       ]);
@@ -157,10 +157,10 @@ describeWithEngine("LLM calls on DynamoDB", (engine) => {
     const { metered, taken, ends } = await setting();
     const strict = (words: number) =>
       limitFetch({ ...metered, overrun: "stop" }, streams(words))(...post(true));
-    const whole = await table.operationsOf(async () => endOf(await strict(1000)));
+    const whole = await table.listOperations(async () => waitForEnd(await strict(1000)));
     expect(whole).toHaveLength(1 + Math.ceil((1000 - OUTPUT) / STRIDE) + 1);
     expect(await taken("team")).toEqual({ rpm: 1, tpm: 1003 });
-    expect(await endOf(await strict(100_000))).toBeInstanceOf(RateLimitExceeded);
+    expect(await waitForEnd(await strict(100_000))).toBeInstanceOf(RateLimitExceeded);
     expect(await taken("team")).toEqual({ rpm: 2, tpm: BUDGET - FIRST.tpm });
     expect(await taken("key-1")).toEqual({ rpm: 2, tpm: BUDGET - FIRST.tpm });
     expect(ends.at(-1)).toMatch(/^stopped counted/);
@@ -175,7 +175,7 @@ describeWithEngine("LLM calls on DynamoDB", (engine) => {
       const limited = limitFetch({ ...metered, overrun: "stop", onUnavailable }, streams(2000));
       const response = await limited(...post(true));
       table.proxy.decide = () => "unavailable";
-      const end = await endOf(response);
+      const end = await waitForEnd(response);
       const next = await limited(...post(false));
       table.proxy.decide = () => undefined;
       await table.proxy.idle();
@@ -192,7 +192,7 @@ describeWithEngine("LLM calls on DynamoDB", (engine) => {
     const refused = answers({}, 429, { "retry-after": "60" });
     const limited = limitFetch({ ...metered, upstream: { entityId: "openai" } }, refused);
     const call = async (): Promise<number> => (await limited(...post(false))).status;
-    const operations = await table.operationsOf(async () => {
+    const operations = await table.listOperations(async () => {
       expect(new Set(await Promise.all(Array.from({ length: 50 }, call)))).toEqual(new Set([429]));
     });
     expect(operations.filter((name) => name === "BatchGetItem").length).toBeLessThan(10);

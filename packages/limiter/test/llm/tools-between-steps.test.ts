@@ -27,7 +27,7 @@ beforeAll(async () => {
       };
       const isLast = messages.at(-1)!.role === "tool";
       response.setHeader("content-type", stream ? "text/event-stream" : "application/json");
-      response.end(stream ? streamed(isLast) : JSON.stringify(answer("message", isLast)));
+      response.end(stream ? getStreamed(isLast) : JSON.stringify(answer("message", isLast)));
     });
   });
   await once(server.listen(0, "127.0.0.1"), "listening");
@@ -60,7 +60,7 @@ function answer(field: "message" | "delta", isLast: boolean): object {
   return { id: "x", choices: [{ index: 0, [field]: said, finish_reason }] };
 }
 
-function streamed(isLast: boolean): string {
+function getStreamed(isLast: boolean): string {
   return `data: ${JSON.stringify(answer("delta", isLast))}\n\ndata: [DONE]\n\n`;
 }
 

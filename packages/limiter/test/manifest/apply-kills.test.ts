@@ -7,9 +7,9 @@ import { faultyRepository } from "zae-limiter/testing";
 import { withoutStackTraces } from "../support/seeded/without-stack-traces.ts";
 import { checkBetween } from "./history.ts";
 import { interrupted, INTERRUPTIONS, type Interruption } from "./interruption.ts";
-import { applied, namedBy, type Content, type Owned } from "./model.ts";
-import { manifestOf, type Spec, type SpecLevel } from "./spec.ts";
-import { limitsOf, storedContent } from "./stored-content.ts";
+import { apply, namedBy, type Content, type Owned } from "./model.ts";
+import { buildManifest, type Spec, type SpecLevel } from "./spec.ts";
+import { buildLimits, storedContent } from "./stored-content.ts";
 
 const level = (rate: number, inherit = false): SpecLevel => ({
   limits: { rpm: `${rate}/min` },
@@ -37,7 +37,7 @@ const OTHER: Spec = {
 };
 
 it("an apply that is cut at any operation, in any way, is completed by the next one, of any manifest", async () => {
-  const operations = await operationsOf((await opened()).repository);
+  const operations = await listOperations((await open()).repository);
   expect(operations).toBeGreaterThan(30);
   const met = new Set<string>();
   await withoutStackTraces(async () => {
@@ -65,41 +65,41 @@ async function checkCut(
   interruption: Interruption,
   following: Spec,
 ): ReturnType<typeof interrupted> {
-  const { repository, content, owned } = await opened();
-  const progress = await interrupted(repository, manifestOf(NEXT), interruption);
+  const { repository, content, owned } = await open();
+  const progress = await interrupted(repository, buildManifest(NEXT), interruption);
   const cut = await storedContent(repository);
-  checkBetween(cut, content, applied(NEXT, content, owned));
-  await applyLimits(repository, manifestOf(following));
+  checkBetween(cut, content, apply(NEXT, content, owned));
+  await applyLimits(repository, buildManifest(following));
   const all = new Set([...owned, ...(progress === "nothing" ? [] : namedBy(NEXT))]);
   assert.deepEqual(
     await storedContent(repository),
-    applied(following, cut, all),
+    apply(following, cut, all),
     `${JSON.stringify(interruption)}, then ${following === NEXT ? "the same" : "another"} manifest`,
   );
-  const { entries, pending } = await planLimits(repository, manifestOf(following));
+  const { entries, pending } = await planLimits(repository, buildManifest(following));
   assert.ok(entries.every(({ action }) => action === "unchanged"));
   assert.equal(pending, undefined);
   return progress;
 }
 
 /** A store with an applied manifest, a change by hand, and neighbours that are in no manifest. */
-async function opened(): Promise<{
+async function open(): Promise<{
   readonly repository: Repository;
   readonly content: Content;
   readonly owned: Owned;
 }> {
   const repository = new MemoryRepository();
-  await applyLimits(repository, manifestOf(BEFORE));
-  await repository.setResourceDefaults("changes", limitsOf({ rpm: "9/min" }));
-  await repository.setResourceDefaults("adopted", limitsOf({ rpm: "9/min" }));
-  await repository.setResourceDefaults("neighbour", limitsOf({ rpm: "9/min" }));
-  await repository.setLimits("acme", limitsOf({ rpm: "9/min" }), { resource: "neighbour" });
+  await applyLimits(repository, buildManifest(BEFORE));
+  await repository.setResourceDefaults("changes", buildLimits({ rpm: "9/min" }));
+  await repository.setResourceDefaults("adopted", buildLimits({ rpm: "9/min" }));
+  await repository.setResourceDefaults("neighbour", buildLimits({ rpm: "9/min" }));
+  await repository.setLimits("acme", buildLimits({ rpm: "9/min" }), { resource: "neighbour" });
   return { repository, content: await storedContent(repository), owned: namedBy(BEFORE) };
 }
 
-async function operationsOf(repository: Repository): Promise<number> {
+async function listOperations(repository: Repository): Promise<number> {
   let operations = 0;
   const counting = faultyRepository(repository, () => void (operations += 1));
-  await applyLimits(counting, manifestOf(NEXT));
+  await applyLimits(counting, buildManifest(NEXT));
   return operations;
 }

@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import { MemoryRepository } from "zae-limiter/memory";
-import { eachOf, seedsFromEnvironment } from "../support/seeded/seeds.ts";
+import { getEach, seedsFromEnvironment } from "../support/seeded/seeds.ts";
 import { withoutStackTraces } from "../support/seeded/without-stack-traces.ts";
 import { newRaceCoverage, runRace } from "./race.ts";
 
@@ -9,8 +9,8 @@ const SEEDS = seedsFromEnvironment({ usual: 60 });
 it("of two applies at once one wins whole, however their operations mix", async () => {
   const coverage = newRaceCoverage();
   await withoutStackTraces(async () => {
-    for (const seed of eachOf(SEEDS)) await runRace(seed, new MemoryRepository(), coverage);
+    for (const seed of getEach(SEEDS)) await runRace(seed, new MemoryRepository(), coverage);
   });
   console.log(`${SEEDS.count} races of two applies\n${coverage.toString()}`);
-  if (SEEDS.count >= 60) expect(coverage.missing).toEqual([]);
+  if (process.env["SEEDS"] === undefined) expect(coverage.missing).toEqual([]);
 }, 600_000);

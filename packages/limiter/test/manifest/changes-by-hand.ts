@@ -10,7 +10,7 @@ import {
   type Setting,
   type Spec,
 } from "./spec.ts";
-import { limitsOf } from "./stored-content.ts";
+import { buildLimits } from "./stored-content.ts";
 
 /** What somebody changes without a manifest. */
 export interface HandChange {
@@ -59,7 +59,7 @@ function systemLimits(random: () => number, before: Content): HandChange {
     make: (repository) =>
       limits === undefined
         ? repository.deleteSystemDefaults({ keepSettings: true })
-        : repository.setSystemDefaults(limitsOf(limits)),
+        : repository.setSystemDefaults(buildLimits(limits)),
   };
 }
 
@@ -95,8 +95,8 @@ function level(random: () => number, name: string, before: Content): HandChange 
           : repository.deleteLimits(first, { resource });
       const { limits, inherit } = next;
       return kind === "resource"
-        ? repository.setResourceDefaults(first, limitsOf(limits), { inherit })
-        : repository.setLimits(first, limitsOf(limits), { resource, inherit });
+        ? repository.setResourceDefaults(first, buildLimits(limits), { inherit })
+        : repository.setLimits(first, buildLimits(limits), { resource, inherit });
     },
   };
 }

@@ -13,8 +13,8 @@ import { CoverageCounts } from "../support/seeded/coverage-counts.ts";
 import { between, pick } from "../support/seeded/random-choice.ts";
 import { handChange, neighbourChange } from "./changes-by-hand.ts";
 import { interrupted, INTERRUPTIONS } from "./interruption.ts";
-import { applied, namedBy, NOTHING_STORED, type Content, type Owned } from "./model.ts";
-import { EMPTY, ENTITIES, manifestOf, someSpec, type Spec } from "./spec.ts";
+import { apply, namedBy, NOTHING_STORED, type Content, type Owned } from "./model.ts";
+import { EMPTY, ENTITIES, buildManifest, someSpec, type Spec } from "./spec.ts";
 import { storedContent } from "./stored-content.ts";
 
 /** What a run must have met, or it has proven less than it says. */
@@ -112,8 +112,8 @@ class History {
     assert.deepEqual(levels, new Map(unmanaged));
   }
 
-  #manifestOf(spec: Spec): Manifest {
-    return manifestOf(spec, this.#repository.namespaceName);
+  #buildManifest(spec: Spec): Manifest {
+    return buildManifest(spec, this.#repository.namespaceName);
   }
 
   #nextSpec(): Spec {
@@ -123,9 +123,9 @@ class History {
 
   async #apply(spec: Spec): Promise<void> {
     this.story.push(`apply ${JSON.stringify(spec)}`);
-    const manifest = this.#manifestOf(spec);
+    const manifest = this.#buildManifest(spec);
     const plan = await planLimits(this.#repository, manifest);
-    const after = applied(spec, this.#content, this.#owned);
+    const after = apply(spec, this.#content, this.#owned);
     const isChange = plan.entries.some(({ action }) => action !== "unchanged");
     assert.equal(
       isChange,
@@ -153,7 +153,7 @@ class History {
   #checkDrift(spec: Spec, entries: readonly PlanEntry[]): void {
     const changes = entries.filter(({ action }) => action !== "unchanged");
     for (const entry of changes) {
-      const name = nameOf(entry);
+      const name = getName(entry);
       if (entry.drift) assert.ok(this.#touched.has(name), `${name} was not changed by hand`);
       else if (spec === this.#last && !this.#isInterrupted)
         assert.fail(`${name} differs, and the plan does not call it drift`);
@@ -191,11 +191,11 @@ class History {
     const spec = this.#random() < 0.3 ? this.#last : this.#nextSpec();
     const kind = pick(this.#random, INTERRUPTIONS);
     const interruption = { kind, at: between(this.#random, 1, 8), ofWrites: true };
-    const progress = await interrupted(this.#repository, this.#manifestOf(spec), interruption);
+    const progress = await interrupted(this.#repository, this.#buildManifest(spec), interruption);
     this.story.push(
       `${kind} at write ${interruption.at} of apply, ${progress}: ${JSON.stringify(spec)}`,
     );
-    const wanted = applied(spec, this.#content, this.#owned);
+    const wanted = apply(spec, this.#content, this.#owned);
     const now = await storedContent(this.#repository);
     checkBetween(now, this.#content, wanted);
     if (progress === "nothing") return assert.deepEqual(now, this.#content);
@@ -221,7 +221,7 @@ class History {
       [id, { parent: other, resources: {} }],
       [other, { resources: {} }],
     ]);
-    const manifest = this.#manifestOf({ ...EMPTY, entities });
+    const manifest = this.#buildManifest({ ...EMPTY, entities });
     this.story.push(`refused: ${other} as the parent of ${id}`);
     await assert.rejects(applyLimits(this.#repository, manifest), ManifestError);
     this.#coverage.count("other parent refused");
@@ -267,7 +267,7 @@ const SITUATION_OF = {
 } as const;
 
 /** What the model calls the subject of an entry. */
-function nameOf({ level, entityId, resource }: PlanEntry): string {
+function getName({ level, entityId, resource }: PlanEntry): string {
   if (level === "system") return "system";
   if (level === "record") return `record ${entityId}`;
   return level === "resource" ? `resource ${resource}` : `entity ${entityId} on ${resource}`;
@@ -275,7 +275,7 @@ function nameOf({ level, entityId, resource }: PlanEntry): string {
 
 /** Each level, record and setting is as before, or as it should be: no change is half made. */
 export function checkBetween(now: Content, before: Content, wanted: Content): void {
-  const [parts, old, next] = [partsOf(now), partsOf(before), partsOf(wanted)];
+  const [parts, old, next] = [listParts(now), listParts(before), listParts(wanted)];
   for (const name of new Set([...parts.keys(), ...old.keys(), ...next.keys()]))
     assert.ok(
       [old, next].some((either) => isDeepStrictEqual(parts.get(name), either.get(name))),
@@ -283,7 +283,7 @@ export function checkBetween(now: Content, before: Content, wanted: Content): vo
     );
 }
 
-function partsOf({ systemLimits, settings, levels, records }: Content): Map<string, unknown> {
+function listParts({ systemLimits, settings, levels, records }: Content): Map<string, unknown> {
   return new Map<string, unknown>([
     ["limits of the system", systemLimits],
     ...Object.entries(settings),

@@ -28,16 +28,16 @@ export const NOTHING_STORED: Content = {
 
 /** What a manifest names. */
 export function namedBy(spec: Spec): Owned {
-  return new Set([...Object.keys(spec.system), ...levelsOf(spec).keys()]);
+  return new Set([...Object.keys(spec.system), ...listLevels(spec).keys()]);
 }
 
 /**
  * What must be stored after an apply. It knows two rules and no diff: what a manifest names is as
  * it says, and what belongs to manifests and is not named is not there.
  */
-export function applied(spec: Spec, before: Content, owned: Owned): Content {
+export function apply(spec: Spec, before: Content, owned: Owned): Content {
   const levels = new Map([...before.levels].filter(([name]) => !owned.has(name)));
-  for (const [name, level] of levelsOf(spec)) levels.set(name, level);
+  for (const [name, level] of listLevels(spec)) levels.set(name, level);
   const { limits, ...declared } = spec.system;
   const settings = { ...before.settings };
   for (const name of Object.keys(settings) as Setting[]) {
@@ -48,7 +48,7 @@ export function applied(spec: Spec, before: Content, owned: Owned): Content {
     systemLimits: limits ?? (owned.has("limits") ? undefined : before.systemLimits),
     settings,
     levels,
-    records: new Map([...before.records, ...recordsOf(spec, before.records)]),
+    records: new Map([...before.records, ...listRecords(spec, before.records)]),
   };
 }
 
@@ -59,7 +59,7 @@ function backToDefault(value: string | number): string | number {
 }
 
 /** The levels that a manifest declares, by the names of the model. */
-export function levelsOf(spec: Spec): ReadonlyMap<string, SpecLevel> {
+export function listLevels(spec: Spec): ReadonlyMap<string, SpecLevel> {
   return new Map([
     ...Object.entries(spec.resources).map(([name, level]) => [`resource ${name}`, level] as const),
     ...Object.entries(spec.entities).flatMap(([id, { resources }]) =>
@@ -68,7 +68,7 @@ export function levelsOf(spec: Spec): ReadonlyMap<string, SpecLevel> {
   ]);
 }
 
-function recordsOf(
+function listRecords(
   spec: Spec,
   before: ReadonlyMap<string, ModelRecord>,
 ): readonly (readonly [string, ModelRecord])[] {
@@ -77,11 +77,11 @@ function recordsOf(
     const { resources, ...fields } = entity;
     const isDeclared =
       Object.keys(fields).length > 0 || Object.keys(resources).length === 0 || parents.has(id);
-    return isDeclared ? [[id, recordOf(id, entity, before.get(id))] as const] : [];
+    return isDeclared ? [[id, buildRecord(id, entity, before.get(id))] as const] : [];
   });
 }
 
-function recordOf(id: string, entity: SpecEntity, old: ModelRecord | undefined): ModelRecord {
+function buildRecord(id: string, entity: SpecEntity, old: ModelRecord | undefined): ModelRecord {
   return {
     name: entity.name ?? old?.name ?? id,
     parent: old === undefined ? entity.parent : old.parent,

@@ -5,9 +5,9 @@ import { seededRandom } from "zae-limiter/testing";
 import { pausedRepository } from "../support/paused-repository.ts";
 import { CoverageCounts } from "../support/seeded/coverage-counts.ts";
 import { between } from "../support/seeded/random-choice.ts";
-import { applied, namedBy, type Content } from "./model.ts";
-import { EMPTY, manifestOf, someSpec, type Spec } from "./spec.ts";
-import { limitsOf, storedContent } from "./stored-content.ts";
+import { apply, namedBy, type Content } from "./model.ts";
+import { EMPTY, buildManifest, someSpec, type Spec } from "./spec.ts";
+import { buildLimits, storedContent } from "./stored-content.ts";
 
 const SITUATIONS = [
   "both came to an end, one after the other",
@@ -33,10 +33,10 @@ export async function runRace(
   coverage: RaceCoverage,
 ): Promise<void> {
   const random = seededRandom(seed);
-  const manifestIn = (spec: Spec): Manifest => manifestOf(spec, repository.namespaceName);
+  const manifestIn = (spec: Spec): Manifest => buildManifest(spec, repository.namespaceName);
   const first = someSpec(random, EMPTY, new Map());
   await applyLimits(repository, manifestIn(first));
-  await repository.setResourceDefaults("neighbour", limitsOf({ rpm: "9/min" }));
+  await repository.setResourceDefaults("neighbour", buildLimits({ rpm: "9/min" }));
   const before = await storedContent(repository);
   const parents = new Map([...before.records].map(([id, { parent }]) => [id, parent]));
   const specs = [0, 1].map(() => someRival(random, someSpec(random, first, parents), before));
@@ -62,15 +62,15 @@ export async function runRace(
   if (answer.status === "rejected")
     assert.ok(answer.reason instanceof ApplyConflictError, `seed ${seed}: ${answer.reason}`);
   checkWhole(now, {
-    after: applied(specs[winner]!, before, new Set([...namedBy(first), ...namedBy(loser)])),
+    after: apply(specs[winner]!, before, new Set([...namedBy(first), ...namedBy(loser)])),
     records: new Set([...before.records.keys(), ...Object.keys(loser.entities)]),
     seed,
   });
-  coverage.count(situationOf(answer.status, runs[1 - winner]!.run));
+  coverage.count(getSituation(answer.status, runs[1 - winner]!.run));
 }
 
 /** What the loser set and the winner does not declare is "block", as if it were not stored. */
-function levelsOf({ systemLimits, settings, levels }: Content): object {
+function listLevels({ systemLimits, settings, levels }: Content): object {
   const { on_unavailable: set } = settings;
   const meant = { ...settings, on_unavailable: set === "none" ? "block" : set };
   return { systemLimits, settings: meant, levels };
@@ -86,13 +86,17 @@ function checkWhole(
   }: { readonly after: Content; readonly records: ReadonlySet<string>; readonly seed: number },
 ): void {
   const { records: wanted } = after;
-  assert.deepEqual(levelsOf(now), levelsOf(after), `seed ${seed}: again with SEED=${seed} SEEDS=1`);
+  assert.deepEqual(
+    listLevels(now),
+    listLevels(after),
+    `seed ${seed}: again with SEED=${seed} SEEDS=1`,
+  );
   for (const id of now.records.keys())
     assert.ok(wanted.has(id) || records.has(id), `seed ${seed}: record ${id}`);
   for (const id of wanted.keys()) assert.ok(now.records.has(id), `seed ${seed}: record ${id}`);
 }
 
-function situationOf(
+function getSituation(
   status: PromiseSettledResult<unknown>["status"],
   run: { readonly changes: number; readonly hasBegun: boolean; readonly puts: number },
 ): (typeof SITUATIONS)[number] {

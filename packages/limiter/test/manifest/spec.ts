@@ -45,9 +45,9 @@ export const ENTITIES = ["acme", "team", "valueOf", "key-1", "key-2"] as const;
 type Random = () => number;
 
 /** The manifest of a spec, read as a file is read. */
-export function manifestOf(spec: Spec, namespace = "default"): Manifest {
+export function buildManifest(spec: Spec, namespace = "default"): Manifest {
   const content = { namespace, ...spec };
-  return readManifest([{ file: "limits.yaml", content, positionOf: () => undefined }]);
+  return readManifest([{ file: "limits.yaml", content, findPosition: () => undefined }]);
 }
 
 /** Some limits, at least one. */
@@ -71,8 +71,8 @@ export function someSpec(
   before: Spec,
   parents: ReadonlyMap<string, string | undefined>,
 ): Spec {
-  const resources = changed(random, RESOURCES, before.resources, () => someLevel(random));
-  const entities = changed(random, ENTITIES, before.entities, (id, old) =>
+  const resources = change(random, RESOURCES, before.resources, () => someLevel(random));
+  const entities = change(random, ENTITIES, before.entities, (id, old) =>
     someEntity(random, id, old?.resources ?? {}, parents),
   );
   return {
@@ -99,7 +99,7 @@ function someEntity(
   levels: Readonly<Record<string, SpecLevel>>,
   parents: ReadonlyMap<string, string | undefined>,
 ): SpecEntity {
-  const resources = changed(random, ["_default_", ...RESOURCES], levels, () => someLevel(random));
+  const resources = change(random, ["_default_", ...RESOURCES], levels, () => someLevel(random));
   const parent = someParent(random, id, parents);
   return {
     ...(parent !== undefined && { parent }),
@@ -139,7 +139,7 @@ function closed(
 }
 
 /** Each name keeps what it has, gets something else, or goes. */
-function changed<T>(
+function change<T>(
   random: Random,
   names: readonly string[],
   before: Readonly<Record<string, T>>,

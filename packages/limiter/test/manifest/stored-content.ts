@@ -16,12 +16,12 @@ export async function storedContent(repository: Repository): Promise<Content> {
   const levels = await Promise.all(
     names.map(async (name): Promise<[string, SpecLevel]> => {
       const of = "entityId" in name ? `entity ${name.entityId} on` : "resource";
-      return [`${of} ${name.resource}`, levelOf(await repository.getLevel(name))];
+      return [`${of} ${name.resource}`, getLevel(await repository.getLevel(name))];
     }),
   );
   const { items } = await repository.listEntities();
   return {
-    systemLimits: limits.length === 0 ? undefined : textsOf(limits),
+    systemLimits: limits.length === 0 ? undefined : toTexts(limits),
     settings: {
       on_unavailable: system.onUnavailable ?? "none",
       audit_retention_days: system.auditRetentionDays,
@@ -38,18 +38,18 @@ export async function storedContent(repository: Repository): Promise<Content> {
 }
 
 /** The limits of a repository for the texts of the model. */
-export function limitsOf(texts: SpecLimits): readonly Limit[] {
+export function buildLimits(texts: SpecLimits): readonly Limit[] {
   return Object.entries(texts).map(([name, text]) => Limit.parse(`${name}:${text}`));
 }
 
-function levelOf(
+function getLevel(
   level: { readonly limits: readonly Limit[]; readonly inherit: boolean } | undefined,
 ): SpecLevel {
   if (level === undefined) throw new Error("a level is listed and not stored");
-  return { limits: textsOf(level.limits), inherit: level.inherit };
+  return { limits: toTexts(level.limits), inherit: level.inherit };
 }
 
-function textsOf(limits: readonly Limit[]): SpecLimits {
+function toTexts(limits: readonly Limit[]): SpecLimits {
   return Object.fromEntries(
     limits.map((limit) => [limit.name, Limit.format(limit).slice(limit.name.length + 1)]),
   );

@@ -53,6 +53,6 @@ export function floor({ top, over }: Fraction): bigint {
 }
 
 /** A fraction as messages show it, to three places. */
-export function shown({ top, over }: Fraction): string {
+export function show({ top, over }: Fraction): string {
   return String(Number((top * 1000n) / over) / 1000);
 }

@@ -43,7 +43,7 @@ export type Tokens = Readonly<Record<string, number>>;
  * The tokens of one limit; 0 when it is not named. A limit may be called `constructor`, which every
  * object has.
  */
-export function tokensOf(tokens: Tokens, name: string): number {
+export function listTokens(tokens: Tokens, name: string): number {
   return Object.hasOwn(tokens, name) ? tokens[name]! : 0;
 }
 
@@ -82,13 +82,13 @@ export function holdsAll(
 ): boolean {
   return balances.every(
     (balance) =>
-      balance.hidden || holds(balance, stampMs, tokensOf(tokens, balance.terms.name), nowMs),
+      balance.hidden || holds(balance, stampMs, listTokens(tokens, balance.terms.name), nowMs),
   );
 }
 
 /** Brings a bucket up to date and charges it; negative costs are given back. */
-export function charged(bucket: OracleBucket, costs: Tokens, nowMs: number): OracleBucket {
-  return chargedMilli(bucket, (name) => BigInt(tokensOf(costs, name)) * 1000n, nowMs);
+export function readCharged(bucket: OracleBucket, costs: Tokens, nowMs: number): OracleBucket {
+  return chargedMilli(bucket, (name) => BigInt(listTokens(costs, name)) * 1000n, nowMs);
 }
 
 /** The same in millitokens, which only the library itself charges. */
@@ -156,7 +156,7 @@ export function fewestMs(isEnough: (ms: bigint) => boolean): bigint {
 }
 
 /** Whether a bucket was last decided with these limits. */
-export function isUnder(bucket: OracleBucket, wanted: readonly Terms[]): boolean {
+export function hasPolicyLimits(bucket: OracleBucket, wanted: readonly Terms[]): boolean {
   let visible = 0;
   for (const { terms, hidden } of bucket.balances) {
     if (hidden) continue;
@@ -176,15 +176,15 @@ export function under(
   nowMs: number,
   keepCut: boolean,
 ): OracleBucket {
-  if (isUnder(bucket, wanted)) return bucket;
-  const current = charged(bucket, {}, nowMs);
+  if (hasPolicyLimits(bucket, wanted)) return bucket;
+  const current = readCharged(bucket, {}, nowMs);
   const { balances, stampMs } = current;
   const kept = wanted.map((terms) => {
     const old = balances.find((balance) => balance.terms.name === terms.name);
     if (old === undefined) return fullBalance(terms);
     if (keepCut && milliAt(old, stampMs, stampMs) > terms.capacityMilli)
       return { ...old, hidden: false };
-    return converted(old, terms);
+    return convert(old, terms);
   });
   for (const balance of balances) {
     if (!wanted.some(({ name }) => name === balance.terms.name))
@@ -208,7 +208,7 @@ function notTooDeep(units: bigint, period: bigint): bigint {
  * Tokens carry over, a lowered capacity cuts off, and the fraction of a millitoken is kept as far
  * as the new rate can express it.
  */
-function converted(
+function convert(
   { terms: before, units, consumedMilli }: LimitBalance,
   terms: Terms,
 ): LimitBalance {

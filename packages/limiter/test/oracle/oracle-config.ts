@@ -1,4 +1,4 @@
-import { termsOf, type LimitSpec, type Terms } from "./terms.ts";
+import { toTerms, type LimitSpec, type Terms } from "./terms.ts";
 
 /** Where limits are stored; entity limits without resource hold for all of its resources. */
 export interface Level {
@@ -31,7 +31,7 @@ export class OracleConfig {
   set(level: Level, limits: readonly LimitSpec[] | undefined, inherit = false): void {
     this.#resolved.clear();
     if (limits === undefined) this.#limits.delete(levelKey(level));
-    else this.#limits.set(levelKey(level), { terms: limits.map(termsOf), inherit });
+    else this.#limits.set(levelKey(level), { terms: limits.map(toTerms), inherit });
   }
 
   /**
@@ -47,7 +47,7 @@ export class OracleConfig {
   #resolve(entityId: string, resource: string): ResolvedTerms | undefined {
     const wanted: Terms[] = [];
     const sources = new Map<string, string>();
-    for (const [source, level] of levelsOf(entityId, resource)) {
+    for (const [source, level] of listLevels(entityId, resource)) {
       const stored = this.#limits.get(levelKey(level));
       for (const terms of stored?.terms ?? []) {
         if (sources.has(terms.name)) continue;
@@ -61,7 +61,7 @@ export class OracleConfig {
 
   /** Whether any level has a limit of this name, whether it holds or not. */
   knows(entityId: string, resource: string, limitName: string): boolean {
-    return levelsOf(entityId, resource).some(([, level]) =>
+    return listLevels(entityId, resource).some(([, level]) =>
       this.#limits.get(levelKey(level))?.terms.some(({ name }) => name === limitName),
     );
   }
@@ -99,7 +99,7 @@ export class OracleConfig {
 }
 
 /** The levels of an entity and a resource, strongest first. */
-function levelsOf(entityId: string, resource: string): readonly (readonly [string, Level])[] {
+function listLevels(entityId: string, resource: string): readonly (readonly [string, Level])[] {
   return [
     ["entity", { entityId, resource }],
     ["entity_default", { entityId }],

@@ -1,4 +1,4 @@
-import { tokensOf, type Tokens } from "./oracle-bucket.ts";
+import { listTokens, type Tokens } from "./oracle-bucket.ts";
 
 /** What a lease took from one bucket in one go. */
 export interface Part {
@@ -139,7 +139,7 @@ function spread(
     for (const [name, delta] of changed) {
       const kind = part.names.includes(name) ? tokens : counted;
       const takenBy = (other: Part): number =>
-        tokensOf(other.tokens, name) + tokensOf(other.counted, name);
+        listTokens(other.tokens, name) + listTokens(other.counted, name);
       if (delta > 0) {
         const lastWithName = reversed.findIndex(
           (other) => other.names.includes(name) || Object.hasOwn(other.counted, name),

@@ -1,9 +1,9 @@
 import {
-  charged,
+  readCharged,
   counting,
   holdsAll,
   newBucket,
-  tokensOf,
+  listTokens,
   under,
   type OracleBucket,
   type Tokens,
@@ -12,7 +12,7 @@ import { OracleConfig, type ResolvedTerms } from "./oracle-config.ts";
 import { OracleLease, type Part } from "./oracle-lease.ts";
 import { OracleUsage } from "./oracle-usage.ts";
 import { Strictness } from "./strictness.ts";
-import { termsOf, type LimitSpec, type Terms } from "./terms.ts";
+import { toTerms, type LimitSpec, type Terms } from "./terms.ts";
 
 /** What a call wants of one resource. */
 export interface Want {
@@ -50,7 +50,7 @@ export type Verdict = Decision | { readonly kind: "invalid"; readonly why: strin
 /** A call that can be decided. */
 export interface Decision {
   readonly kind: "granted" | "refused";
-  readonly charges: readonly Charge[];
+  readonly claims: readonly Charge[];
 }
 
 /** A promise was broken. */
@@ -71,12 +71,12 @@ export class Oracle {
 
   /** Every bucket that exists, by entity and resource. */
   bucket(entityId: string, resource: string): OracleBucket | undefined {
-    return this.#buckets.get(keyOf(entityId, resource));
+    return this.#buckets.get(toKey(entityId, resource));
   }
 
   /** What has to come of a call at a time. Changes nothing. */
   decide(call: Call, nowMs: number): Verdict {
-    const charges: Charge[] = [];
+    const claims: Charge[] = [];
     const parentId = this.config.cascadesTo(call.entityId);
     for (const { resource, tokens } of call.wants) {
       const own = this.#charge(call.entityId, resource, tokens, call.override, nowMs);
@@ -85,14 +85,14 @@ export class Oracle {
       for (const name in tokens)
         if (!Object.hasOwn(own.tokens, name) && !Object.hasOwn(own.counted, name))
           return { kind: "invalid", why: `no limit ${name}` };
-      charges.push(own);
+      claims.push(own);
       const parents =
         parentId === undefined
           ? undefined
           : this.#charge(parentId, resource, tokens, undefined, nowMs);
-      if (parents !== undefined) charges.push(parents);
+      if (parents !== undefined) claims.push(parents);
     }
-    return { kind: fitsAt(charges, nowMs) ? "granted" : "refused", charges };
+    return { kind: fitsAt(claims, nowMs) ? "granted" : "refused", claims };
   }
 
   /**
@@ -105,32 +105,32 @@ export class Oracle {
     nowMs: number,
     options: {
       extending?: OracleLease;
-      reached?: (charge: Charge) => boolean;
-      left?: (charge: Charge) => OracleBucket | undefined;
+      reached?: (claim: Charge) => boolean;
+      left?: (claim: Charge) => OracleBucket | undefined;
     } = {},
   ): OracleLease {
-    const lease = options.extending ?? new OracleLease(verdict.charges[0]!.entityId);
+    const lease = options.extending ?? new OracleLease(verdict.claims[0]!.entityId);
     const requests = options.extending === undefined ? 1 : 0;
-    for (const charge of verdict.charges) {
-      if (options.reached?.(charge) === false) continue;
-      const { key, tokens } = charge;
-      const bucket = (options.left ?? ((asked) => bucketAfter(verdict.kind, asked, nowMs)))(charge);
+    for (const claim of verdict.claims) {
+      if (options.reached?.(claim) === false) continue;
+      const { key, tokens } = claim;
+      const bucket = (options.left ?? ((asked) => bucketAfter(verdict.kind, asked, nowMs)))(claim);
       if (bucket === undefined) continue;
       if (verdict.kind === "refused") {
         this.#put(key, bucket, {}, false);
         continue;
       }
       this.#put(key, bucket, tokens, true);
-      this.#record(lease, charge, nowMs, { ...tokens, ...charge.counted }, requests);
-      const names = charge.wanted.map(({ name }) => name);
+      this.#record(lease, claim, nowMs, { ...tokens, ...claim.counted }, requests);
+      const names = claim.wanted.map(({ name }) => name);
       lease.add({
         key,
-        entityId: charge.entityId,
-        resource: charge.resource,
+        entityId: claim.entityId,
+        resource: claim.resource,
         life: bucket.life,
         names,
         tokens,
-        counted: charge.counted,
+        counted: claim.counted,
         requests,
       });
     }
@@ -141,23 +141,23 @@ export class Oracle {
    * Charges what has already happened, whether it fits or not: to every bucket that is charged or
    * counts anything.
    */
-  charge({ charges }: Decision, nowMs: number): void {
-    for (const charge of charges) {
-      const used = { ...charge.tokens, ...charge.counted };
+  charge({ claims }: Decision, nowMs: number): void {
+    for (const claim of claims) {
+      const used = { ...claim.tokens, ...claim.counted };
       if (Object.values(used).every((tokens) => tokens === 0)) continue;
-      this.#put(charge.key, bucketAfter("granted", charge, nowMs)!, charge.tokens, false);
-      this.#record(charges[0]!, charge, nowMs, used, 0);
+      this.#put(claim.key, bucketAfter("granted", claim, nowMs)!, claim.tokens, false);
+      this.#record(claims[0]!, claim, nowMs, used, 0);
     }
   }
 
   /** Writes the differences of a lease. */
   settle(lease: OracleLease, nowMs: number): void {
-    for (const { part, tokens, counted } of this.settlementOf(lease))
+    for (const { part, tokens, counted } of this.getSettlement(lease))
       this.#writeLater(lease, part, { tokens, counted }, 0, nowMs);
   }
 
   /** What the commit of a lease writes. */
-  settlementOf(lease: OracleLease): ReturnType<OracleLease["settlement"]> {
+  getSettlement(lease: OracleLease): ReturnType<OracleLease["settlement"]> {
     return lease.settlement((entityId, resource, name) =>
       this.config.knows(entityId, resource, name),
     );
@@ -188,12 +188,12 @@ export class Oracle {
     const policy =
       override === undefined
         ? this.config.resolve(entityId, resource)
-        : overriding(override.map(termsOf));
+        : overriding(override.map(toTerms));
     if (policy === undefined) return undefined;
     const isLimited = (name: string): boolean => policy.sources.has(name);
     const isCounted = (name: string): boolean =>
       !isLimited(name) && override === undefined && this.config.knows(entityId, resource, name);
-    const key = keyOf(entityId, resource);
+    const key = toKey(entityId, resource);
     const stored = this.#buckets.get(key);
     const view =
       stored === undefined
@@ -216,7 +216,7 @@ export class Oracle {
   ): void {
     const bucket = this.#buckets.get(part.key);
     if (bucket?.life !== part.life) return;
-    const after = counting(charged(bucket, tokens, nowMs), counted);
+    const after = counting(readCharged(bucket, tokens, nowMs), counted);
     this.#put(part.key, after, tokens, false);
     this.#record(lease, part, nowMs, { ...tokens, ...counted }, requests);
   }
@@ -238,15 +238,15 @@ export class Oracle {
       const of = `${bucket.life} ${terms.name}`;
       const strictness = this.#strictness.get(of) ?? new Strictness();
       this.#strictness.set(of, strictness);
-      const wrong = strictness.add(bucket.stampMs, tokensOf(tokens, terms.name), terms, isGrant);
+      const wrong = strictness.add(bucket.stampMs, listTokens(tokens, terms.name), terms, isGrant);
       if (wrong !== undefined) throw new BrokenPromise(`not strict: ${wrong} (${key})`);
     }
   }
 }
 
 /** Whether everything that a call wants is there at a time. */
-export function fitsAt(charges: readonly Charge[], nowMs: number): boolean {
-  return charges.every(({ view, tokens }) => holdsAll(view, tokens, nowMs));
+export function fitsAt(claims: readonly Charge[], nowMs: number): boolean {
+  return claims.every(({ view, tokens }) => holdsAll(view, tokens, nowMs));
 }
 
 /**
@@ -258,12 +258,12 @@ export function bucketAfter(
   { stored, view, wanted, tokens, counted }: Charge,
   nowMs: number,
 ): OracleBucket | undefined {
-  if (kind === "granted") return counting(charged(view, tokens, nowMs), counted);
+  if (kind === "granted") return counting(readCharged(view, tokens, nowMs), counted);
   return stored === undefined ? undefined : under(stored, wanted, nowMs, true);
 }
 
 /** How buckets are told apart. Entities have no spaces in their names. */
-function keyOf(entityId: string, resource: string): string {
+function toKey(entityId: string, resource: string): string {
   return `${entityId} ${resource}`;
 }
 

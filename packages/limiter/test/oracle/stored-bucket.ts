@@ -120,7 +120,7 @@ export function bucketValue(bucket: StoredBucket, name: string, atMs: number): F
 }
 
 /** What some shards owe of one limit, the others left out of account. */
-export function debtOf(bucket: StoredBucket, name: string, atMs: number): Fraction {
+export function getDebt(bucket: StoredBucket, name: string, atMs: number): Fraction {
   const values = [...bucket.values()]
     .filter(({ limits }) => limits.has(name))
     .map((shard) => shardValue(shard, name, atMs));
@@ -143,32 +143,32 @@ export function limitNames(bucket: StoredBucket): readonly string[] {
 }
 
 /** The whole capacity of a limit. */
-export function capacityOf(bucket: StoredBucket, name: string): bigint {
+export function getCapacity(bucket: StoredBucket, name: string): bigint {
   return total(bucket, (shard) => shard.limits.get(name)?.terms.capacityMilli ?? 0n);
 }
 
 /** What the whole bucket earns of a limit in a millisecond. */
-export function rateOf(bucket: StoredBucket, name: string): Fraction {
+export function getRate(bucket: StoredBucket, name: string): Fraction {
   return sum([...bucket.values()].map(({ limits }) => rateOfLimit(limits.get(name))));
 }
 
 /** What was consumed of a limit, over all shards. */
-export function consumedOf(bucket: StoredBucket, name: string): bigint {
+export function getConsumed(bucket: StoredBucket, name: string): bigint {
   return total(bucket, (shard) => shard.limits.get(name)?.consumed ?? 0n);
 }
 
 /** How much of it by cascade. */
-export function cascadedOf(bucket: StoredBucket, name: string): bigint {
+export function getCascaded(bucket: StoredBucket, name: string): bigint {
   return total(bucket, (shard) => shard.limits.get(name)?.cascaded ?? 0n);
 }
 
 /** How many calls were granted, over all shards. */
-export function grantsOf(bucket: StoredBucket): bigint {
+export function listGrants(bucket: StoredBucket): bigint {
   return total(bucket, ({ grants }) => grants);
 }
 
 /** How many of them by cascade. */
-export function cascadedGrantsOf(bucket: StoredBucket): bigint {
+export function listCascadedGrants(bucket: StoredBucket): bigint {
   return total(bucket, ({ cascadedGrants }) => cascadedGrants);
 }
 

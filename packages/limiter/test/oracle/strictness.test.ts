@@ -1,9 +1,9 @@
 import { expect, it } from "vitest";
 import { Strictness } from "./strictness.ts";
-import { termsOf } from "./terms.ts";
+import { toTerms } from "./terms.ts";
 
-const ten = termsOf({ name: "rpm", capacity: 10, refillAmount: 1, refillPeriodSeconds: 1 });
-const twenty = termsOf({ name: "rpm", capacity: 20, refillAmount: 2, refillPeriodSeconds: 1 });
+const ten = toTerms({ name: "rpm", capacity: 10, refillAmount: 1, refillPeriodSeconds: 1 });
+const twenty = toTerms({ name: "rpm", capacity: 20, refillAmount: 2, refillPeriodSeconds: 1 });
 
 it("takes the capacity at once, and then what was earned, for strict", () => {
   const strictness = new Strictness();

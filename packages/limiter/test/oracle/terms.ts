@@ -30,7 +30,7 @@ export interface Terms {
 const memo = new Map<string, Terms>();
 
 /** The exact terms of a limit. */
-export function termsOf(spec: LimitSpec): Terms {
+export function toTerms(spec: LimitSpec): Terms {
   const { name, capacity, refillAmount, refillPeriodSeconds } = spec;
   const key = `${name} ${capacity} ${refillAmount} ${refillPeriodSeconds}`;
   const known = memo.get(key);
@@ -49,13 +49,13 @@ export function termsOf(spec: LimitSpec): Terms {
 export function termsOfShard(whole: Terms, shard: number, divisor: number): Terms {
   return exactTerms({
     ...whole,
-    capacityMilli: shareOf(whole.capacityMilli, shard, divisor),
-    amount: shareOf(whole.amount, shard, divisor),
+    capacityMilli: computeShare(whole.capacityMilli, shard, divisor),
+    amount: computeShare(whole.amount, shard, divisor),
   });
 }
 
 /** How much of `whole` belongs to a shard: how many k < whole have k mod divisor = shard. */
-export function shareOf(whole: bigint, shard: number, divisor: number): bigint {
+export function computeShare(whole: bigint, shard: number, divisor: number): bigint {
   const parts = BigInt(divisor);
   return whole / parts + (BigInt(shard) < whole % parts ? 1n : 0n);
 }

@@ -22,7 +22,7 @@ const BEGIN = `
   }`;
 
 /** What a process that runs a script was warned of. */
-async function warningsOf(script: string, debug?: string): Promise<readonly string[]> {
+async function collectWarnings(script: string, debug?: string): Promise<readonly string[]> {
   const { NODE_DEBUG: _, ...environment } = process.env;
   const { stdout } = await promisify(execFile)(
     process.execPath,
@@ -37,7 +37,7 @@ async function warningsOf(script: string, debug?: string): Promise<readonly stri
 
 describe("a process that forgets a lease", { timeout: 2 * DEADLINE_MS }, () => {
   it("is warned once, with what to do", async () => {
-    const warnings = await warningsOf(`
+    const warnings = await collectWarnings(`
       for (let count = 0; count < 5; count += 1) await limiter.acquire(request);
       await collect();
       await limiter.acquire(request);
@@ -51,7 +51,7 @@ describe("a process that forgets a lease", { timeout: 2 * DEADLINE_MS }, () => {
   it.each(["acquire", "tryAcquire"])(
     "is told where %s was called, if NODE_DEBUG asks for it",
     async (method) => {
-      const warnings = await warningsOf(
+      const warnings = await collectWarnings(
         `
         async function forgetful() { await limiter.${method}(request); }
         await forgetful();
@@ -64,7 +64,7 @@ describe("a process that forgets a lease", { timeout: 2 * DEADLINE_MS }, () => {
   );
 
   it("is warned among many that it ends, by a sample", async () => {
-    const warnings = await warningsOf(`
+    const warnings = await collectWarnings(`
       for (let count = 0; count < 1000; count += 1) await (await limiter.acquire(request)).commit();
       await collect();
       for (let count = 0; count < 128; count += 1) await limiter.acquire(request);
@@ -73,7 +73,7 @@ describe("a process that forgets a lease", { timeout: 2 * DEADLINE_MS }, () => {
   });
 
   it("is not warned of leases that have ended, whichever way, or are still held", async () => {
-    const warnings = await warningsOf(`
+    const warnings = await collectWarnings(`
       const held = [];
       for (let count = 0; count < 50; count += 1) {
         await (await limiter.acquire(request)).commit();

@@ -6,7 +6,7 @@ import { expect, it } from "vitest";
 const dist = fileURLToPath(new URL("../../dist/", import.meta.url));
 
 /** What a process says that sleeps, and has nothing else to do. */
-async function heardOf(sleep: string): Promise<string> {
+async function getHeard(sleep: string): Promise<string> {
   const script = `
     const { systemClock, CorrectedClock } = await import(process.argv[1] + "repository/system-clock.js");
     const corrected = new CorrectedClock(systemClock);
@@ -27,5 +27,5 @@ it.each([
   ["systemClock.sleep(Infinity, new AbortController().signal, { holdsProcess: false })", "asleep"],
   ["corrected.sleep(600_000, undefined, { holdsProcess: false })", "asleep"],
 ])("a process with nothing but %s says: %s", { timeout: 60_000 }, async (sleep, said) => {
-  expect(await heardOf(sleep)).toBe(said);
+  expect(await getHeard(sleep)).toBe(said);
 });

@@ -5,9 +5,9 @@ import type { Client } from "./client.ts";
 import { compareRefusal } from "./compare.ts";
 import { countDecision } from "./decision-counts.ts";
 import { compareConsumed, type HeldLease } from "./held-lease.ts";
-import { act, ended } from "./lease-actions.ts";
+import { act, end } from "./lease-actions.ts";
 import { BrokenPromise, type Call, type Verdict } from "../oracle/oracle.ts";
-import { faultText, outcomeOf, leftBuckets, reachedBuckets, type Outcome } from "./outcome.ts";
+import { faultText, toOutcome, leftBuckets, reachedBuckets, type Outcome } from "./outcome.ts";
 import type { AcquireStep } from "./steps.ts";
 import type { World } from "./world.ts";
 
@@ -110,7 +110,7 @@ async function tryCall(
     const lease = await client.limiter.acquire(request);
     return { kind: lease.degraded ? "degraded" : "granted", lease };
   } catch (error) {
-    return outcomeOf(error);
+    return toOutcome(error);
   }
 }
 
@@ -144,7 +144,7 @@ async function during(
     (error: unknown) => {
       if (error instanceof WorkFailed) return "thrown";
       if (error instanceof BrokenPromise) throw error;
-      return outcomeOf(error);
+      return toOutcome(error);
     },
   );
   if (held === undefined) {
@@ -161,7 +161,7 @@ async function during(
   if (answer !== (step.ending === "throw" ? "thrown" : "done"))
     throw new BrokenPromise(`acquire answered ${JSON.stringify(answer)}`);
   if (answer === "thrown") world.count("callback that throws");
-  const failed = ended(
+  const failed = end(
     world,
     held,
     answer === "thrown" ? "rollback" : "commit",

@@ -2,7 +2,7 @@ import type { ChargeRequest } from "zae-limiter";
 import { chosenWants } from "./chosen-amounts.ts";
 import { BrokenPromise, fitsAt, type Decision } from "../oracle/oracle.ts";
 import { unitsAt } from "../oracle/oracle-bucket.ts";
-import { faultText, outcomeOf, type Outcome } from "./outcome.ts";
+import { faultText, toOutcome, type Outcome } from "./outcome.ts";
 import type { ChargeStep } from "./steps.ts";
 import type { World } from "./world.ts";
 
@@ -30,7 +30,7 @@ export async function charge(world: World, step: ChargeStep): Promise<void> {
   client.faults = [fault];
   const outcome = await client.limiter.charge(request).then(
     () => "charged" as const,
-    (error: unknown): Outcome["kind"] => outcomeOf(error).kind,
+    (error: unknown): Outcome["kind"] => toOutcome(error).kind,
   );
   client.faults = [];
   if (outcome !== expected)
@@ -42,18 +42,18 @@ export async function charge(world: World, step: ChargeStep): Promise<void> {
   world.oracle.charge(verdict, nowMs);
 }
 
-function countCharge(world: World, { charges }: Decision, nowMs: number): void {
-  const isNothing = charges.every(({ tokens, counted }) =>
+function countCharge(world: World, { claims }: Decision, nowMs: number): void {
+  const isNothing = claims.every(({ tokens, counted }) =>
     [...Object.values(tokens), ...Object.values(counted)].every((amount) => amount === 0),
   );
   if (isNothing) return world.count("charge of nothing");
   world.count("charge");
-  if (charges.some(({ stored }) => stored === undefined)) world.count("charge of a new bucket");
-  if (!fitsAt(charges, nowMs)) world.count("charge that does not fit");
-  const isInDebt = charges.some(({ view }) =>
+  if (claims.some(({ stored }) => stored === undefined)) world.count("charge of a new bucket");
+  if (!fitsAt(claims, nowMs)) world.count("charge that does not fit");
+  const isInDebt = claims.some(({ view }) =>
     view.balances.some((balance) => unitsAt(balance, view.stampMs, nowMs) < 0n),
   );
   if (isInDebt) world.count("charge of a bucket in debt");
-  if (charges.some(({ entityId }) => entityId !== charges[0]!.entityId))
+  if (claims.some(({ entityId }) => entityId !== claims[0]!.entityId))
     world.count("charge with a parent");
 }

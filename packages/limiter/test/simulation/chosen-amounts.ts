@@ -41,16 +41,16 @@ export function chosenAmounts(
     { entityId, wants: [{ resource, tokens: {} }], override },
     nowMs,
   );
-  const charges = verdict.kind === "invalid" ? [] : verdict.charges;
+  const claims = verdict.kind === "invalid" ? [] : verdict.claims;
   const amounts: Record<string, number> = {};
   for (const { name, mode, tokens } of choices) {
-    const terms = charges[0]?.wanted.find((candidate) => candidate.name === name);
+    const terms = claims[0]?.wanted.find((candidate) => candidate.name === name);
     if (terms === undefined) {
       const isKnown = world.oracle.config.knows(entityId, resource, name);
       if (isKnown || mode === "more than capacity") amounts[name] = tokens;
       continue;
     }
-    const all = Math.max(0, leastAvailable(charges, name, nowMs));
+    const all = Math.max(0, leastAvailable(claims, name, nowMs));
     const capacity = Number(terms.capacityMilli / 1000n);
     amounts[name] = {
       fixed: tokens,

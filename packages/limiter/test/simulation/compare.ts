@@ -11,7 +11,7 @@ import {
 import {
   holds,
   milliAt,
-  tokensOf,
+  listTokens,
   type Balance,
   type OracleBucket,
   type Tokens,
@@ -41,7 +41,7 @@ export async function compareBuckets(
       const bucket = oracle.bucket(entityId, resource);
       if (bucket === undefined) continue;
       const ofResource = states.filter((state) => state.resource === resource);
-      const wrong = differenceOf(ofResource, bucket, { nowMs, loose: client.loose });
+      const wrong = findDifference(ofResource, bucket, { nowMs, loose: client.loose });
       if (wrong !== undefined) throw new BrokenPromise(`${entityId} on ${resource}: ${wrong}`);
       expected += ofResource.length;
       for (const { tokensMilli } of ofResource) if (tokensMilli < 0) debts += 1;
@@ -53,7 +53,7 @@ export async function compareBuckets(
 }
 
 /** How stored limits of one bucket differ from what they must be. */
-export function differenceOf(
+export function findDifference(
   states: BucketStates,
   { stampMs, balances, countedMilli }: OracleBucket,
   { nowMs, loose }: { readonly nowMs: number; readonly loose: boolean },
@@ -136,11 +136,11 @@ export async function compareAvailable(
   );
   if (verdict.kind === "invalid") return;
   const answer = await client.limiter.available(entityId, resource);
-  const own = verdict.charges[0]!;
+  const own = verdict.claims[0]!;
   if (Object.keys(answer).length !== own.wanted.length)
     throw new BrokenPromise(`available shows ${Object.keys(answer).join(", ")}`);
   for (const { name } of own.wanted) {
-    const least = leastAvailable(verdict.charges, name, nowMs);
+    const least = leastAvailable(verdict.claims, name, nowMs);
     if (answer[name] !== least)
       throw new BrokenPromise(
         `available shows ${answer[name]} ${name} of ${entityId} on ${resource}, and must show ${least}`,
@@ -149,9 +149,9 @@ export async function compareAvailable(
 }
 
 /** Whole tokens of one limit, the least of all buckets of a call that show it. */
-export function leastAvailable(charges: readonly Charge[], name: string, nowMs: number): number {
+export function leastAvailable(claims: readonly Charge[], name: string, nowMs: number): number {
   let least = Infinity;
-  for (const { view } of charges) {
+  for (const { view } of claims) {
     const balance = view.balances.find(({ terms, hidden }) => terms.name === name && !hidden);
     if (balance !== undefined) least = Math.min(least, wholeTokens(balance, view.stampMs, nowMs));
   }
@@ -169,7 +169,7 @@ export function compareRefusal(
   nowMs: number,
 ): void {
   let count = 0;
-  for (const { entityId, resource, sources, view, tokens } of verdict.charges) {
+  for (const { entityId, resource, sources, view, tokens } of verdict.claims) {
     for (const balance of view.balances) {
       if (balance.hidden) continue;
       count += 1;
@@ -184,7 +184,7 @@ export function compareRefusal(
         );
       const wrong =
         sources.get(name) === status.source
-          ? wrongStatus(status, balance, view.stampMs, tokensOf(tokens, name), nowMs)
+          ? wrongStatus(status, balance, view.stampMs, listTokens(tokens, name), nowMs)
           : "source";
       if (wrong !== undefined)
         throw new BrokenPromise(
@@ -199,7 +199,7 @@ export function compareRefusal(
   const waitMs = toMs(retryAfterSeconds);
   if (
     Number.isFinite(waitMs) &&
-    (!fitsAt(verdict.charges, nowMs + waitMs) || fitsAt(verdict.charges, nowMs + waitMs - 1))
+    (!fitsAt(verdict.claims, nowMs + waitMs) || fitsAt(verdict.claims, nowMs + waitMs - 1))
   )
     throw new BrokenPromise(
       `the refusal says that the call fits in ${waitMs} ms, which is not the first time at which it does`,
@@ -313,7 +313,7 @@ function compareSums(
     if (!sum.counters.has(name) && counters[name] !== 0)
       throw new BrokenPromise(`${where()} counts ${name}, which nobody took`);
   for (const [name, tokens] of sum.counters) {
-    const counted = tokensOf(counters, name);
+    const counted = listTokens(counters, name);
     if (counted !== tokens)
       throw new BrokenPromise(`${where()} counts ${counted} ${name}, and must count ${tokens}`);
   }

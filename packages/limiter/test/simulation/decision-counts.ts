@@ -1,31 +1,31 @@
 import { fitsAt, type Call, type Charge, type Decision } from "../oracle/oracle.ts";
-import { tokensOf, unitsAt } from "../oracle/oracle-bucket.ts";
+import { listTokens, unitsAt } from "../oracle/oracle-bucket.ts";
 import type { World } from "./world.ts";
 
 /** Counts what a decision was about. */
 export function countDecision(
   world: World,
-  { kind, charges }: Decision,
+  { kind, claims }: Decision,
   call: Call,
   nowMs: number,
 ): void {
-  const own = charges.filter(({ entityId }) => entityId === call.entityId);
+  const own = claims.filter(({ entityId }) => entityId === call.entityId);
   if (kind === "granted") {
     world.count("grant");
     if (call.wants.length > 1) world.count("call with several resources granted");
-    if (own.length < charges.length) world.count("call with a parent granted");
+    if (own.length < claims.length) world.count("call with a parent granted");
     if (call.override !== undefined) world.count("call with its own limits granted");
-    if (charges.some(({ sources }) => new Set(sources.values()).size > 1))
+    if (claims.some(({ sources }) => new Set(sources.values()).size > 1))
       world.count("grant under several levels");
     if (own.some(({ counted }) => Object.keys(counted).length > 0))
       world.count("grant with a name that no limit holds");
   } else {
     world.count("refusal");
     if (fitsAt(own, nowMs)) world.count("refusal by the parent alone");
-    countDebt(world, charges, nowMs);
-    if (!fitsAt(charges, nowMs + 1e12)) world.count("refusal of a call that can never fit");
+    countDebt(world, claims, nowMs);
+    if (!fitsAt(claims, nowMs + 1e12)) world.count("refusal of a call that can never fit");
   }
-  for (const { stored, view } of charges) {
+  for (const { stored, view } of claims) {
     if (stored === undefined) continue;
     if (
       stored.balances.some(
@@ -46,12 +46,12 @@ export function countDecision(
   }
 }
 
-function countDebt(world: World, charges: readonly Charge[], nowMs: number): void {
-  const isDebt = charges.some(({ view, tokens }) =>
+function countDebt(world: World, claims: readonly Charge[], nowMs: number): void {
+  const isDebt = claims.some(({ view, tokens }) =>
     view.balances.some(
       (balance) =>
         !balance.hidden &&
-        tokensOf(tokens, balance.terms.name) === 0 &&
+        listTokens(tokens, balance.terms.name) === 0 &&
         unitsAt(balance, view.stampMs, nowMs) < 0n,
     ),
   );

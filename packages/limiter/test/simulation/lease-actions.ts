@@ -4,8 +4,8 @@ import { chosenAmounts } from "./chosen-amounts.ts";
 import { compareRefusal } from "./compare.ts";
 import { compareConsumed, type HeldLease } from "./held-lease.ts";
 import { BrokenPromise } from "../oracle/oracle.ts";
-import { tokensOf, type Tokens } from "../oracle/oracle-bucket.ts";
-import { faultText, outcomeOf, leftBuckets, reachedBuckets, type Outcome } from "./outcome.ts";
+import { listTokens, type Tokens } from "../oracle/oracle-bucket.ts";
+import { faultText, toOutcome, leftBuckets, reachedBuckets, type Outcome } from "./outcome.ts";
 import type { FaultChoice, LeaseAction, Step } from "./steps.ts";
 import type { World } from "./world.ts";
 
@@ -41,7 +41,7 @@ export async function endLease(
       rejected = true;
     });
   if (how === "dispose") world.count("lease that ends with its block");
-  const failed = ended(world, held, how === "commit" ? "commit" : "rollback", faults, nowMs);
+  const failed = end(world, held, how === "commit" ? "commit" : "rollback", faults, nowMs);
   if (failed !== (how === "dispose" ? client.failedEnds === 1 : rejected))
     throw new BrokenPromise(`the end of the lease failed: ${!failed}`);
 }
@@ -80,7 +80,9 @@ export async function act(world: World, held: HeldLease, action: LeaseAction): P
     () =>
       `client ${client.index} on its lease of ${lease.entityId} on ${resource}: ${action.kind} ${JSON.stringify(amounts)}`,
   );
-  const tooMuch = names.some((name) => tokensOf(amounts, name) > oracleLease.total(resource, name));
+  const tooMuch = names.some(
+    (name) => listTokens(amounts, name) > oracleLease.total(resource, name),
+  );
   let rejected = false;
   try {
     part[action.kind](amounts);
@@ -120,7 +122,7 @@ async function consumeMore(
   try {
     await lease.resourceLease(resource).consume(tokens);
   } catch (error) {
-    outcome = outcomeOf(error);
+    outcome = toOutcome(error);
   }
   client.faults = [];
   if (verdict.kind === "invalid" && fault !== "error-before") {
@@ -170,7 +172,7 @@ async function consumeMore(
 const END_ATTEMPTS = 3;
 
 /** Lets the oracle end a lease; returns whether its end had to fail. */
-export function ended(
+export function end(
   world: World,
   held: HeldLease,
   how: "commit" | "rollback",
@@ -197,7 +199,7 @@ export function ended(
   if (!reached) return failed;
   if (how === "rollback") world.oracle.giveBack(oracleLease, nowMs);
   else {
-    const writes = world.oracle.settlementOf(oracleLease);
+    const writes = world.oracle.getSettlement(oracleLease);
     const amounts = writes.flatMap(({ tokens }) => Object.values(tokens));
     if (writes.some(({ counted }) => Object.keys(counted).length > 0))
       world.count("commit that only counts");

@@ -5,8 +5,8 @@ import {
   type Lease,
 } from "zae-limiter";
 import type { Client } from "./client.ts";
-import { differenceOf } from "./compare.ts";
-import { charged, type OracleBucket } from "../oracle/oracle-bucket.ts";
+import { findDifference } from "./compare.ts";
+import { readCharged, type OracleBucket } from "../oracle/oracle-bucket.ts";
 import { BrokenPromise, bucketAfter, type Charge, type Decision } from "../oracle/oracle.ts";
 import type { FaultChoice } from "./steps.ts";
 
@@ -17,7 +17,7 @@ export type Outcome =
   | { readonly kind: "invalid" | "unavailable" };
 
 /** The outcome that an error stands for. */
-export function outcomeOf(error: unknown): Outcome {
+export function toOutcome(error: unknown): Outcome {
   if (error instanceof RateLimitExceeded) return { kind: "refused", refusal: error };
   if (error instanceof RateLimiterUnavailable) return { kind: "unavailable" };
   if (error instanceof ValidationError) return { kind: "invalid" };
@@ -33,22 +33,22 @@ export async function leftBuckets(
   client: Client,
   verdict: Decision,
   nowMs: number,
-): Promise<(charge: Charge) => OracleBucket | undefined> {
+): Promise<(claim: Charge) => OracleBucket | undefined> {
   const left = new Map<Charge, OracleBucket | undefined>();
-  for (const charge of verdict.charges) {
-    const after = bucketAfter(verdict.kind, charge, nowMs);
-    left.set(charge, after);
-    if (!client.loose || verdict.kind === "granted" || verdict.charges.length === 1) continue;
-    const states = await client.repository.getBuckets(charge.entityId, {
-      resource: charge.resource,
+  for (const claim of verdict.claims) {
+    const after = bucketAfter(verdict.kind, claim, nowMs);
+    left.set(claim, after);
+    if (!client.loose || verdict.kind === "granted" || verdict.claims.length === 1) continue;
+    const states = await client.repository.getBuckets(claim.entityId, {
+      resource: claim.resource,
     });
     const isAfter =
       after === undefined
         ? states.length === 0
-        : differenceOf(states, after, { nowMs, loose: true }) === undefined;
-    if (!isAfter) left.set(charge, charged(charge.view, {}, nowMs));
+        : findDifference(states, after, { nowMs, loose: true }) === undefined;
+    if (!isAfter) left.set(claim, readCharged(claim.view, {}, nowMs));
   }
-  return (charge) => left.get(charge);
+  return (claim) => left.get(claim);
 }
 
 /**
@@ -59,25 +59,25 @@ export async function reachedBuckets(
   { repository, loose }: Client,
   verdict: Decision,
   nowMs: number,
-  left: (charge: Charge) => OracleBucket | undefined,
-): Promise<(charge: Charge) => boolean> {
+  left: (claim: Charge) => OracleBucket | undefined,
+): Promise<(claim: Charge) => boolean> {
   const reached = new Map<Charge, boolean>();
-  for (const charge of verdict.charges) {
-    const states = await repository.getBuckets(charge.entityId, { resource: charge.resource });
-    const after = left(charge);
+  for (const claim of verdict.claims) {
+    const states = await repository.getBuckets(claim.entityId, { resource: claim.resource });
+    const after = left(claim);
     const wrong =
       after === undefined
         ? "a refusal made a bucket"
-        : differenceOf(states, after, { nowMs, loose });
-    reached.set(charge, after === undefined ? false : wrong === undefined);
+        : findDifference(states, after, { nowMs, loose });
+    reached.set(claim, after === undefined ? false : wrong === undefined);
     const untouched =
-      charge.stored === undefined
+      claim.stored === undefined
         ? states.length === 0
-        : differenceOf(states, charge.stored, { nowMs, loose }) === undefined;
+        : findDifference(states, claim.stored, { nowMs, loose }) === undefined;
     if (wrong !== undefined && !untouched)
-      throw new BrokenPromise(`a lost answer left ${charge.key} in between: ${wrong}`);
+      throw new BrokenPromise(`a lost answer left ${claim.key} in between: ${wrong}`);
   }
-  return (charge) => reached.get(charge)!;
+  return (claim) => reached.get(claim)!;
 }
 
 /** Faults as they stand in a story. */

@@ -46,7 +46,7 @@ export async function runSeeds(
         ...(mostSteps !== undefined && { mostSteps }),
       });
       steps += history.steps.length;
-      const error = await errorOf(backend, history, coverage);
+      const error = await catchError(backend, history, coverage);
       if (error !== undefined)
         return {
           seeds: seed - first + 1,
@@ -85,11 +85,12 @@ async function explain(
   mostReplays = MOST_REPLAYS,
 ): Promise<Failure> {
   const shortest = await shrink(history, shorterHistories(history), {
-    stillFails: async (shorter) => (await errorOf(backend, shorter, newCoverage())) !== undefined,
+    stillFails: async (shorter) =>
+      (await catchError(backend, shorter, newCoverage())) !== undefined,
     mostReplays,
   });
   const trace: string[] = [];
-  const error = await errorOf(backend, shortest, newCoverage(), trace);
+  const error = await catchError(backend, shortest, newCoverage(), trace);
   const skews = shortest.skewsMs.some((skewMs) => skewMs !== 0)
     ? `, clocks off by ${shortest.skewsMs.join(", ")} ms`
     : "";
@@ -102,7 +103,7 @@ async function explain(
   return { seed, error, steps: shortest.steps.length, story };
 }
 
-async function errorOf(
+async function catchError(
   backend: Backend,
   history: History,
   coverage: Coverage,

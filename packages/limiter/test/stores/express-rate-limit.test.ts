@@ -15,7 +15,7 @@ import { remainingIn, requestsAtOnce, statusesAtOnce } from "../support/requests
 /** What the middleware logs is a mistake in a test that does not look at it. */
 const SILENT = { error: () => undefined, warn: () => undefined };
 
-function limited(limiter: RateLimiter, options: Partial<Options> = {}): RequestHandler {
+function getLimited(limiter: RateLimiter, options: Partial<Options> = {}): RequestHandler {
   return rateLimit({
     windowMs: 60_000,
     limit: 3,
@@ -29,7 +29,7 @@ const showError: ErrorRequestHandler = (error: Error, _request, response, _next)
   response.status(500).send(error.message);
 };
 
-async function served(...handlers: readonly RequestHandler[]): Promise<Listening> {
+async function serve(...handlers: readonly RequestHandler[]): Promise<Listening> {
   const app = express();
   for (const handler of handlers) app.use(handler);
   app.get("/", (request, response) => {
@@ -43,7 +43,7 @@ describe("express-rate-limit", () => {
   it("allows up to the limit, refuses with its own headers, and allows what refills", async () => {
     const clock = new ManualClock();
     const limiter = new RateLimiter({ repository: new MemoryRepository({ clock }) });
-    await using server = await served(limited(limiter));
+    await using server = await serve(getLimited(limiter));
     const first = await fetch(server.url);
     expect(first.status).toBe(200);
     expect(first.headers.get("ratelimit")).toBe('"3-in-1min"; r=2; t=20');
@@ -63,7 +63,7 @@ describe("express-rate-limit", () => {
 
   it("50 at once see 50 different counts, and the 51st is refused", async () => {
     const limiter = new RateLimiter({ repository: new MemoryRepository() });
-    await using server = await served(limited(limiter, { limit: 50, windowMs: 86_400_000 }));
+    await using server = await serve(getLimited(limiter, { limit: 50, windowMs: 86_400_000 }));
     const responses = await requestsAtOnce(server.url, 51);
     expect(remainingIn(responses)).toEqual([...Array(50).keys()]);
     expect(responses.filter(({ status }) => status === 429)).toHaveLength(1);
@@ -74,8 +74,8 @@ describe("express-rate-limit", () => {
     await using one = await SqliteRepository.open(file);
     await using other = await SqliteRepository.open(file);
     const day = { limit: 50, windowMs: 86_400_000 };
-    await using left = await served(limited(new RateLimiter({ repository: one }), day));
-    await using right = await served(limited(new RateLimiter({ repository: other }), day));
+    await using left = await serve(getLimited(new RateLimiter({ repository: one }), day));
+    await using right = await serve(getLimited(new RateLimiter({ repository: other }), day));
     const all = await Promise.all([requestsAtOnce(left.url, 40), requestsAtOnce(right.url, 40)]);
     const remaining = remainingIn(all.flat());
     expect(remaining).toHaveLength(50);
@@ -89,12 +89,12 @@ describe("express-rate-limit", () => {
     await using one = await SqliteRepository.open(file);
     await using other = await SqliteRepository.open(file);
     const windowMs = 86_400_000;
-    await using old = await served(
-      limited(new RateLimiter({ repository: one }), { limit: 10, windowMs }),
+    await using old = await serve(
+      getLimited(new RateLimiter({ repository: one }), { limit: 10, windowMs }),
     );
     await requestsAtOnce(old.url, 7);
-    await using deployed = await served(
-      limited(new RateLimiter({ repository: other }), { limit: 12, windowMs }),
+    await using deployed = await serve(
+      getLimited(new RateLimiter({ repository: other }), { limit: 12, windowMs }),
     );
     // 3 are left, in both.
     expect((await fetch(deployed.url)).headers.get("x-ratelimit-remaining")).toBe("2");
@@ -107,16 +107,16 @@ describe("express-rate-limit", () => {
     const limiter = new RateLimiter({ repository: new MemoryRepository() });
     const problems: unknown[] = [];
     const logger = { error: (problem: unknown) => problems.push(problem), warn: () => undefined };
-    const wide = limited(limiter, { limit: 5, windowMs: 86_400_000, logger });
+    const wide = getLimited(limiter, { limit: 5, windowMs: 86_400_000, logger });
     const store = expressRateLimitStore({ limiter, resource: "login" });
-    const narrow = limited(limiter, { limit: 2, windowMs: 3_600_000, store, logger });
-    await using server = await served(wide, narrow);
+    const narrow = getLimited(limiter, { limit: 2, windowMs: 3_600_000, store, logger });
+    await using server = await serve(wide, narrow);
     expect(await statusesAtOnce(server.url, 3)).toEqual([200, 200, 429]);
     // The wide one was asked first each time, and has 2 left.
-    await using alone = await served(limited(limiter, { limit: 5, windowMs: 86_400_000 }));
+    await using alone = await serve(getLimited(limiter, { limit: 5, windowMs: 86_400_000 }));
     expect(await statusesAtOnce(alone.url, 3)).toEqual([200, 200, 429]);
     expect(problems).toEqual([]);
-    await using mistaken = await served(limited(limiter, { limit: 2, logger }));
+    await using mistaken = await serve(getLimited(limiter, { limit: 2, logger }));
     expect(await (await fetch(mistaken.url)).text()).toMatch(/give each its own resource/);
     expect(String(problems[0])).toMatch(/give each its own resource/);
   });
@@ -125,7 +125,10 @@ describe("express-rate-limit", () => {
     const limiter = new RateLimiter({ repository: new MemoryRepository() });
     const problems: unknown[] = [];
     const logger = { error: (problem: unknown) => problems.push(problem), warn: () => undefined };
-    await using server = await served(limited(limiter, { logger }), limited(limiter, { logger }));
+    await using server = await serve(
+      getLimited(limiter, { logger }),
+      getLimited(limiter, { logger }),
+    );
     expect((await fetch(server.url)).headers.get("x-ratelimit-remaining")).toBe("1");
     expect(problems).toMatchObject([{ code: "ERR_ERL_DOUBLE_COUNT" }]);
   });
@@ -134,8 +137,8 @@ describe("express-rate-limit", () => {
     const limiter = new RateLimiter({ repository: new MemoryRepository() });
     const store = expressRateLimitStore({ limiter, resource: "web" });
     const day = { windowMs: 86_400_000, limit: 2 };
-    await using server = await served(
-      limited(limiter, { ...day, store, skipFailedRequests: true }),
+    await using server = await serve(
+      getLimited(limiter, { ...day, store, skipFailedRequests: true }),
     );
     for (let request = 0; request < 5; request += 1) {
       expect((await fetch(`${server.url}/?status=404`)).status).toBe(404);
@@ -151,7 +154,7 @@ describe("express-rate-limit", () => {
   it("successful requests are given back", async () => {
     const limiter = new RateLimiter({ repository: new MemoryRepository() });
     const day = { windowMs: 86_400_000, limit: 2 };
-    await using server = await served(limited(limiter, { ...day, skipSuccessfulRequests: true }));
+    await using server = await serve(getLimited(limiter, { ...day, skipSuccessfulRequests: true }));
     for (let request = 0; request < 5; request += 1) {
       expect((await fetch(server.url)).status).toBe(200);
       await expect.poll(() => available(limiter, day)).toBe(2);
@@ -170,8 +173,8 @@ describe("express-rate-limit", () => {
           : await SqliteRepository.open(temporaryFile(), { clock });
       const limiter = new RateLimiter({ repository });
       const minute = { windowMs: 60_000, limit: 3 };
-      await using server = await served(
-        limited(limiter, { ...minute, skipSuccessfulRequests: true }),
+      await using server = await serve(
+        getLimited(limiter, { ...minute, skipSuccessfulRequests: true }),
       );
       const failing = `${server.url}/?status=401`;
       for (const status of [401, 401, 401, ...Array(10).fill(429)])
@@ -195,7 +198,7 @@ describe("express-rate-limit", () => {
     const arrived = once(arrivals, "hanging");
     const hanging: RequestHandler = (request, _response, next) =>
       request.query["hang"] === undefined ? next() : void arrivals.emit("hanging");
-    await using server = await served(
+    await using server = await serve(
       make({ ...day, store, skipFailedRequests: true, validate: false }),
       hanging,
     );
@@ -213,7 +216,7 @@ describe("express-rate-limit", () => {
   it("stored limits decide if the limit is a function", async () => {
     const repository = new MemoryRepository();
     const limiter = new RateLimiter({ repository });
-    await using server = await served(limited(limiter, { limit: () => 1000 }));
+    await using server = await serve(getLimited(limiter, { limit: () => 1000 }));
     expect(await (await fetch(server.url)).text()).toMatch(/no limits are configured/);
     await repository.setResourceDefaults("web", [
       { name: "requests", capacity: 2, refillAmount: 1, refillPeriodSeconds: 3600 },
@@ -226,7 +229,7 @@ describe("express-rate-limit", () => {
     const limiter = new RateLimiter({ repository: new MemoryRepository() });
     const problems: unknown[] = [];
     const logger = { error: (problem: unknown) => problems.push(problem), warn: () => undefined };
-    await using server = await served(limited(limiter, { windowMs: 1500, logger }));
+    await using server = await serve(getLimited(limiter, { windowMs: 1500, logger }));
     expect(String(problems[0])).toMatch(/Invalid windowMs: must be whole seconds/);
     const response = await fetch(server.url);
     expect(response.status).toBe(500);
@@ -240,7 +243,7 @@ describe("express-rate-limit", () => {
       limit: 3,
       store: expressRateLimitStore({ limiter, resource: "web" }),
     });
-    await using server = await served(middleware);
+    await using server = await serve(middleware);
     expect(await middleware.getKey("127.0.0.1")).toBeUndefined();
     await fetch(server.url);
     expect(await middleware.getKey("127.0.0.1")).toMatchObject({ totalHits: 1 });
@@ -252,15 +255,15 @@ describe("express-rate-limit", () => {
       operation === "consume" ? "error-before" : undefined,
     );
     const limiter = new RateLimiter({ repository });
-    await using strict = await served(limited(limiter));
+    await using strict = await serve(getLimited(limiter));
     expect((await fetch(strict.url)).status).toBe(500);
-    await using lenient = await served(
-      limited(limiter, { passOnStoreError: true, logger: SILENT }),
+    await using lenient = await serve(
+      getLimited(limiter, { passOnStoreError: true, logger: SILENT }),
     );
     expect((await fetch(lenient.url)).status).toBe(200);
     const closed = new RateLimiter({ repository: new MemoryRepository() });
     await closed.close();
-    await using server = await served(limited(closed));
+    await using server = await serve(getLimited(closed));
     expect(await (await fetch(server.url)).text()).toMatch(/This limiter was closed/);
   });
 });

@@ -20,7 +20,7 @@ interface Served extends AsyncDisposable {
   readonly url: string;
 }
 
-async function served(
+async function serve(
   limiter: RateLimiter,
   options: RateLimitPluginOptions = {},
   routes: (app: FastifyInstance) => void = () => undefined,
@@ -46,7 +46,7 @@ describe("@fastify/rate-limit", () => {
   it("allows up to the limit, refuses with its own headers, and allows what refills", async () => {
     const clock = new ManualClock();
     const limiter = new RateLimiter({ repository: new MemoryRepository({ clock }) });
-    await using server = await served(limiter);
+    await using server = await serve(limiter);
     const first = await fetch(server.url);
     expect(first.status).toBe(200);
     expect(first.headers.get("x-ratelimit-remaining")).toBe("2");
@@ -65,7 +65,7 @@ describe("@fastify/rate-limit", () => {
   });
 
   it("50 at once see 50 different counts, and the 51st is refused", async () => {
-    await using server = await served(onMemory(), { max: 50, timeWindow: "1 day" });
+    await using server = await serve(onMemory(), { max: 50, timeWindow: "1 day" });
     const responses = await requestsAtOnce(server.url, 51);
     expect(remainingIn(responses)).toEqual([...Array(50).keys()]);
     expect(responses.filter(({ status }) => status === 429)).toHaveLength(1);
@@ -73,15 +73,15 @@ describe("@fastify/rate-limit", () => {
 
   it("two applications with one limiter share what they allow", async () => {
     const limiter = onMemory();
-    await using one = await served(limiter, { max: 4, timeWindow: "1 day" });
-    await using other = await served(limiter, { max: 4, timeWindow: "1 day" });
+    await using one = await serve(limiter, { max: 4, timeWindow: "1 day" });
+    await using other = await serve(limiter, { max: 4, timeWindow: "1 day" });
     expect(await statusesAtOnce(one.url, 2)).toEqual([200, 200]);
     expect(await statusesAtOnce(other.url, 3)).toEqual([200, 200, 429]);
   });
 
   it("routes with options of their own count apart, and groups together", async () => {
     const group = { max: 2, timeWindow: "1 day", groupId: "OTP" };
-    await using server = await served(onMemory(), { timeWindow: "1 day" }, (app) => {
+    await using server = await serve(onMemory(), { timeWindow: "1 day" }, (app) => {
       app.get("/own", { config: { rateLimit: { max: 3 } } }, () => "handled");
       app.get("/less", { config: { rateLimit: { max: 1 } } }, () => "handled");
       app.get("/users/:id(^\\d+$)", { config: { rateLimit: { max: 1 } } }, () => "handled");
@@ -98,7 +98,7 @@ describe("@fastify/rate-limit", () => {
   });
 
   it("limits that functions return apply to the client's bucket", async () => {
-    await using server = await served(onMemory(), {
+    await using server = await serve(onMemory(), {
       max: (request) => Number((request.query as { readonly max: string }).max),
       timeWindow: () => 86_400_000,
     });
@@ -113,7 +113,7 @@ describe("@fastify/rate-limit", () => {
     const clock = new ManualClock();
     const limiter = new RateLimiter({ repository: new MemoryRepository({ clock }) });
     const seen: Seen[] = [];
-    await using server = await served(limiter, { global: false }, (app) => {
+    await using server = await serve(limiter, { global: false }, (app) => {
       const check = app.createRateLimit({ max: 2, timeWindow: "1 minute" });
       const look = async (request: FastifyRequest): Promise<string> => {
         const looked = await check(request, { increment: false });
@@ -138,7 +138,7 @@ describe("@fastify/rate-limit", () => {
       backend === "memory"
         ? new MemoryRepository({ clock })
         : await SqliteRepository.open(temporaryFile(), { clock });
-    await using server = await served(new RateLimiter({ repository }), { global: false }, (app) => {
+    await using server = await serve(new RateLimiter({ repository }), { global: false }, (app) => {
       const check = app.createRateLimit({ max: 5, timeWindow: "1 minute" });
       app.get("/login", async (request, reply) => {
         const status = await check(request, { increment: false });
@@ -169,16 +169,16 @@ describe("@fastify/rate-limit", () => {
     [{ ban: 2 }, /Invalid ban: cannot be kept/],
     [{ timeWindow: 1500 }, /Invalid timeWindow: must be whole seconds/],
   ])("refuses %o when it is registered", async (options, sentence) => {
-    await expect(served(onMemory(), options)).rejects.toThrow(sentence);
+    await expect(serve(onMemory(), options)).rejects.toThrow(sentence);
     await expect(
-      served(onMemory(), {}, (app) => {
+      serve(onMemory(), {}, (app) => {
         app.get("/own", { config: { rateLimit: options } }, () => "handled");
       }),
     ).rejects.toThrow(sentence);
   });
 
   it("bans with the first refusal if it is told to", async () => {
-    await using server = await served(onMemory(), { max: 1, timeWindow: "1 day", ban: 0 });
+    await using server = await serve(onMemory(), { max: 1, timeWindow: "1 day", ban: 0 });
     expect(await statusesAtOnce(server.url, 2)).toEqual([200, 403]);
   });
 
@@ -187,9 +187,9 @@ describe("@fastify/rate-limit", () => {
       operation === "consume" ? "error-before" : undefined,
     );
     const limiter = new RateLimiter({ repository });
-    await using strict = await served(limiter);
+    await using strict = await serve(limiter);
     expect((await fetch(strict.url)).status).toBe(500);
-    await using lenient = await served(limiter, { skipOnError: true });
+    await using lenient = await serve(limiter, { skipOnError: true });
     expect((await fetch(lenient.url)).status).toBe(200);
   });
 });

@@ -17,7 +17,7 @@ interface Limited {
   readonly skipFailedRequests?: boolean;
 }
 
-async function served(limiter: RateLimiter, options: Limited = {}): Promise<Listening> {
+async function serve(limiter: RateLimiter, options: Limited = {}): Promise<Listening> {
   const app = new Hono();
   app.use(
     rateLimiter({
@@ -41,7 +41,7 @@ describe("hono-rate-limiter", () => {
   it("allows up to the limit, refuses with its own headers, and allows what refills", async () => {
     const clock = new ManualClock();
     const limiter = new RateLimiter({ repository: new MemoryRepository({ clock }) });
-    await using server = await served(limiter);
+    await using server = await serve(limiter);
     const first = await fetch(server.url);
     expect(first.status).toBe(200);
     expect(first.headers.get("ratelimit")).toBe("limit=3, remaining=2, reset=20");
@@ -58,7 +58,7 @@ describe("hono-rate-limiter", () => {
 
   it("50 at once see 50 different counts, and the 51st is refused", async () => {
     const limiter = new RateLimiter({ repository: new MemoryRepository() });
-    await using server = await served(limiter, { limit: 50, windowMs: 86_400_000 });
+    await using server = await serve(limiter, { limit: 50, windowMs: 86_400_000 });
     const responses = await requestsAtOnce(server.url, 51);
     expect(remainingIn(responses, "ratelimit")).toEqual([...Array(50).keys()]);
     expect(responses.filter(({ status }) => status === 429)).toHaveLength(1);
@@ -66,7 +66,7 @@ describe("hono-rate-limiter", () => {
 
   it("failed requests are given back, also those whose handler throws", async () => {
     const limiter = new RateLimiter({ repository: new MemoryRepository() });
-    await using server = await served(limiter, {
+    await using server = await serve(limiter, {
       limit: 1,
       windowMs: 86_400_000,
       skipFailedRequests: true,
@@ -86,7 +86,7 @@ describe("hono-rate-limiter", () => {
         backend === "memory"
           ? new MemoryRepository({ clock })
           : await SqliteRepository.open(temporaryFile(), { clock });
-      await using server = await served(new RateLimiter({ repository }), {
+      await using server = await serve(new RateLimiter({ repository }), {
         skipFailedRequests: true,
       });
       for (const status of [...Array(3).fill(200), ...Array(10).fill(429)])
@@ -101,7 +101,7 @@ describe("hono-rate-limiter", () => {
 
   it("a window that the store cannot keep throws when the middleware is made", async () => {
     const limiter = new RateLimiter({ repository: new MemoryRepository() });
-    await expect(served(limiter, { windowMs: 500 })).rejects.toThrow(
+    await expect(serve(limiter, { windowMs: 500 })).rejects.toThrow(
       /Invalid windowMs: must be whole seconds/,
     );
   });

@@ -52,7 +52,7 @@ describe.each<readonly [string, () => CountingStore]>([
   ["hono-rate-limiter's own", () => new HonoMemoryStore()],
   ["ours", () => expressRateLimitStore({ limiter: newLimiter(), resource: "web" })],
 ])("a store of express-rate-limit and hono-rate-limiter: %s", (_name, make) => {
-  function begun(): CountingStore {
+  function begin(): CountingStore {
     const store = make();
     store.init(INIT as never);
     onTestFinished(() => void store.shutdown());
@@ -60,12 +60,12 @@ describe.each<readonly [string, () => CountingStore]>([
   }
 
   it("counts from 1", async () => {
-    const store = begun();
+    const store = begin();
     for (const hits of [1, 2, 3]) expect((await store.increment("a")).totalHits).toBe(hits);
   });
 
   it("shows hits and the time of the reset, without counting", async () => {
-    const store = begun();
+    const store = begin();
     expect(await store.get("a")).toBeUndefined();
     await store.increment("a");
     for (let look = 0; look < 3; look += 1) {
@@ -76,7 +76,7 @@ describe.each<readonly [string, () => CountingStore]>([
   });
 
   it("takes one hit off for a decrement, and never goes below 0", async () => {
-    const store = begun();
+    const store = begin();
     await store.increment("a");
     await store.increment("a");
     await store.decrement("a");
@@ -87,13 +87,13 @@ describe.each<readonly [string, () => CountingStore]>([
   });
 
   it("a decrement of an unknown key changes nothing", async () => {
-    const store = begun();
+    const store = begin();
     await store.decrement("a");
     expect((await store.increment("a")).totalHits).toBe(1);
   });
 
   it("counts from 1 again after a window, each key apart", async () => {
-    const store = begun();
+    const store = begin();
     for (let window = 0; window < 3; window += 1) {
       for (let hits = 1; hits <= 5; hits += 1)
         expect((await store.increment("a")).totalHits).toBe(hits);

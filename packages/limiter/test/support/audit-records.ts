@@ -1,7 +1,7 @@
 import { marshalItem } from "../../src/repository/dynamodb/transport/attribute-values.ts";
 import type { AttributeMap } from "../../src/repository/dynamodb/transport/attribute-values.ts";
 import {
-  streamRecordOf,
+  parseStreamRecord,
   type RawStreamRecord,
   type StreamRecord,
 } from "../../src/repository/dynamodb/aggregator/stream-record.ts";
@@ -59,7 +59,7 @@ export function rawRemoval(removed: Removal): RawStreamRecord & { readonly event
 
 /** The same, as an aggregator gets it. */
 export function removal(removed: Removal): StreamRecord {
-  return streamRecordOf(rawRemoval(removed))!;
+  return parseStreamRecord(rawRemoval(removed))!;
 }
 
 /** The item of a namespace by its id. */

@@ -1,18 +1,17 @@
 import * as fc from "fast-check";
-import { amountOf } from "../../src/core/amounts.ts";
+import { getAmount } from "../../src/core/amounts.ts";
 import { apply, bucketLimits, type Bucket } from "../../src/core/bucket/bucket.ts";
 import type { Policy } from "../../src/core/bucket/policy.ts";
 import type { Limit } from "../../src/core/limit.ts";
 import { bucketAttributes } from "../../src/repository/dynamodb/items/bucket-item.ts";
 import {
   marshalItem,
-  numberOf,
+  getNumber,
   type AttributeMap,
 } from "../../src/repository/dynamodb/transport/attribute-values.ts";
-import { OperationIds } from "../../src/repository/dynamodb/write/operation-ids.ts";
 import type { WriteIntent } from "../../src/repository/dynamodb/write/write-intent.ts";
 import type { PlanRequest } from "../../src/repository/dynamodb/write/write-plan.ts";
-import { seededRandom } from "../../src/testing/fakes/seeded-random.ts";
+import { newMarker } from "./scripted-writes.ts";
 import { shardKey } from "./shard-images.ts";
 
 /** When the buckets of situations were last refilled. */
@@ -93,7 +92,7 @@ function limit(name: string): fc.Arbitrary<Limit> {
 }
 
 /** Some of these limits. */
-export function limitsOf(names: readonly string[]): fc.Arbitrary<readonly Limit[]> {
+export function buildLimits(names: readonly string[]): fc.Arbitrary<readonly Limit[]> {
   return fc
     .shuffledSubarray([...names], { minLength: 1 })
     .chain((some) => fc.tuple(...some.map((name) => limit(name))));
@@ -129,11 +128,11 @@ function ending(
 
 /** What an item has counted, in all and by cascade. */
 export function countsIn(item: AttributeMap): Readonly<Record<string, number>> {
-  return Object.fromEntries(COUNTERS.map((name) => [name, numberOf(item[name]) ?? 0]));
+  return Object.fromEntries(COUNTERS.map((name) => [name, getNumber(item[name]) ?? 0]));
 }
 
 /** What an item must have counted after these members, whatever limits it has. */
-export function countsOf(written: readonly Wanted[]): Readonly<Record<string, number>> {
+export function countEntries(written: readonly Wanted[]): Readonly<Record<string, number>> {
   const counts: Record<string, number> = Object.fromEntries(COUNTERS.map((name) => [name, 0]));
   for (const { kind, costs, unlimited = {}, isCascaded } of written) {
     const requests = kind === "take" ? 1 : 0;
@@ -202,7 +201,7 @@ function byName(
 }
 
 /** The bucket that a situation begins with. */
-export function bucketOf({ limits, balances }: Situation): Bucket {
+export function buildBucket({ limits, balances }: Situation): Bucket {
   const prepared = bucketLimits(limits);
   return {
     limits: prepared,
@@ -215,7 +214,7 @@ export function bucketOf({ limits, balances }: Situation): Bucket {
 }
 
 /** Its item. */
-export function itemOf(bucket: Bucket): AttributeMap {
+export function buildItem(bucket: Bucket): AttributeMap {
   return marshalItem({ ...bucketAttributes(bucket), sv: 5, cr: "other.0000", b_wcu_tc: 3, gr: 0 });
 }
 
@@ -224,7 +223,7 @@ export function after(bucket: Bucket, event: Meanwhile, nowMs: number): Bucket {
   if ("by" in event) {
     const balances = bucket.balances.slice();
     bucket.limits.forEach((held, index) => {
-      balances[index * 3] = balances[index * 3]! + amountOf(event.by, held.limit.name);
+      balances[index * 3] = balances[index * 3]! + getAmount(event.by, held.limit.name);
     });
     return { ...bucket, balances };
   }
@@ -237,20 +236,19 @@ export function after(bucket: Bucket, event: Meanwhile, nowMs: number): Bucket {
 }
 
 /** What a member asks of a bucket's writer. */
-export function intentOf(wanted: Wanted, policy: Policy): WriteIntent {
+export function buildIntent(wanted: Wanted, policy: Policy): WriteIntent {
   return { ...wanted, requests: wanted.kind === "take" ? 1 : 0, policy };
 }
 
 /** What a plan is made from, with defaults for what most situations are not about. */
-export function requestOf(
+export function buildRequest(
   parts: Pick<PlanRequest, "policy" | "image" | "intents" | "nowMs"> & Partial<PlanRequest>,
 ): PlanRequest {
   return {
     asOfMs: parts.nowMs,
     key: shardKey(),
     tickMs: 1,
-    ids: new OperationIds(seededRandom(1)),
-    pending: undefined,
+    outcomes: newMarker(),
     writeUnits: 1,
     ttlMultiplier: 7,
     ...parts,

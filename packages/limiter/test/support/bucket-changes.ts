@@ -1,10 +1,10 @@
 import type { StreamRecord } from "../../src/repository/dynamodb/aggregator/stream-record.ts";
 import {
-  numberOf,
+  getNumber,
   type AttributeMap,
 } from "../../src/repository/dynamodb/transport/attribute-values.ts";
-import { updated, type ExpressionInput } from "./expression-evaluator.ts";
-import { named, ScriptedTable } from "./scripted-table.ts";
+import { update, type ExpressionInput } from "./expression-evaluator.ts";
+import { nameIt, ScriptedTable } from "./scripted-table.ts";
 import { shardKey } from "./shard-images.ts";
 
 /** Makes the records that a stream has of changes, numbered in the order in which they are made. */
@@ -12,7 +12,7 @@ export class ChangeRecords {
   #count = 0;
 
   /** The record of one change; its time is rounded down to the second, as in a stream. */
-  of(
+  get(
     before: AttributeMap | undefined,
     after: AttributeMap | undefined,
     atMs: number,
@@ -57,10 +57,10 @@ export class WrittenTable extends ScriptedTable {
   /** Writes so many units to a shard, and returns the record of the last of them. */
   write(shard: number, units: number, atMs: number): StreamRecord {
     const before = this.shard(shard)!;
-    const writes = numberOf(before["b_wcu_tc"])! + units;
+    const writes = getNumber(before["b_wcu_tc"])! + units;
     const after = { ...before, b_wcu_tc: { N: String(writes) } };
     this.put(after);
-    return this.records.of(before, after, atMs);
+    return this.records.get(before, after, atMs);
   }
 
   override async call(operation: string, input: object): Promise<object> {
@@ -73,10 +73,10 @@ export class WrittenTable extends ScriptedTable {
     const outcomes = writes.map(({ Update, Put, Delete }) => {
       const conditional = Update ?? Delete;
       if (conditional === undefined) return Put!.Item;
-      return updated(this.#held(conditional.Key) ?? {}, conditional);
+      return update(this.#held(conditional.Key) ?? {}, conditional);
     });
     if (outcomes.includes(undefined))
-      throw named("TransactionCanceledException", {
+      throw nameIt("TransactionCanceledException", {
         CancellationReasons: outcomes.map((outcome) => ({
           Code: outcome === undefined ? "ConditionalCheckFailed" : "None",
         })),

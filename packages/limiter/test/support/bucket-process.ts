@@ -4,7 +4,7 @@ import { PolicyCache } from "../../src/repository/policy-cache.ts";
 import type { ConsumeRequest, MaybePromise, Receipt } from "../../src/repository/port.ts";
 import type { StoredConfig } from "../../src/repository/store.ts";
 import type { Clock } from "../../src/repository/system-clock.ts";
-import { Admission } from "../../src/repository/dynamodb/acquire/bounds.ts";
+import { OverloadGuard } from "../../src/repository/dynamodb/acquire/bounds.ts";
 import { DynamoBuckets } from "../../src/repository/dynamodb/buckets.ts";
 import {
   newCounts,
@@ -99,7 +99,7 @@ export function bucketProcess(options: {
       read: async (id) => ({ parentId: options.parents?.[id], buckets: new Map() }),
     }),
     counts,
-    admission: new Admission(options.maxUnderWay),
+    admission: new OverloadGuard(options.maxUnderWay),
     active: new Expiring({ ...expiring, read: async (id) => id }),
     refusalMemoryMs: options.refusalMemoryMs ?? 0,
     ttlMultiplier: 7,
@@ -143,10 +143,7 @@ export function requestFor(
 }
 
 /** Consumes what must be granted. */
-export async function granted(
-  { buckets }: BucketProcess,
-  request: ConsumeRequest,
-): Promise<Receipt> {
+export async function grant({ buckets }: BucketProcess, request: ConsumeRequest): Promise<Receipt> {
   const outcome = await buckets.consume(request);
   if (!outcome.granted) throw new Error("refused");
   return outcome.receipt;

@@ -19,16 +19,21 @@ const dynoxide = fileURLToPath(
   new URL("../../../../node_modules/@dynoxide/linux-x64/dynoxide", import.meta.url),
 );
 
-/** `DYNAMODB_ENDPOINT` wins, then `ZAEL_DYNAMODB_ENGINE`, then dynoxide. */
+/**
+ * `DYNAMODB_ENDPOINT` wins, then `ZAEL_DYNAMODB_ENGINE`, then dynoxide. Where that does not exist,
+ * DynamoDB Local takes its place if it was fetched.
+ */
 export function chosenEngine(environment: NodeJS.ProcessEnv = process.env): EngineName {
   if (environment["DYNAMODB_ENDPOINT"]) return "endpoint";
-  return environment["ZAEL_DYNAMODB_ENGINE"] === "dynamodb-local" ? "dynamodb-local" : "dynoxide";
+  const engine = environment["ZAEL_DYNAMODB_ENGINE"];
+  const isLocal = engine === undefined && !existsSync(dynoxide) && isDynamoDbLocalInstalled();
+  return engine === "dynamodb-local" || isLocal ? "dynamodb-local" : "dynoxide";
 }
 
 /** Why an engine cannot be started; `undefined` when it can. */
 export function whyMissing(name: EngineName = chosenEngine()): string | undefined {
   if (name === "dynoxide" && !existsSync(dynoxide))
-    return "@dynoxide/linux-x64 is not installed (it exists for linux-x64 only)";
+    return "@dynoxide/linux-x64 is not installed (elsewhere, run: node tools/dynamodb-local.mjs)";
   if (name === "dynamodb-local" && !isDynamoDbLocalInstalled())
     return "DynamoDB Local is not installed; run: node tools/dynamodb-local.mjs (needs Maven and Java 17)";
   return undefined;

@@ -17,7 +17,7 @@ export interface ExpressionInput {
 }
 
 /** The item after the update; undefined when its condition fails. */
-export function updated(item: AttributeMap, input: ExpressionInput): AttributeMap | undefined {
+export function update(item: AttributeMap, input: ExpressionInput): AttributeMap | undefined {
   if (input.ConditionExpression !== undefined && !new Condition(item, input).holds())
     return undefined;
   const next: Record<string, AttributeValue> = { ...item };
@@ -35,12 +35,12 @@ function change(
   input: ExpressionInput,
 ): void {
   const [name = "", value = ""] = part.split(keyword === "SET" ? "=" : " ");
-  const attribute = nameOf(name, input);
+  const attribute = getName(name, input);
   if (keyword === "REMOVE") delete item[attribute];
-  else if (keyword === "SET") item[attribute] = valueOf(value, input);
+  else if (keyword === "SET") item[attribute] = getValue(value, input);
   else
     item[attribute] = {
-      N: String(numberIn(item[attribute] ?? { N: "0" }) + numberIn(valueOf(value, input))),
+      N: String(numberIn(item[attribute] ?? { N: "0" }) + numberIn(getValue(value, input))),
     };
 }
 
@@ -85,7 +85,7 @@ class Condition {
     }
     const word = this.#words.shift()!;
     if (this.#skip("(")) return this.#function(word);
-    const left = this.#item[nameOf(word, this.#input)];
+    const left = this.#item[getName(word, this.#input)];
     const operator = this.#words.shift()!;
     if (operator !== "BETWEEN") return isTrue(left, operator, this.#value());
     const least = this.#value();
@@ -95,7 +95,7 @@ class Condition {
   }
 
   #function(name: string): boolean {
-    const held = this.#item[nameOf(this.#words.shift()!, this.#input)];
+    const held = this.#item[getName(this.#words.shift()!, this.#input)];
     const prefix = this.#skip(",") ? this.#value() : undefined;
     this.#expect(")");
     if (name === "attribute_exists") return held !== undefined;
@@ -106,7 +106,7 @@ class Condition {
   }
 
   #value(): AttributeValue {
-    return valueOf(this.#words.shift()!, this.#input);
+    return getValue(this.#words.shift()!, this.#input);
   }
 
   #skip(word: string): boolean {
@@ -144,11 +144,11 @@ function isTrue(
   }
 }
 
-function nameOf(word: string, { ExpressionAttributeNames: names }: ExpressionInput): string {
+function getName(word: string, { ExpressionAttributeNames: names }: ExpressionInput): string {
   return word.startsWith("#") ? names![word]! : word;
 }
 
-function valueOf(
+function getValue(
   word: string,
   { ExpressionAttributeValues: values }: ExpressionInput,
 ): AttributeValue {

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import {
-  failed,
+  fail,
   ok,
   startProxyServer,
   type Answer,
@@ -13,7 +13,7 @@ import {
   type StatementFault,
   type StatementReply,
 } from "./statement-faults.ts";
-import { statementsOf, writtenKeys, type RequestKey } from "./written-items.ts";
+import { listStatements, writtenKeys, type RequestKey } from "./written-items.ts";
 
 export type { Answer, ProxiedRequest };
 
@@ -116,7 +116,7 @@ export function script(
  * Lets every write of an item fail, alone or in a batch. Of a batch only its own statement fails,
  * where one statement can; otherwise all of it does.
  */
-export function onWritesOf(
+export function onWrites(
   isHit: (key: RequestKey) => boolean,
   fault: Fault,
 ): (request: ProxiedRequest) => Fault | undefined {
@@ -211,7 +211,7 @@ async function statementByStatement(
   faultOf: (key: RequestKey) => StatementFault | undefined,
   forward: (body: string) => Promise<Answer>,
 ): Promise<Answer> {
-  const { statements, replies } = carriedOut(statementsOf(input), faultOf);
+  const { statements, replies } = carriedOut(listStatements(input), faultOf);
   const done =
     statements.length === 0
       ? ok({ Responses: [] })
@@ -227,7 +227,7 @@ async function partial(
   input: ProxiedRequest["input"],
   forward: (body: string) => Promise<Answer>,
 ): Promise<Answer> {
-  const statements = statementsOf(input);
+  const statements = listStatements(input);
   const sent = fault === "partial" ? statements : statements.slice(statements.length / 2);
   const done = await forward(JSON.stringify({ ...input, Statements: sent }));
   if (done.status !== 200) return done;
@@ -247,59 +247,51 @@ function isBatchGet(items: RequestItems): boolean {
 function errorAnswer(fault: string, { operation, input }: ProxiedRequest): Answer {
   switch (fault) {
     case "throttle":
-      return failed(400, "com.amazon.coral.availability#ThrottlingException", {
+      return fail(400, "com.amazon.coral.availability#ThrottlingException", {
         message: "Rate of requests exceeds the allowed throughput.",
       });
     case "throughput":
-      return failed(
-        400,
-        "com.amazonaws.dynamodb.v20120810#ProvisionedThroughputExceededException",
-        {
-          message: "Level of configured throughput exceeded.",
-        },
-      );
+      return fail(400, "com.amazonaws.dynamodb.v20120810#ProvisionedThroughputExceededException", {
+        message: "Level of configured throughput exceeded.",
+      });
     case "hot-key":
-      return failed(
-        400,
-        "com.amazonaws.dynamodb.v20120810#ProvisionedThroughputExceededException",
-        {
-          message: "Level of configured throughput exceeded.",
-          ThrottlingReasons: [{ reason: "TableWriteKeyRangeThroughputExceeded" }],
-        },
-      );
+      return fail(400, "com.amazonaws.dynamodb.v20120810#ProvisionedThroughputExceededException", {
+        message: "Level of configured throughput exceeded.",
+        ThrottlingReasons: [{ reason: "TableWriteKeyRangeThroughputExceeded" }],
+      });
     case "internal":
-      return failed(500, "com.amazonaws.dynamodb.v20120810#InternalServerError", {
+      return fail(500, "com.amazonaws.dynamodb.v20120810#InternalServerError", {
         message: "Internal server error",
       });
     case "unavailable":
-      return failed(503, "com.amazon.coral.availability#ServiceUnavailable", {
+      return fail(503, "com.amazon.coral.availability#ServiceUnavailable", {
         message: "Service unavailable",
       });
     case "denied":
-      return failed(400, "com.amazon.coral.service#AccessDeniedException", {
+      return fail(400, "com.amazon.coral.service#AccessDeniedException", {
         message: "User is not authorized to perform this action",
       });
     case "in-progress":
-      return failed(400, "com.amazonaws.dynamodb.v20120810#TransactionInProgressException", {
+      return fail(400, "com.amazonaws.dynamodb.v20120810#TransactionInProgressException", {
         Message: "Transaction is already in progress.",
       });
     default:
       return operation.startsWith("Transact")
-        ? cancelled(input)
-        : failed(400, "com.amazonaws.dynamodb.v20120810#TransactionConflictException", {
+        ? cancel(input)
+        : fail(400, "com.amazonaws.dynamodb.v20120810#TransactionConflictException", {
             message: "Transaction is ongoing for the item",
           });
   }
 }
 
-function cancelled(input: ProxiedRequest["input"]): Answer {
+function cancel(input: ProxiedRequest["input"]): Answer {
   const items = input["TransactItems"] as readonly unknown[];
   const reasons = items.map((_, index) =>
     index === 0
       ? { Code: "TransactionConflict", Message: "Transaction is ongoing for the item" }
       : { Code: "None" },
   );
-  return failed(400, "com.amazonaws.dynamodb.v20120810#TransactionCanceledException", {
+  return fail(400, "com.amazonaws.dynamodb.v20120810#TransactionCanceledException", {
     Message: `Transaction cancelled, please refer cancellation reasons for specific reasons [${reasons.map(({ Code }) => Code).join(", ")}]`,
     CancellationReasons: reasons,
   });

@@ -66,7 +66,7 @@ export class HeldRequests implements DynamoTransport {
     write: string | ItemWrite,
     { isRetry = false }: { readonly isRetry?: boolean } = {},
   ): Promise<Conditional<WriteOutput>> {
-    return this.#requests.send(typeof write === "string" ? updateOf(write) : write, { isRetry });
+    return this.#requests.send(typeof write === "string" ? getUpdate(write) : write, { isRetry });
   }
 
   /** Sends writes at once, and lets what is ready go. What fails is nobody's concern here. */
@@ -87,8 +87,8 @@ export class HeldRequests implements DynamoTransport {
     const { operation, entities, resolve } = this.sent.at(number)!;
     resolve(
       operation === "BatchExecuteStatement"
-        ? { Responses: entities.map((entity) => ({ Item: itemOf(entity) })) }
-        : { Attributes: itemOf(entities[0]!) },
+        ? { Responses: entities.map((entity) => ({ Item: buildItem(entity) })) }
+        : { Attributes: buildItem(entities[0]!) },
     );
     await turn();
   }
@@ -101,7 +101,7 @@ export class HeldRequests implements DynamoTransport {
 }
 
 /** An update of the bucket of an entity. */
-export function updateOf(entity: string): ItemWrite {
+export function getUpdate(entity: string): ItemWrite {
   const key = shardKey(0, entity);
   return {
     operation: "UpdateItem",
@@ -121,11 +121,11 @@ export function updateOf(entity: string): ItemWrite {
 
 /** The same, as one that PartiQL cannot express. */
 export function inexpressible(entity: string): ItemWrite {
-  return { ...updateOf(entity), statement: () => undefined };
+  return { ...getUpdate(entity), statement: () => undefined };
 }
 
 /** What replies show of it. */
-export function itemOf(entity: string): AttributeMap {
+export function buildItem(entity: string): AttributeMap {
   return { ...shardKey(0, entity).marshalled, gr: { N: "1" } };
 }
 

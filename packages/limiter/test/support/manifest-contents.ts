@@ -3,12 +3,12 @@ import { readManifest, type Manifest } from "../../src/manifest/manifest.ts";
 import { formatProblem, ManifestError, type ManifestProblem } from "../../src/manifest/problems.ts";
 
 /** A manifest of the system limits. */
-export function systemOf(limits: object): Record<string, unknown> {
+export function getSystem(limits: object): Record<string, unknown> {
   return { namespace: "a", system: { limits } };
 }
 
 /** A manifest of the entity key-1. */
-export function entityOf(entity: object): Record<string, unknown> {
+export function getEntity(entity: object): Record<string, unknown> {
   return { namespace: "a", entities: { "key-1": entity } };
 }
 
@@ -22,19 +22,22 @@ function document(file: string, content: unknown): ManifestDocument {
   return {
     file,
     content,
-    positionOf: (path) => ({ line: path.length + 1, column: String(path.at(-1) ?? "").length + 1 }),
+    findPosition: (path) => ({
+      line: path.length + 1,
+      column: String(path.at(-1) ?? "").length + 1,
+    }),
   };
 }
 
 /** Every problem in one line, without its place. */
-export function linesOf(...contents: readonly unknown[]): readonly string[] {
-  return problemsOf(...contents).map((problem) =>
+export function listLines(...contents: readonly unknown[]): readonly string[] {
+  return listProblems(...contents).map((problem) =>
     formatProblem(problem).replace(/^\S+ Invalid /, ""),
   );
 }
 
 /** Everything that is wrong with contents. */
-export function problemsOf(...contents: readonly unknown[]): readonly ManifestProblem[] {
+export function listProblems(...contents: readonly unknown[]): readonly ManifestProblem[] {
   try {
     read(...contents);
   } catch (error) {
@@ -45,7 +48,7 @@ export function problemsOf(...contents: readonly unknown[]): readonly ManifestPr
 }
 
 /** What reading contents throws. */
-export function errorOf(...contents: readonly unknown[]): ManifestError {
+export function catchError(...contents: readonly unknown[]): ManifestError {
   try {
     read(...contents);
   } catch (error) {

@@ -22,7 +22,7 @@ export function manifestFor(declared: Partial<DeclaredLimits>, namespace = "defa
 }
 
 /** The diff of what is given; everything else is empty. */
-export function diffOf({
+export function computeDiff({
   declared = {},
   stored = {},
   state = {},

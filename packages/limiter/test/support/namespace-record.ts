@@ -1,5 +1,5 @@
 import {
-  stringOf,
+  getString,
   type AttributeMap,
 } from "../../src/repository/dynamodb/transport/attribute-values.ts";
 
@@ -8,7 +8,7 @@ import {
  * for other keys.
  */
 export function namespaceRecord({ PK, SK }: AttributeMap): AttributeMap | undefined {
-  const id = /^#NSID#(.+)$/.exec(stringOf(SK) ?? "")?.[1];
+  const id = /^#NSID#(.+)$/.exec(getString(SK) ?? "")?.[1];
   if (id === undefined) return undefined;
   return {
     PK: PK!,

@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeAll, beforeEach } from "vitest";
 import { DynamoRepository, type DynamoOptions, type DynamoTransport } from "zae-limiter/dynamodb";
 import {
-  numberOf,
+  getNumber,
   type AttributeMap,
 } from "../../src/repository/dynamodb/transport/attribute-values.ts";
 import { freshTableName, type Engine } from "./engine.ts";
@@ -26,7 +26,7 @@ export interface ProxiedTable {
   /** What was sent through the proxy meanwhile, in order. */
   sentDuring(work: () => Promise<unknown>): Promise<readonly ProxiedRequest[]>;
   /** The same, by the names of the operations. */
-  operationsOf(work: () => Promise<unknown>): Promise<readonly string[]>;
+  listOperations(work: () => Promise<unknown>): Promise<readonly string[]>;
 }
 
 /** Registers the hooks that give each test its table. */
@@ -99,7 +99,7 @@ export function useProxiedTable(
     items,
     bucketItems: async (entityId) => {
       const found = (await items()).flatMap((item) => {
-        const bucket = bucketOf(item);
+        const bucket = buildBucket(item);
         return bucket === undefined ? [] : [{ item, ...bucket }];
       });
       return found
@@ -114,7 +114,7 @@ export function useProxiedTable(
       return shards.reduce((sum, { totalConsumedMilli }) => sum + totalConsumedMilli, 0) / 1000;
     },
     sentDuring,
-    operationsOf: async (work) => (await sentDuring(work)).map(({ operation }) => operation),
+    listOperations: async (work) => (await sentDuring(work)).map(({ operation }) => operation),
     open: async (namespace = "app", options = {}) => {
       const repository = await DynamoRepository.open(namespace, {
         stack: tableName,
@@ -131,12 +131,12 @@ export function useProxiedTable(
 }
 
 /** The keys of items, as text. */
-export function keysOf(items: readonly AttributeMap[]): readonly string[] {
+export function listKeys(items: readonly AttributeMap[]): readonly string[] {
   return items.map(({ PK, SK }) => `${(PK as { S: string }).S} ${(SK as { S: string }).S}`).sort();
 }
 
 /** The entity and the shard that a bucket's item, or its key, is of; undefined for other items. */
-export function bucketOf({
+export function buildBucket({
   PK,
 }: AttributeMap): { readonly entityId: string; readonly shard: number } | undefined {
   const partition = PK !== undefined && "S" in PK ? PK.S : "";
@@ -149,5 +149,5 @@ export function numbersIn(
   items: readonly AttributeMap[],
   attribute: string,
 ): readonly (number | undefined)[] {
-  return items.map((item) => numberOf(item[attribute]));
+  return items.map((item) => getNumber(item[attribute]));
 }

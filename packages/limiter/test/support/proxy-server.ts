@@ -51,7 +51,7 @@ export async function startProxyServer(
   const underWay = new Set<Promise<void>>();
   let requests = 0;
   const server = createServer((incoming, outgoing) => {
-    // A client that gave up is no fault of the proxy.
+    // A client that gave up is not a fault of the proxy.
     const handling = received(incoming, outgoing)
       .catch(() => void outgoing.destroy())
       .finally(() => underWay.delete(handling));
@@ -85,7 +85,7 @@ export function ok(body: object): Answer {
 }
 
 /** An error as DynamoDB returns it. */
-export function failed(status: number, type: string, body: object): Answer {
+export function fail(status: number, type: string, body: object): Answer {
   return {
     status,
     headers: { "content-type": "application/x-amz-json-1.0" },

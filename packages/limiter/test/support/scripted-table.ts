@@ -6,7 +6,7 @@ import { Connection } from "../../src/repository/dynamodb/table/connection.ts";
 import { ItemReader } from "../../src/repository/dynamodb/table/item-reader.ts";
 import { SharedRequests } from "../../src/repository/dynamodb/table/shared-requests.ts";
 import {
-  numberOf,
+  getNumber,
   type AttributeMap,
 } from "../../src/repository/dynamodb/transport/attribute-values.ts";
 import { BucketWriter } from "../../src/repository/dynamodb/write/bucket-writer.ts";
@@ -14,14 +14,14 @@ import type { WriteCounts } from "../../src/repository/dynamodb/write/write-obse
 import { OperationIds } from "../../src/repository/dynamodb/write/operation-ids.ts";
 import type { DynamoTransport } from "../../src/repository/dynamodb/transport/transport.ts";
 import { ManualClock } from "../../src/testing/fakes/manual-clock.ts";
-import { updated, type ExpressionInput } from "./expression-evaluator.ts";
+import { update, type ExpressionInput } from "./expression-evaluator.ts";
 import { namespaceRecord } from "./namespace-record.ts";
 import { NOW_MS } from "./shard-images.ts";
 import { stated } from "./statement-evaluator.ts";
 import { carriedOut, type StatementFault, type StatementReply } from "./statement-faults.ts";
 import {
   keyOfStatement,
-  statementsOf,
+  listStatements,
   type RequestKey,
   type RequestStatement,
 } from "./written-items.ts";
@@ -62,7 +62,7 @@ export class ScriptedTable implements DynamoTransport {
 
   /** Stores an item. */
   put(item: AttributeMap): void {
-    this.items.set(textOf(item), item);
+    this.items.set(toText(item), item);
   }
 
   /** The first of its items. */
@@ -72,7 +72,7 @@ export class ScriptedTable implements DynamoTransport {
 
   /** Changes the first item, as another process would. */
   rewrite(changed: AttributeMap): void {
-    const writes = numberOf(this.item["b_wcu_tc"])! + 1;
+    const writes = getNumber(this.item["b_wcu_tc"])! + 1;
     this.put({ ...this.item, b_wcu_tc: { N: String(writes) }, ...changed });
   }
 
@@ -80,7 +80,7 @@ export class ScriptedTable implements DynamoTransport {
     this.operations.push(operation);
     if (operation === "BatchExecuteStatement") return this.#batch(input);
     if (operation === "BatchGetItem") {
-      if (this.#failingReads-- > 0) throw named("ThrottlingException");
+      if (this.#failingReads-- > 0) throw nameIt("ThrottlingException");
       return this.#read(input as BatchGetInput);
     }
     const fault = this.faults.shift();
@@ -96,13 +96,13 @@ export class ScriptedTable implements DynamoTransport {
 
   #read({ RequestItems: requested }: BatchGetInput): object {
     const found = requested[TABLE_NAME]!.Keys.map(
-      (key) => this.items.get(textOf(key)) ?? namespaceRecord(key),
+      (key) => this.items.get(toText(key)) ?? namespaceRecord(key),
     ).filter((item) => item !== undefined);
     return { Responses: { [TABLE_NAME]: found } };
   }
 
   #batch(input: object): object {
-    const { statements, replies } = carriedOut(statementsOf(input), this.statementFault);
+    const { statements, replies } = carriedOut(listStatements(input), this.statementFault);
     const done = statements.map((statement) => this.#state(statement));
     return { Responses: this.onReplies(replies(done)) };
   }
@@ -110,7 +110,7 @@ export class ScriptedTable implements DynamoTransport {
   /** The item comes with the condition that failed. */
   #state(statement: RequestStatement): StatementReply {
     const { PK, SK } = keyOfStatement(statement);
-    const held = this.items.get(textOf({ PK, SK }));
+    const held = this.items.get(toText({ PK, SK }));
     const next = stated(held ?? {}, statement);
     if (typeof next === "string") return { Error: { Code: next, ...(held && { Item: held }) } };
     this.put(next);
@@ -127,16 +127,16 @@ export class ScriptedTable implements DynamoTransport {
   }
 
   #write(input: WriteInput): object {
-    const held = this.items.get(textOf(input.Key ?? input.Item!));
-    const next = input.Item === undefined ? updated(held ?? {}, input) : created(held, input.Item);
-    if (next === undefined) throw named("ConditionalCheckFailedException", { Item: held });
+    const held = this.items.get(toText(input.Key ?? input.Item!));
+    const next = input.Item === undefined ? update(held ?? {}, input) : create(held, input.Item);
+    if (next === undefined) throw nameIt("ConditionalCheckFailedException", { Item: held });
     this.put({ ...input.Key, ...next });
     return input.Item === undefined ? { Attributes: next } : {};
   }
 }
 
 /** An error of DynamoDB, or of the connection. */
-export function named(name: string, parts: object = {}): Error {
+export function nameIt(name: string, parts: object = {}): Error {
   return Object.assign(new Error(name), { name, ...parts });
 }
 
@@ -216,10 +216,10 @@ interface WriteInput extends ExpressionInput {
 }
 
 /** Every put of a bucket requires that there is none. */
-function created(held: AttributeMap | undefined, item: AttributeMap): AttributeMap | undefined {
+function create(held: AttributeMap | undefined, item: AttributeMap): AttributeMap | undefined {
   return held === undefined ? item : undefined;
 }
 
-function textOf({ PK, SK }: AttributeMap): string {
+function toText({ PK, SK }: AttributeMap): string {
   return JSON.stringify([PK, SK]);
 }

@@ -1,22 +1,34 @@
-import { policyOf } from "../../src/core/bucket/policy.ts";
+import { buildPolicy } from "../../src/core/bucket/policy.ts";
 import { slotAttribute } from "../../src/repository/dynamodb/items/bucket-item.ts";
 import type { AttributeMap } from "../../src/repository/dynamodb/transport/attribute-values.ts";
+import {
+  OperationIds,
+  type OperationMark,
+} from "../../src/repository/dynamodb/write/operation-ids.ts";
 import type { WriteIntent } from "../../src/repository/dynamodb/write/write-intent.ts";
-import { named, scriptedProcess, type ScriptedProcess } from "./scripted-table.ts";
+import type { WriteMarker } from "../../src/repository/dynamodb/write/write-plan.ts";
+import { seededRandom } from "zae-limiter/testing";
+import { nameIt, scriptedProcess, type ScriptedProcess } from "./scripted-table.ts";
 import { shardImage, shardItem, shardKey, TPM, type StoredShard } from "./shard-images.ts";
 
 /** The shard that these writes are for. */
 export const KEY = shardKey();
 
 /** The policy that they are decided with. */
-export const POLICY = policyOf([TPM], "resource");
+export const POLICY = buildPolicy([TPM], "resource");
 
 /** A connection that died: nobody knows whether the write was applied. */
-export const LOST = named("Error", { code: "ECONNRESET" });
+export const LOST = nameIt("Error", { code: "ECONNRESET" });
 
 /** A take of so many millitokens. */
 export function take(tpm: number): WriteIntent {
   return { kind: "take", costs: { tpm }, isCascaded: false, requests: 1, policy: POLICY };
+}
+
+/** Marks writes, of which one has got no answer if its mark is given. */
+export function newMarker(pending?: Pick<OperationMark, "slot">): WriteMarker {
+  const ids = new OperationIds(seededRandom(1));
+  return { mark: (slots, nowMs) => ids.next(slots, { nowMs, pending }) };
 }
 
 /** The attributes of operation ids, in the order of the slots. */

@@ -24,7 +24,7 @@ export async function startServer(start: (port: number) => ChildProcess): Promis
   process.once("exit", kill);
   const stop = async (): Promise<void> => {
     process.off("exit", kill);
-    await stopped(child);
+    await getStopped(child);
   };
   try {
     await answering(port, child);
@@ -64,7 +64,7 @@ function isOpen(port: number): Promise<boolean> {
   }).finally(() => socket.destroy());
 }
 
-async function stopped(child: ChildProcess): Promise<void> {
+async function getStopped(child: ChildProcess): Promise<void> {
   if (child.exitCode !== null || child.signalCode !== null) return;
   child.kill("SIGKILL");
   await once(child, "exit");

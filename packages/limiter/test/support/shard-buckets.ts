@@ -5,15 +5,15 @@ import {
   marshalItem,
   type AttributeMap,
 } from "../../src/repository/dynamodb/transport/attribute-values.ts";
-import { imageOf } from "../../src/repository/dynamodb/items/bucket-item.ts";
+import { parseBucketItem } from "../../src/repository/dynamodb/items/bucket-item.ts";
 import { bucketKey, type BucketKey } from "../../src/repository/dynamodb/items/bucket-key.ts";
 import type { Connection } from "../../src/repository/dynamodb/table/connection.ts";
-import { splitOf } from "../../src/repository/dynamodb/shards/split.ts";
+import { buildSplit } from "../../src/repository/dynamodb/shards/split.ts";
 import type { DynamoTransport } from "../../src/repository/dynamodb/transport/transport.ts";
 import type { ConsumeRequest } from "../../src/repository/port.ts";
 import {
   bucketProcess,
-  granted,
+  grant,
   NAMESPACE_ID,
   requestFor,
   type BucketProcess,
@@ -32,7 +32,7 @@ export const CAPACITY = 960;
 export interface RecordedProcess extends BucketProcess {
   readonly recorder: Recorder;
   /** The requests of a piece of work, in order. */
-  requestsOf(work: () => Promise<unknown>): Promise<readonly string[]>;
+  listRequests(work: () => Promise<unknown>): Promise<readonly string[]>;
 }
 
 /** Buckets with shards, below the public surface: for what they cost and what they hold. */
@@ -88,19 +88,19 @@ export function useShardBuckets(engine: () => Engine): ShardBuckets {
       maxShards,
       homeNumber: homeShard,
     });
-    const requestsOf: RecordedProcess["requestsOf"] = async (work) => {
+    const listRequests: RecordedProcess["listRequests"] = async (work) => {
       recorder.operations = [];
       await work();
       return recorder.operations;
     };
-    return { ...process, recorder, requestsOf };
+    return { ...process, recorder, listRequests };
   };
 
   const items: ShardBuckets["items"] = async (entityId, count) => {
     const replies = await Promise.all(
       Array.from({ length: count }, async (_, shard) =>
         connection.call<{ readonly Item?: AttributeMap }>("GetItem", {
-          Key: marshalItem(keyOf(entityId, shard).primary),
+          Key: marshalItem(toKey(entityId, shard).primary),
         }),
       ),
     );
@@ -116,14 +116,20 @@ export function useShardBuckets(engine: () => Engine): ShardBuckets {
     split: async (shards) => {
       const entityId = newEntity();
       const maker = open(0);
-      await granted(maker, request(entityId, 0));
+      await grant(maker, request(entityId, 0));
       await maker.buckets.split(entityId, RESOURCE, shards);
       return { entityId, maker };
     },
     splitOnly: async (entityId, shard) => {
-      const item = (await items(entityId, 64)).find((each) => imageOf(each).shard === shard)!;
+      const item = (await items(entityId, 64)).find(
+        (each) => parseBucketItem(each).shard === shard,
+      )!;
       const outcome = await connection.transact(
-        splitOf({ key: keyOf(entityId, shard), image: imageOf(item), nowMs: clock.now() }),
+        buildSplit({
+          key: toKey(entityId, shard),
+          image: parseBucketItem(item),
+          nowMs: clock.now(),
+        }),
       );
       expect(outcome).toEqual({ applied: true });
     },
@@ -161,7 +167,7 @@ class Recorder implements DynamoTransport {
 }
 
 /** The key of one shard. */
-export function keyOf(entityId: string, shard: number): BucketKey {
+export function toKey(entityId: string, shard: number): BucketKey {
   return bucketKey({ namespaceId: NAMESPACE_ID, entityId, resource: RESOURCE, shard }, undefined);
 }
 

@@ -1,10 +1,10 @@
 import { MILLI } from "../../src/core/amounts.ts";
 import { bucketLimits } from "../../src/core/bucket/bucket.ts";
 import { Limit } from "../../src/core/limit.ts";
-import { shareOf } from "../../src/core/bucket/shares.ts";
+import { computeShare } from "../../src/core/bucket/shares.ts";
 import {
   bucketAttributes,
-  imageOf,
+  parseBucketItem,
   slotAttribute,
   type BucketImage,
 } from "../../src/repository/dynamodb/items/bucket-item.ts";
@@ -52,7 +52,7 @@ export function shardKey(shard = 0, entityId = "e"): BucketKey {
 export function shardItem(stored: StoredShard = {}): AttributeMap {
   const { limits = [TPM], shard = 0, divisor = 1, refilledAtMs = NOW_MS } = stored;
   const balances = limits.flatMap(({ name, capacity }) => [
-    stored.tokens?.[name] ?? shareOf(capacity * MILLI, shard, divisor),
+    stored.tokens?.[name] ?? computeShare(capacity * MILLI, shard, divisor),
     stored.remainders?.[name] ?? 0,
     stored.consumed?.[name] ?? 0,
   ]);
@@ -73,5 +73,5 @@ export function shardItem(stored: StoredShard = {}): AttributeMap {
 
 /** The image of a shard. */
 export function shardImage(stored: StoredShard = {}): BucketImage {
-  return imageOf(shardItem(stored));
+  return parseBucketItem(shardItem(stored));
 }

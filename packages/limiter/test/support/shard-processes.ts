@@ -6,7 +6,7 @@ import type { AttributeMap } from "../../src/repository/dynamodb/transport/attri
 import type { Engine } from "./engine.ts";
 import type { ProxiedRequest } from "./fault-proxy.ts";
 import { call } from "./calls.ts";
-import { bucketOf, useProxiedTable, type ProxiedTable } from "./proxied-table.ts";
+import { buildBucket, useProxiedTable, type ProxiedTable } from "./proxied-table.ts";
 import { writtenKeys } from "./written-items.ts";
 
 /** One of several processes on a table. */
@@ -52,7 +52,7 @@ export function useShards(engine: () => Engine): ShardProcesses {
   });
   const items: ShardProcesses["items"] = async (entityId = "e") => table.bucketItems(entityId);
   const open: ShardProcesses["open"] = async (home = 0, options = {}) => {
-    const repository = await table.open("app", { clock, random: residentOf(home), ...options });
+    const repository = await table.open("app", { clock, random: buildResident(home), ...options });
     return { repository, limiter: new RateLimiter({ repository }) };
   };
   return {
@@ -81,7 +81,7 @@ export function useShards(engine: () => Engine): ShardProcesses {
       await (await process.limiter.acquire(call({ [limit.name]: 1 }))).rollback();
       return process;
     },
-    sentBy: async (work) => (await table.sentDuring(work)).map(described),
+    sentBy: async (work) => (await table.sentDuring(work)).map(describe),
   };
 }
 
@@ -89,7 +89,7 @@ export function useShards(engine: () => Engine): ShardProcesses {
  * A random source that makes a process live on one shard, however many there are: the lowest bits
  * of its residence are given.
  */
-function residentOf(home: number): () => number {
+function buildResident(home: number): () => number {
   processes += 1;
   const random = seededRandom(processes);
   return () => (Math.floor(random() * 1024) * 64 + home + 0.5) / 2 ** 16;
@@ -101,7 +101,7 @@ export function slow(capacity: number): Limit {
 }
 
 /** Waits for splits that nobody waits for. */
-export async function splitsOf({ repository }: ShardProcess, count: number): Promise<void> {
+export async function listSplits({ repository }: ShardProcess, count: number): Promise<void> {
   await vi.waitUntil(() => repository.getStatistics().splits >= count, {
     timeout: 10_000,
     interval: 1,
@@ -125,14 +125,17 @@ export function sum(numbers: readonly (number | undefined)[]): number {
 }
 
 /** What each shard of a bucket holds of one limit, in millitokens, as stored. */
-export function storedMilli(buckets: readonly BucketState[], limitName: string): readonly number[] {
+export function getStoredMilli(
+  buckets: readonly BucketState[],
+  limitName: string,
+): readonly number[] {
   return buckets
     .filter((bucket) => bucket.limitName === limitName)
     .map(({ tokensMilli }) => tokensMilli);
 }
 
-function described({ operation, input }: ProxiedRequest): string {
+function describe({ operation, input }: ProxiedRequest): string {
   if (operation === "PutItem" || operation === "TransactWriteItems") return operation;
-  const buckets = writtenKeys(operation, input).flatMap((key) => bucketOf({ ...key }) ?? []);
+  const buckets = writtenKeys(operation, input).flatMap((key) => buildBucket({ ...key }) ?? []);
   return [operation, ...buckets.map(({ entityId, shard }) => `${entityId}#${shard}`)].join(" ");
 }

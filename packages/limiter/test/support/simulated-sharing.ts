@@ -18,7 +18,7 @@ import { TableUnavailable } from "../../src/repository/dynamodb/table/table-erro
 import type { DynamoTransport } from "../../src/repository/dynamodb/transport/transport.ts";
 import type { Random } from "../../src/repository/system-clock.ts";
 import { seededRandom } from "../../src/testing/fakes/seeded-random.ts";
-import { named } from "./scripted-table.ts";
+import { nameIt } from "./scripted-table.ts";
 import { CoverageCounts } from "./seeded/coverage-counts.ts";
 import { between, pick } from "./seeded/random-choice.ts";
 import { ProcessClock, SimulatedTime } from "./simulated-time.ts";
@@ -28,7 +28,7 @@ import {
   type StatementFault,
   type StatementReply,
 } from "./statement-faults.ts";
-import { keyOfStatement, statementsOf, type RequestStatement } from "./written-items.ts";
+import { keyOfStatement, listStatements, type RequestStatement } from "./written-items.ts";
 
 /** What becomes of a whole request. */
 const REQUEST_FAULTS = ["lost request", "lost reply", "throttled", "reply in part"] as const;
@@ -67,6 +67,8 @@ interface SentWrite {
   readonly item: string;
   readonly hasStatement: boolean;
   readonly cameMs: number;
+  /** When it was last sent. */
+  sentMs: number | undefined;
   isSent: boolean;
   applied: number;
   outcome: string | undefined;
@@ -127,7 +129,7 @@ class Simulation implements DynamoTransport {
   call(operation: string, input: object): Promise<object> {
     // What a read shows is not the sharer's concern.
     if (operation === "BatchGetItem") return Promise.resolve({ Responses: { [TABLE_NAME]: [] } });
-    const statements = statementsOf(input);
+    const statements = listStatements(input);
     try {
       if (operation === "BatchExecuteStatement") this.#checkBatch(statements);
       else this.#coverage.count("lone write");
@@ -147,7 +149,7 @@ class Simulation implements DynamoTransport {
     if (dice < 0.35) this.#arrive();
     else if (dice < 0.85 && this.#held.length > 0) this.#answer(pick(this.#random, this.#held));
     else if (!this.#isCalm) this.#time.advance(pick(this.#random, [1, 5, 20, 60, 300]));
-    await settled();
+    await settle();
     this.#check();
   }
 
@@ -155,7 +157,7 @@ class Simulation implements DynamoTransport {
     for (let turn = 0; turn < 1000 && this.#writes.some(isOpen); turn += 1) {
       if (this.#held.length > 0) this.#answer(this.#held[0]!);
       else if (this.#time.isAnybodyAsleep) this.#time.advance(this.#time.untilFirstWakesMs());
-      await settled();
+      await settle();
       this.#check();
     }
     for (const write of this.#writes) this.#judge(write);
@@ -187,6 +189,7 @@ class Simulation implements DynamoTransport {
       item,
       hasStatement,
       cameMs: this.#time.nowMs,
+      sentMs: undefined,
       isSent: false,
       applied: 0,
       outcome: undefined,
@@ -214,7 +217,12 @@ class Simulation implements DynamoTransport {
     const underWay = this.#held.filter(({ operation }) => operation === "BatchExecuteStatement");
     if (underWay.length < this.#bound) return;
     const latestMs = this.#time.nowMs - LEAST_WAIT_MS;
-    if (statements.every((statement) => this.#writes[idOf(statement)]!.cameMs > latestMs))
+    const writes = statements.map((statement) => this.#writes[getId(statement)]!);
+    // One without a statement had its place in the request, and went alone just now.
+    const alone = this.#writes.filter(
+      ({ hasStatement, sentMs }) => !hasStatement && sentMs === this.#time.nowMs,
+    );
+    if ([...writes, ...alone].every(({ cameMs }) => cameMs > latestMs))
       throw new Error(`more than ${this.#bound} under way`);
     this.#coverage.count("request beyond the bound, because writes have waited long");
   }
@@ -223,6 +231,7 @@ class Simulation implements DynamoTransport {
     if (this.#isCalm && write.id !== this.#lastSent + 1)
       throw new Error(`${write.id} was sent after ${this.#lastSent}`);
     this.#lastSent = write.id;
+    write.sentMs = this.#time.nowMs;
     write.isSent = true;
   }
 
@@ -252,9 +261,9 @@ class Simulation implements DynamoTransport {
       this.#isCalm || this.#random() < 0.6 ? undefined : pick(this.#random, REQUEST_FAULTS);
     if (fault !== undefined && (isBatch || fault !== "reply in part")) this.#coverage.count(fault);
     if (fault === "lost request") return request.reject(LOST);
-    if (fault === "throttled") return request.reject(named("ThrottlingException"));
+    if (fault === "throttled") return request.reject(nameIt("ThrottlingException"));
     if (!isBatch) return this.#answerLone(request, fault === "lost reply");
-    const Responses = this.#carryOut(statementsOf(request.input));
+    const Responses = this.#carryOut(listStatements(request.input));
     if (fault === "lost reply") return request.reject(LOST);
     const missing = between(this.#random, 0, Responses.length - 1);
     request.resolve({
@@ -267,7 +276,7 @@ class Simulation implements DynamoTransport {
     const isApplied = this.#apply(id!);
     if (isLost) reject(LOST);
     else if (isApplied) resolve({ Attributes: {} });
-    else reject(named("ConditionalCheckFailedException"));
+    else reject(nameIt("ConditionalCheckFailedException"));
   }
 
   #carryOut(all: readonly RequestStatement[]): readonly StatementReply[] {
@@ -280,7 +289,7 @@ class Simulation implements DynamoTransport {
     });
     return replies(
       statements.map((statement) =>
-        this.#apply(idOf(statement))
+        this.#apply(getId(statement))
           ? { Item: {} }
           : {
               Error: { Code: "ConditionalCheckFailed", Message: "The conditional request failed" },
@@ -297,7 +306,7 @@ class Simulation implements DynamoTransport {
   }
 }
 
-const LOST = named("Error", { code: "ECONNRESET" });
+const LOST = nameIt("Error", { code: "ECONNRESET" });
 
 function itemWrite({ id, item, hasStatement }: SentWrite): ItemWrite {
   const primary = { PK: item, SK: "s" };
@@ -322,14 +331,14 @@ function itemWrite({ id, item, hasStatement }: SentWrite): ItemWrite {
 }
 
 function idsIn(operation: string, input: object): readonly number[] {
-  if (operation === "BatchExecuteStatement") return statementsOf(input).map(idOf);
+  if (operation === "BatchExecuteStatement") return listStatements(input).map(getId);
   const { ExpressionAttributeValues: values } = input as {
     readonly ExpressionAttributeValues: { readonly ":id": { readonly N: string } };
   };
   return [Number(values[":id"].N)];
 }
 
-function idOf({ Parameters }: RequestStatement): number {
+function getId({ Parameters }: RequestStatement): number {
   return Number((Parameters![0] as { readonly N: string }).N);
 }
 
@@ -338,6 +347,6 @@ function isOpen({ outcome }: SentWrite): boolean {
 }
 
 /** Lets everything run that does not wait for the table or for time. */
-async function settled(): Promise<void> {
+async function settle(): Promise<void> {
   for (let turn = 0; turn < 2; turn += 1) await new Promise((resolve) => setImmediate(resolve));
 }

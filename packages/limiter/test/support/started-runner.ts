@@ -9,8 +9,8 @@ import {
 } from "../../src/repository/dynamodb/aggregator/runner/stream-runner.ts";
 import type { StreamRecord } from "../../src/repository/dynamodb/aggregator/stream-record.ts";
 import { Connection } from "../../src/repository/dynamodb/table/connection.ts";
-import { translated } from "../../src/repository/dynamodb/table/table-errors.ts";
-import { stringOf } from "../../src/repository/dynamodb/transport/attribute-values.ts";
+import { translateError } from "../../src/repository/dynamodb/table/table-errors.ts";
+import { getString } from "../../src/repository/dynamodb/transport/attribute-values.ts";
 import type { StreamedTable } from "./streamed-table.ts";
 
 /** A runner on a table in memory, and what a test does to it. */
@@ -60,7 +60,7 @@ export function startRunner(
   };
   const translating = async <T>(call: () => Promise<T>): Promise<T> =>
     alive(call).catch((error: unknown) => {
-      throw translated(error, { tableName: "table", operation: "a call" });
+      throw translateError(error, { tableName: "table", operation: "a call" });
     });
   const connection = new Connection({
     transport: {
@@ -154,8 +154,8 @@ export function storedState(
   const shard = shards !== undefined && "M" in shards ? shards.M[shardId] : undefined;
   const stored = shard !== undefined && "M" in shard ? shard.M : {};
   return {
-    owner: stringOf(item?.["owner"]),
-    checkpoint: stringOf(stored["sequence_number"]),
+    owner: getString(item?.["owner"]),
+    checkpoint: getString(stored["sequence_number"]),
     finished: stored["finished"] !== undefined,
   };
 }

@@ -7,7 +7,7 @@ import type {
   AttributeMap,
   AttributeValue,
 } from "../../src/repository/dynamodb/transport/attribute-values.ts";
-import { updated } from "./expression-evaluator.ts";
+import { update } from "./expression-evaluator.ts";
 import type { RequestStatement } from "./written-items.ts";
 
 /** An assignment: of a value, or of a sum with a value. */
@@ -35,7 +35,7 @@ export function stated(
     (isSum ? sums : parts.filter((part) => !sums.includes(part)))
       .map(([, name, , value]) => `${name}${isSum ? " " : "="}${value}`)
       .join(",");
-  const next = updated(item, {
+  const next = update(item, {
     UpdateExpression: [
       ofKind(false) && `SET ${ofKind(false)}`,
       ofKind(true) && `ADD ${ofKind(true)}`,

@@ -19,7 +19,7 @@ import {
 } from "../../src/repository/dynamodb/transport/attribute-values.ts";
 import type { Fraction } from "../oracle/fraction.ts";
 import { bucketValue, readBucket } from "../oracle/stored-bucket.ts";
-import { shareOf } from "../oracle/terms.ts";
+import { computeShare } from "../oracle/terms.ts";
 import { connectToNewTable } from "./connect.ts";
 import type { Engine } from "./engine.ts";
 
@@ -87,7 +87,7 @@ export function useStoredShards(engine: () => Engine, nowMs: number): StoredShar
       balances: stored.flatMap(({ milli, remainder }) => [milli, remainder ?? 0, 7000]),
     };
     const item = marshalItem({
-      ...keyAttributes(keyOf(entityId, shard)),
+      ...keyAttributes(toKey(entityId, shard)),
       ...bucketAttributes(bucket),
       sv: nowMs - 50,
       gr: 3,
@@ -102,7 +102,7 @@ export function useStoredShards(engine: () => Engine, nowMs: number): StoredShar
 
   const get: StoredShards["get"] = async (entityId, shard) => {
     const reply = await connection.call<{ readonly Item?: AttributeMap }>("GetItem", {
-      Key: marshalItem(keyOf(entityId, shard).primary),
+      Key: marshalItem(toKey(entityId, shard).primary),
       ConsistentRead: true,
     });
     if (reply.Item === undefined) throw new Error(`shard ${shard} is missing`);
@@ -130,7 +130,7 @@ export function useStoredShards(engine: () => Engine, nowMs: number): StoredShar
         ([attribute, value]) => `${alias.name(attribute)} = ${alias.value(value)}`,
       );
       await connection.call("UpdateItem", {
-        Key: marshalItem(keyOf(entityId, shard).primary),
+        Key: marshalItem(toKey(entityId, shard).primary),
         UpdateExpression: `SET ${clauses.join(", ")}`,
         ...alias.fields(),
       });
@@ -139,19 +139,19 @@ export function useStoredShards(engine: () => Engine, nowMs: number): StoredShar
 }
 
 /** The key of one shard of the bucket of an entity. */
-export function keyOf(entityId: string, shard: number): BucketKey {
+export function toKey(entityId: string, shard: number): BucketKey {
   return bucketKey({ namespaceId: "ns", entityId, resource: "gpt-4", shard }, "org");
 }
 
 /** What all shards hold of one limit together: `over` is the period in milliseconds. */
-export function worthOf(items: readonly AttributeMap[], name: string, atMs: number): Fraction {
+export function getWorth(items: readonly AttributeMap[], name: string, atMs: number): Fraction {
   return bucketValue(readBucket(items), name, atMs);
 }
 
 /** The shares of the shards of a bucket, which must add up to the whole. */
-export function sharesOf(items: readonly AttributeMap[], whole: bigint): bigint {
+export function listShares(items: readonly AttributeMap[], whole: bigint): bigint {
   return [...readBucket(items)].reduce(
-    (sum, [shard, { divisor }]) => sum + shareOf(whole, shard, divisor),
+    (sum, [shard, { divisor }]) => sum + computeShare(whole, shard, divisor),
     0n,
   );
 }

@@ -3,12 +3,12 @@ import { USAGE_WINDOWS } from "../../src/core/usage.ts";
 import { StreamAggregator } from "../../src/repository/dynamodb/aggregator/aggregator.ts";
 import type { StreamRecord } from "../../src/repository/dynamodb/aggregator/stream-record.ts";
 import { heartbeatKey } from "../../src/repository/dynamodb/items/keys.ts";
-import { keyOf } from "../../src/repository/dynamodb/table/batch.ts";
+import { getKey } from "../../src/repository/dynamodb/table/batch.ts";
 import { Connection } from "../../src/repository/dynamodb/table/connection.ts";
 import type { AttributeMap } from "../../src/repository/dynamodb/transport/attribute-values.ts";
 import { systemRandom, type Clock } from "../../src/repository/system-clock.ts";
 import { StreamReader } from "./stream-reader.ts";
-import { writesOf } from "./written-items.ts";
+import { listWrites } from "./written-items.ts";
 
 /** What a drain needs. */
 export interface DrainOptions {
@@ -85,7 +85,7 @@ export class StreamDrain {
       if (failures[0] !== undefined) throw failures[0].error;
     }
     if (nowMs <= this.#countedUntilMs) return;
-    await this.#aggregator.heartbeat.countedUntil(nowMs);
+    await this.#aggregator.heartbeat.storeCountedUntil(nowMs);
     this.#countedUntilMs = nowMs;
   }
 }
@@ -108,7 +108,7 @@ class WriteTimes {
   /** The record with the time of its write. */
   timed(record: StreamRecord, otherwiseMs: number): StreamRecord {
     if (record.after === undefined) return { ...record, atMs: otherwiseMs };
-    const key = keyOf(record.after).PK;
+    const key = getKey(record.after).PK;
     const times = this.#times.get(key);
     const atMs = times?.shift() ?? otherwiseMs;
     if (times?.length === 0) this.#times.delete(key);
@@ -124,7 +124,7 @@ function writtenBuckets(operation: string, input: object, output: object): reado
   const { Responses } = output as {
     readonly Responses?: readonly { readonly Error?: object }[];
   };
-  return writesOf(operation, input).flatMap(({ kind, key }, index) => {
+  return listWrites(operation, input).flatMap(({ kind, key }, index) => {
     const isStatement = operation === "BatchExecuteStatement";
     const isWritten = !isStatement || Responses?.[index]?.Error === undefined;
     return isWritten && kind !== "Delete" && key.SK.S === "#STATE" ? [key.PK.S] : [];
@@ -137,6 +137,6 @@ function asksForHeartbeat(input: object): boolean {
   };
   const { PK, SK } = heartbeatKey();
   return Object.values(RequestItems).some(({ Keys }) =>
-    Keys.some((key) => keyOf(key).PK === PK && keyOf(key).SK === SK),
+    Keys.some((key) => getKey(key).PK === PK && getKey(key).SK === SK),
   );
 }

@@ -1,5 +1,5 @@
 import type { AttributeMap } from "../../src/repository/dynamodb/transport/attribute-values.ts";
-import { failed, ok, startProxyServer, type Answer, type ProxiedRequest } from "./proxy-server.ts";
+import { fail, ok, startProxyServer, type Answer, type ProxiedRequest } from "./proxy-server.ts";
 import {
   StreamError,
   VirtualStream,
@@ -34,7 +34,7 @@ export interface StreamProxyOptions {
   /** Whether time to live has deleted the item of a deletion. @default none */
   readonly isExpiry?: (keys: AttributeMap) => boolean;
   /** When a record was written, in milliseconds. @default what the engine says */
-  readonly timeOf?: (record: EngineRecord) => number;
+  readonly getTime?: (record: EngineRecord) => number;
 }
 
 /**
@@ -70,7 +70,7 @@ export async function startStreamProxy(
 ): Promise<StreamProxy> {
   const streams = new Map<string, PresentedStream>();
   const seen: ProxiedRequest[] = [];
-  const streamOf = (arn: string): PresentedStream => {
+  const toStream = (arn: string): PresentedStream => {
     const stream = streams.get(arn) ?? new PresentedStream(engineUrl, arn, options);
     streams.set(arn, stream);
     return stream;
@@ -81,7 +81,7 @@ export async function startStreamProxy(
       "ListStreams",
       { TableName: tableName },
     );
-    return streamOf(Streams[0]!.StreamArn);
+    return toStream(Streams[0]!.StreamArn);
   };
   const proxy = {
     endpointUrl: "",
@@ -111,7 +111,7 @@ export async function startStreamProxy(
     if (!isPresented(proxied.operation)) return reply(await forward());
     seen.push(proxied);
     const fault = (proxy as StreamProxy).decide(proxied);
-    const answer = await answerTo(proxied, streamOf, fault);
+    const answer = await answerTo(proxied, toStream, fault);
     return fault === "lost-reply" ? drop() : reply(answer);
   });
   proxy.endpointUrl = server.endpointUrl;
@@ -140,7 +140,7 @@ async function answerTo(
     if (!(error instanceof StreamError)) throw error;
     const status = error.name === "InternalServerError" ? 500 : 400;
     const type = `com.amazonaws.dynamodb.v20120810#${error.name}`;
-    return failed(status, type, { message: `made by the proxy: ${error.name}` });
+    return fail(status, type, { message: `made by the proxy: ${error.name}` });
   }
 }
 
@@ -150,7 +150,7 @@ async function getRecords(
   fault: StreamFault | undefined,
 ): Promise<object> {
   if (fault === "expired") throw new StreamError("ExpiredIteratorException");
-  const { arn, shardId, index } = iteratorOf(String(ShardIterator));
+  const { arn, shardId, index } = getIterator(String(ShardIterator));
   const nextAt = (next: number): object => ({
     NextShardIterator: iteratorText({ arn, shardId, index: next }),
   });
@@ -197,7 +197,7 @@ class PresentedStream {
         ...StreamDescription,
         Shards: page.map((shard) => ({
           ShardId: shard.id,
-          SequenceNumberRange: this.virtual.rangeOf(shard),
+          SequenceNumberRange: this.virtual.buildRange(shard),
           ParentShardId: shard.parentId,
         })),
         ...(last !== undefined && last !== shards.at(-1) && { LastEvaluatedShardId: last.id }),
@@ -253,9 +253,9 @@ class PresentedStream {
   }
 
   #presented(record: EngineRecord): EngineRecord {
-    const { isExpiry, timeOf } = this.#options;
+    const { isExpiry, getTime } = this.#options;
     const isExpired = record.eventName === "REMOVE" && isExpiry?.(record.dynamodb.Keys) === true;
-    const seconds = timeOf === undefined ? undefined : Math.floor(timeOf(record) / 1000);
+    const seconds = getTime === undefined ? undefined : Math.floor(getTime(record) / 1000);
     return {
       ...record,
       ...(isExpired && {
@@ -288,7 +288,7 @@ function iteratorText(iterator: Iterator): string {
   return Buffer.from(JSON.stringify(iterator)).toString("base64");
 }
 
-function iteratorOf(text: string): Iterator {
+function getIterator(text: string): Iterator {
   return JSON.parse(Buffer.from(text, "base64").toString()) as Iterator;
 }
 

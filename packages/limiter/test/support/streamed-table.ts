@@ -1,20 +1,20 @@
 import type { StreamRecord } from "../../src/repository/dynamodb/aggregator/stream-record.ts";
-import { positionOf } from "../../src/repository/dynamodb/aggregator/stream-record.ts";
+import { buildPosition } from "../../src/repository/dynamodb/aggregator/stream-record.ts";
 import type {
   StreamPage,
   StreamShard,
   TableStream,
 } from "../../src/repository/dynamodb/aggregator/runner/table-stream.ts";
 import {
-  numberOf,
-  stringOf,
+  getNumber,
+  getString,
   type AttributeMap,
 } from "../../src/repository/dynamodb/transport/attribute-values.ts";
 import type { DynamoTransport } from "../../src/repository/dynamodb/transport/transport.ts";
 import type { Clock } from "../../src/repository/system-clock.ts";
-import { updated, type ExpressionInput } from "./expression-evaluator.ts";
+import { update, type ExpressionInput } from "./expression-evaluator.ts";
 import { namespaceRecord } from "./namespace-record.ts";
-import { named } from "./scripted-table.ts";
+import { nameIt } from "./scripted-table.ts";
 
 /** The most records of one reply, so that a test can have several pages. */
 const PAGE_SIZE = 10;
@@ -45,7 +45,7 @@ export class StreamedTable implements DynamoTransport, TableStream {
   /** So many replies have no records, although there are some. */
   emptyReplies = 0;
   /** Which shard a write goes to. */
-  shardOf: (partition: string) => string = () => [...this.#shards.keys()].at(-1)!;
+  findShard: (partition: string) => string = () => [...this.#shards.keys()].at(-1)!;
   readonly #shards = new Map<string, MemoryShard>();
   readonly #clock: Clock;
   #last = 0;
@@ -107,10 +107,10 @@ export class StreamedTable implements DynamoTransport, TableStream {
     await Promise.resolve();
     if (operation === "BatchGetItem") return this.#batchGet(input as BatchGetInput);
     const { Key, ...rest } = input as ExpressionInput & { readonly Key: AttributeMap };
-    const before = this.items.get(textOf(Key));
+    const before = this.items.get(toText(Key));
     if (operation !== "UpdateItem") throw new Error(`${operation} is not supported`);
-    const after = updated(before ?? {}, rest);
-    if (after === undefined) throw named("ConditionalCheckFailedException", { Item: before });
+    const after = update(before ?? {}, rest);
+    if (after === undefined) throw nameIt("ConditionalCheckFailedException", { Item: before });
     const item = { ...after, ...Key };
     this.#store(Key, item);
     return { Attributes: item };
@@ -124,22 +124,22 @@ export class StreamedTable implements DynamoTransport, TableStream {
   async iterator(shardId: string, after: string | undefined): Promise<string> {
     this.#fail("GetShardIterator");
     const shard = this.#shards.get(shardId);
-    if (shard === undefined) throw named("ResourceNotFoundException");
+    if (shard === undefined) throw nameIt("ResourceNotFoundException");
     const index =
       after === undefined
         ? shard.trimmed
         : shard.records.findIndex(({ sequenceNumber }) => sequenceNumber === after) + 1;
-    if (index < shard.trimmed) throw named("TrimmedDataAccessException");
+    if (index < shard.trimmed) throw nameIt("TrimmedDataAccessException");
     return this.#place(shardId, index);
   }
 
   async read(iterator: string): Promise<StreamPage> {
     this.#fail("GetRecords");
     const [number = "", shardId = "", start] = iterator.split("|");
-    if (this.#expired.has(number)) throw named("ExpiredIteratorException");
+    if (this.#expired.has(number)) throw nameIt("ExpiredIteratorException");
     const shard = this.#shards.get(shardId);
-    if (shard === undefined) throw named("ResourceNotFoundException");
-    if (Number(start) < shard.trimmed) throw named("TrimmedDataAccessException");
+    if (shard === undefined) throw nameIt("ResourceNotFoundException");
+    if (Number(start) < shard.trimmed) throw nameIt("TrimmedDataAccessException");
     this.reads.set(shardId, (this.reads.get(shardId) ?? 0) + 1);
     if (this.emptyReplies > 0) {
       this.emptyReplies -= 1;
@@ -164,17 +164,17 @@ export class StreamedTable implements DynamoTransport, TableStream {
   }
 
   #store(key: AttributeMap, after: AttributeMap | undefined): void {
-    const before = this.items.get(textOf(key));
-    if (after === undefined) this.items.delete(textOf(key));
-    else this.items.set(textOf(key), after);
-    this.written.push(stringOf(key["SK"])!);
+    const before = this.items.get(toText(key));
+    if (after === undefined) this.items.delete(toText(key));
+    else this.items.set(toText(key), after);
+    this.written.push(getString(key["SK"])!);
     this.#last += 1;
     const sequenceNumber = String(this.#last * 5);
-    this.#shards.get(this.shardOf(stringOf(key["PK"])!))?.records.push({
+    this.#shards.get(this.findShard(getString(key["PK"])!))?.records.push({
       kind: before === undefined ? "insert" : after === undefined ? "remove" : "modify",
       atMs: Math.floor(this.#clock.now() / 1000) * 1000,
       sequenceNumber,
-      position: positionOf(LABEL, sequenceNumber),
+      position: buildPosition(LABEL, sequenceNumber),
       before,
       after,
       isExpiry: false,
@@ -185,7 +185,7 @@ export class StreamedTable implements DynamoTransport, TableStream {
     const [[name, { Keys }]] = Object.entries(RequestItems) as [
       [string, { readonly Keys: readonly AttributeMap[] }],
     ];
-    const found = Keys.map((key) => this.items.get(textOf(key)) ?? namespaceRecord(key)).filter(
+    const found = Keys.map((key) => this.items.get(toText(key)) ?? namespaceRecord(key)).filter(
       (item) => item !== undefined,
     );
     return { Responses: { [name]: found } };
@@ -216,16 +216,16 @@ export function bucketItem(entityId: string, tokens: number): AttributeMap {
 }
 
 /** What the snapshots of an entity say that it has consumed, in tokens, by window. */
-export function countedOf(table: StreamedTable, entityId: string): readonly number[] {
+export function getCounted(table: StreamedTable, entityId: string): readonly number[] {
   return [...table.items.entries()]
     .filter(([key]) => key.startsWith(`n1/ENTITY#${entityId} #USAGE#`))
-    .map(([, item]) => numberOf(item["u_rpm"])! / 1000);
+    .map(([, item]) => getNumber(item["u_rpm"])! / 1000);
 }
 
 interface BatchGetInput {
   readonly RequestItems: Readonly<Record<string, { readonly Keys: readonly AttributeMap[] }>>;
 }
 
-function textOf({ PK, SK }: AttributeMap): string {
-  return `${stringOf(PK)} ${stringOf(SK)}`;
+function toText({ PK, SK }: AttributeMap): string {
+  return `${getString(PK)} ${getString(SK)}`;
 }

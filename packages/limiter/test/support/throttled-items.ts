@@ -1,7 +1,7 @@
 import type { DynamoTransport } from "../../src/repository/dynamodb/transport/transport.ts";
 import type { Clock } from "../../src/repository/system-clock.ts";
 import { carriedOut, type StatementReply } from "./statement-faults.ts";
-import { statementsOf, writtenKeys } from "./written-items.ts";
+import { listStatements, writtenKeys } from "./written-items.ts";
 
 /** What one item takes in a second, and saves up for one. */
 const ITEM_UNITS_PER_SECOND = 1000;
@@ -51,7 +51,7 @@ export class ThrottledItems implements DynamoTransport {
 
   /** Each statement is throttled for itself, and its reply has no reason. */
   async #callStatements(input: object, options: { readonly signal: AbortSignal }): Promise<object> {
-    const { statements, replies } = carriedOut(statementsOf(input), ({ PK }) => {
+    const { statements, replies } = carriedOut(listStatements(input), ({ PK }) => {
       try {
         this.#spend("UpdateItem", [PK.S]);
         return undefined;
@@ -81,8 +81,8 @@ export class ThrottledItems implements DynamoTransport {
           : "TableWriteKeyRangeThroughputExceeded";
       const ThrottlingReasons = [{ reason }];
       throw operation === "TransactWriteItems"
-        ? cancelled(isOver)
-        : named("ProvisionedThroughputExceededException", { ThrottlingReasons });
+        ? cancel(isOver)
+        : nameIt("ProvisionedThroughputExceededException", { ThrottlingReasons });
     }
     for (const budget of [...budgets, ...items.map(() => table)]) budget.units -= units;
     this.units += units * items.length;
@@ -103,13 +103,13 @@ export class ThrottledItems implements DynamoTransport {
   }
 }
 
-function named(name: string, fields: object): Error {
+function nameIt(name: string, fields: object): Error {
   return Object.assign(new Error("Level of throughput exceeded."), { name, ...fields });
 }
 
-function cancelled(isOver: readonly boolean[]): Error {
+function cancel(isOver: readonly boolean[]): Error {
   const CancellationReasons = isOver.map((over) => ({
     Code: over ? "ProvisionedThroughputExceeded" : "None",
   }));
-  return named("TransactionCanceledException", { CancellationReasons });
+  return nameIt("TransactionCanceledException", { CancellationReasons });
 }

@@ -4,7 +4,7 @@ import type { StreamRecord } from "../../src/repository/dynamodb/aggregator/stre
 import { UsageCounter } from "../../src/repository/dynamodb/aggregator/usage/usage-counter.ts";
 import { Expiring } from "../../src/repository/dynamodb/cache/expiring.ts";
 import { Connection } from "../../src/repository/dynamodb/table/connection.ts";
-import { keyOf } from "../../src/repository/dynamodb/table/batch.ts";
+import { getKey } from "../../src/repository/dynamodb/table/batch.ts";
 import {
   marshalItem,
   unmarshalItem,
@@ -65,17 +65,17 @@ export function bucketItem(
 }
 
 /** The records of an item that is written again and again, the first write creates it. */
-export function recordsOf(
+export function listRecords(
   items: readonly (AttributeMap | undefined)[],
   { atMs = 0, first = 1 }: { readonly atMs?: number; readonly first?: number } = {},
 ): readonly StreamRecord[] {
   return items.map((after, index) =>
-    recordOf({ before: items[index - 1], after, atMs, number: first + index }),
+    buildRecord({ before: items[index - 1], after, atMs, number: first + index }),
   );
 }
 
 /** One record. */
-export function recordOf({
+export function buildRecord({
   before,
   after,
   atMs,
@@ -112,7 +112,7 @@ export function countersIn({
       const counters = Object.entries(unmarshalItem(item)).filter(([name]) =>
         /^([uc]_.*|(cascaded_)?requests)$/.test(name),
       );
-      return [keyOf(item).SK, Object.fromEntries(counters)];
+      return [getKey(item).SK, Object.fromEntries(counters)];
     }),
   );
 }

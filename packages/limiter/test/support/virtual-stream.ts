@@ -101,7 +101,7 @@ export class VirtualStream {
   }
 
   /** The sequence numbers of a shard, as `DescribeStream` shows them. */
-  rangeOf({ from, to }: VirtualShard): object {
+  buildRange({ from, to }: VirtualShard): object {
     const number = (index: number): string =>
       this.#records[index]?.dynamodb.SequenceNumber ?? String(index + 1);
     return {
@@ -134,7 +134,7 @@ export class VirtualStream {
     let index = start;
     for (; index < end && records.length < limit; index += 1) {
       const record = this.#records[index]!;
-      const hash = hashOf(record.dynamodb.Keys);
+      const hash = hashItem(record.dynamodb.Keys);
       if (hash >= hashes.least && hash < hashes.end) records.push(record);
     }
     return { records, next: to !== undefined && index >= to ? undefined : index };
@@ -153,7 +153,7 @@ function shardId(index: number): string {
 }
 
 /** As in DynamoDB, the partition key alone decides (FNV-1a). */
-function hashOf({ PK }: AttributeMap): number {
+function hashItem({ PK }: AttributeMap): number {
   let hash = 0x811c9dc5;
   for (const character of PK !== undefined && "S" in PK ? PK.S : "")
     hash = Math.imul(hash ^ character.codePointAt(0)!, 0x01000193);

@@ -17,7 +17,7 @@ export interface ItemWrite {
 }
 
 /** The writes that a request consists of, in its order; none when it only reads. */
-export function writesOf(operation: string, input: object): readonly ItemWrite[] {
+export function listWrites(operation: string, input: object): readonly ItemWrite[] {
   const { TransactItems = [], RequestItems = {} } = input as WriteInput;
   switch (operation) {
     case "PutItem":
@@ -35,7 +35,7 @@ export function writesOf(operation: string, input: object): readonly ItemWrite[]
           writesIn({ Put: PutRequest, Delete: DeleteRequest }),
         );
     case "BatchExecuteStatement":
-      return statementsOf(input).map((statement) => ({
+      return listStatements(input).map((statement) => ({
         kind: "Update",
         key: keyOfStatement(statement),
       }));
@@ -46,11 +46,11 @@ export function writesOf(operation: string, input: object): readonly ItemWrite[]
 
 /** The keys of the items that a request writes, one for each write, in its order. */
 export function writtenKeys(operation: string, input: object): readonly RequestKey[] {
-  return writesOf(operation, input).map(({ key }) => key);
+  return listWrites(operation, input).map(({ key }) => key);
 }
 
 /** The statements of a `BatchExecuteStatement`; none of any other request. */
-export function statementsOf(input: object): readonly RequestStatement[] {
+export function listStatements(input: object): readonly RequestStatement[] {
   return (input as { readonly Statements?: readonly RequestStatement[] }).Statements ?? [];
 }
 

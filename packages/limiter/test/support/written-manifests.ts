@@ -25,8 +25,8 @@ export function writtenManifest(): fc.Arbitrary<WrittenManifest> {
   return fc
     .record({
       system: fc.option(writtenSystem(), { nil: undefined }),
-      resources: mapOf(resource(), writtenLevel()),
-      entities: mapOf(id(), writtenEntity()),
+      resources: getMap(resource(), writtenLevel()),
+      entities: getMap(id(), writtenEntity()),
     })
     .map(({ system, resources, entities }) => ({
       content: {
@@ -80,7 +80,7 @@ function writtenEntity(): fc.Arbitrary<Written<DeclaredEntity>> {
         parentId: parent,
         cascade: fc.boolean(),
         metadata,
-        resources: mapOf(fc.oneof(fc.constant("_default_"), resource()), writtenLevel()),
+        resources: getMap(fc.oneof(fc.constant("_default_"), resource()), writtenLevel()),
       },
       { requiredKeys: [] },
     )
@@ -143,7 +143,7 @@ function notations({ name, capacity, refillAmount, refillPeriodSeconds }: Limit)
   ];
 }
 
-function mapOf<Declared>(
+function getMap<Declared>(
   key: fc.Arbitrary<string>,
   value: fc.Arbitrary<Written<Declared>>,
 ): fc.Arbitrary<Written<Readonly<Record<string, Declared>>>> {

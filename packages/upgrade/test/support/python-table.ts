@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { keyOf } from "../../../limiter/src/repository/dynamodb/table/batch.ts";
+import { getKey } from "../../../limiter/src/repository/dynamodb/table/batch.ts";
 import type { AttributeMap } from "../../../limiter/src/repository/dynamodb/transport/attribute-values.ts";
 import type { DynamoTransport } from "../../../limiter/src/repository/dynamodb/transport/transport.ts";
 import { freshTableName } from "../../../limiter/test/support/engine.ts";
@@ -55,7 +55,7 @@ export async function putItems(
 }
 
 /** All items of a table, by their keys. */
-export async function itemsOf(
+export async function listItems(
   transport: DynamoTransport,
   TableName: string,
 ): Promise<ReadonlyMap<string, AttributeMap>> {
@@ -63,7 +63,7 @@ export async function itemsOf(
     TableName,
     ConsistentRead: true,
   });
-  const entries = Items.map((item) => [`${keyOf(item).PK} ${keyOf(item).SK}`, item] as const);
+  const entries = Items.map((item) => [`${getKey(item).PK} ${getKey(item).SK}`, item] as const);
   return new Map(entries.sort(([left], [right]) => (left < right ? -1 : 1)));
 }
 

@@ -14,7 +14,7 @@ export function addCheckCommand(program: Command, session: Session): void {
     examples: ["check --stack limits", "check --json"],
   }).action(async (_options: object, command: Command) => {
     const { checkTable } = await import("zae-limiter/dynamodb");
-    const check = await checkTable(session.stackPlaceOf(command));
+    const check = await checkTable(session.getStackPlace(command));
     session.screen(command).show(check, () => `${printable(check.message)}\n`);
     session.exitWith(check.state === "compatible" ? EXIT.done : EXIT.failed);
   });

@@ -7,7 +7,7 @@ import { fieldsText } from "../../output/table.ts";
 import type { Session } from "../support/session.ts";
 import { addVerb, waitOption, yesOption } from "../support/verb.ts";
 import { interruptible } from "./interruptible.ts";
-import { addStackFlags, inFlags, stackOptionsOf } from "./stack-flags.ts";
+import { addStackFlags, inFlags, readStackOptions } from "./stack-flags.ts";
 
 /** Adds `deploy`, which creates a stack or updates the one that exists. */
 export function addDeployCommand(program: Command, session: Session): void {
@@ -31,14 +31,17 @@ export function addDeployCommand(program: Command, session: Session): void {
     .addOption(yesOption())
     .action(async (options: Flags, command: Command) => {
       const screen = session.screen(command);
-      const place = session.stackPlaceOf(command);
-      const stackOptions = stackOptionsOf(command);
+      const place = session.getStackPlace(command);
+      const stackOptions = readStackOptions(command);
       const rerun = `zae-limiter deploy --stack ${place.stack}`;
       const report = await interruptible(session, { stack: place.stack, rerun }, async (signal) =>
-        deployed({ ...place, ...given(options), stackOptions, signal }, { screen, session }),
+        deployWithConsent(
+          { ...place, ...readFlags(options), stackOptions, signal },
+          { screen, session },
+        ),
       );
       screen.show(report, () => reportText(report, screen));
-      session.exitWith(exitCodeOf(report));
+      session.exitWith(toExitCode(report));
     });
 }
 
@@ -53,7 +56,13 @@ interface Flags {
 /** Options of a deployment, and whether to ask. */
 export type Asked = DeployOptions & Pick<Flags, "yes">;
 
-function given({ codeBucket, account, dryRun = false, wait = true, yes = false }: Flags): Asked {
+function readFlags({
+  codeBucket,
+  account,
+  dryRun = false,
+  wait = true,
+  yes = false,
+}: Flags): Asked {
   return {
     dryRun,
     wait,
@@ -64,7 +73,7 @@ function given({ codeBucket, account, dryRun = false, wait = true, yes = false }
 }
 
 /** Deploys, shows what happens, and asks before anything is replaced or removed. */
-export async function deployed(
+export async function deployWithConsent(
   { yes = false, ...options }: Asked,
   { screen, session }: { readonly screen: Screen; readonly session: Session },
 ): Promise<DeployReport> {
@@ -89,7 +98,7 @@ export async function deployed(
   }
 }
 
-function exitCodeOf({ outcome }: DeployReport): ExitCode {
+function toExitCode({ outcome }: DeployReport): ExitCode {
   return outcome === "declined" ? EXIT.failed : EXIT.done;
 }
 

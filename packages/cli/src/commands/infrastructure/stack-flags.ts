@@ -129,7 +129,7 @@ const VALUES: readonly (readonly [
     "bucketTtlMultiplier",
     "--bucket-ttl-multiplier <number>",
     "number",
-    "How many fill times an idle bucket is kept; 0 keeps it for ever.",
+    "How many fill times an idle bucket is kept; 0 keeps it forever.",
   ],
   [
     "billingMode",
@@ -199,28 +199,32 @@ function tagArgument(
 }
 
 /** The options of a stack that a command line names. */
-export function stackOptionsOf(command: Command): StackOptions {
-  const given = (flag: string): unknown => {
-    const name = attributeOf(flag);
+export function readStackOptions(command: Command): StackOptions {
+  const readGiven = (flag: string): unknown => {
+    const name = toAttributeName(flag);
     return command.getOptionValueSource(name) === "cli" ? command.getOptionValue(name) : undefined;
   };
-  const options: [string, unknown][] = VALUES.map(([option, flag]) => [option, given(flag)]);
-  for (const [option, on, off] of SWITCHES) options.push([option, switched(given, on, off)]);
-  options.push(["tags", given("--tag")]);
+  const options: [string, unknown][] = VALUES.map(([option, flag]) => [option, readGiven(flag)]);
+  for (const [option, on, off] of SWITCHES) options.push([option, readSwitch(readGiven, on, off)]);
+  options.push(["tags", readGiven("--tag")]);
   return Object.fromEntries(options.filter(([, value]) => value !== undefined));
 }
 
 /** `--iam` and `--no-iam` are one option to the parser; `--enable-x` and `--no-x` are two. */
-function switched(given: (flag: string) => unknown, on: string, off: string): boolean | undefined {
-  const isOn = given(on) === true;
-  const isOff = given(off) === false;
+function readSwitch(
+  readGiven: (flag: string) => unknown,
+  on: string,
+  off: string,
+): boolean | undefined {
+  const isOn = readGiven(on) === true;
+  const isOff = readGiven(off) === false;
   if (isOn && isOff) throw new UsageError(`${on} and ${off} contradict each other. Pass one.`);
   if (isOff) return false;
   return isOn ? true : undefined;
 }
 
 /** How the parser names the value of a flag: `--no-iam` is `iam`. */
-function attributeOf(flag: string): string {
+function toAttributeName(flag: string): string {
   return new Option(flag).attributeName();
 }
 
@@ -234,11 +238,11 @@ export function inFlags(error: unknown): unknown {
     { tags: "--tag", codeBucket: "--code-bucket", account: "--account" }[option];
   if (flag === undefined) return error;
   const got = error.value === "undefined" ? "" : ` (got '${error.value}')`;
-  return new UsageError(`${flag} ${wordsOf(error.reason)}${got}.`);
+  return new UsageError(`${flag} ${replaceOptionNames(error.reason)}${got}.`);
 }
 
 /** Options that a reason mentions, as flags: people of the command line do not know them. */
-function wordsOf(reason: string): string {
+function replaceOptionNames(reason: string): string {
   return reason.replaceAll(
     /\b([a-z]+[A-Z]\w*)(: (true|false))?/g,
     (text, name: string, _, value) => {

@@ -10,7 +10,7 @@ import { printable } from "../../output/text.ts";
 import type { NamedStack } from "../support/repository-url.ts";
 import type { Session } from "../support/session.ts";
 import { addVerb, yesOption } from "../support/verb.ts";
-import { deployed } from "./deploy.ts";
+import { deployWithConsent } from "./deploy.ts";
 import { interruptible } from "./interruptible.ts";
 
 interface UpgradeFlags {
@@ -52,7 +52,7 @@ export function addUpgradeCommand(program: Command, session: Session): void {
     .action(async (flags: UpgradeFlags, command: Command) => {
       if (flags.lambdaOnly && (flags.into !== undefined || flags.dryRun))
         throw new UsageError("--lambda-only goes with neither --into nor --dry-run.");
-      const verb = new UpgradeVerb(session, session.stackPlaceOf(command), flags);
+      const verb = new UpgradeVerb(session, session.getStackPlace(command), flags);
       const screen = session.screen(command);
       if (flags.lambdaOnly) return verb.updateLambda(screen);
       return verb.run(screen);
@@ -106,7 +106,10 @@ class UpgradeVerb {
     const { stack } = this.#place;
     const rerun = `zae-limiter upgrade --stack ${stack}`;
     return interruptible(this.#session, { stack, rerun }, async (signal) =>
-      deployed({ ...this.#place, dryRun, yes, signal }, { screen, session: this.#session }),
+      deployWithConsent(
+        { ...this.#place, dryRun, yes, signal },
+        { screen, session: this.#session },
+      ),
     );
   }
 

@@ -12,7 +12,7 @@ export function addVersionCommand(program: Command, session: Session): void {
   }).action(async (_options: object, command: Command) => {
     const { checkTable } = await import("zae-limiter/dynamodb");
     const { clientVersion, schemaVersion, lambdaVersion, clientMinVersion } = await checkTable(
-      session.stackPlaceOf(command),
+      session.getStackPlace(command),
     );
     const screen = session.screen(command);
     screen.show({ clientVersion, schemaVersion, lambdaVersion, clientMinVersion }, () =>

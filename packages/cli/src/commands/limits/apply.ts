@@ -2,13 +2,13 @@ import type { Command } from "commander";
 import { ApplyConflictError, type Repository } from "zae-limiter";
 import type { ApplyError, ApplyProgress, ApplyReport, Manifest } from "zae-limiter/manifest";
 import { UsageError } from "../../exit.ts";
-import { adoptedText, changesOf, planText, type ShownPlan } from "../../output/plan.ts";
+import { formatAdopted, listChanges, planText, type ShownPlan } from "../../output/plan.ts";
 import type { Screen } from "../../output/screen.ts";
 import { numberText } from "../../output/text.ts";
 import type { Session } from "../support/session.ts";
 import { addVerb, yesOption } from "../support/verb.ts";
 import { fileOption, STANDARD_INPUT, type FileOptions } from "./manifest-files.ts";
-import { givenManifest, planOf, planOfNothing } from "./planned.ts";
+import { readGivenManifest, buildPlan, planFromNothing } from "./planned.ts";
 
 interface ApplyFlags extends FileOptions {
   readonly yes?: boolean;
@@ -26,20 +26,20 @@ export function addApplyCommand(limits: Command, session: Session): void {
     .addOption(fileOption())
     .addOption(yesOption())
     .action(async (flags: ApplyFlags, command: Command) => {
-      const manifest = await givenManifest(session, command, flags.file);
+      const manifest = await readGivenManifest(session, command, flags.file);
       const verb = new ApplyVerb(session, session.screen(command), { manifest, flags });
       let agreed: ShownPlan | undefined;
       await session.inRepository(
         command,
         "create",
         async ({ repository }) => {
-          agreed ??= await verb.agree(await planOf(repository, manifest));
+          agreed ??= await verb.agree(await buildPlan(repository, manifest));
           await verb.apply(repository, agreed);
         },
         {
           // Who says no to the plan leaves nothing behind.
           beforeCreation: async () => {
-            const plan = await planOfNothing(manifest);
+            const plan = await planFromNothing(manifest);
             agreed = await verb.agree({ plan, isRegistered: false });
           },
         },
@@ -71,7 +71,7 @@ class ApplyVerb {
   /** Shows a plan and asks whether it is to be carried out; not if it would change nothing. */
   async agree(shown: ShownPlan): Promise<ShownPlan> {
     const { yes = false, file } = this.#flags;
-    const changes = changesOf(shown.plan.entries).length;
+    const changes = listChanges(shown.plan.entries).length;
     if (changes === 0 && shown.isRegistered) return shown;
     if (!this.#screen.json)
       this.#screen.notice(planText(shown, this.#screen.colours, MOST_LISTED).trimEnd());
@@ -109,7 +109,7 @@ class ApplyVerb {
         onProgress: (progress) => this.#show(progress),
       });
     } catch (error) {
-      if (error instanceof ApplyConflictError) error.message = overtakenText(namespace);
+      if (error instanceof ApplyConflictError) error.message = formatOvertaken(namespace);
       if (error instanceof manifests.ApplyError) error.message = withProgress(error);
       throw error;
     } finally {
@@ -119,7 +119,7 @@ class ApplyVerb {
     const registered = isRegistered ? "" : `Registered namespace ${namespace}.\n`;
     this.#screen.show(
       report,
-      () => registered + reportText(report, namespace) + adoptedText(shown),
+      () => registered + reportText(report, namespace) + formatAdopted(shown),
     );
   }
 
@@ -149,7 +149,7 @@ function withProgress({ message, done, left }: ApplyError): string {
   return message.replace(/^\d+ of \d+ changes are made\./, progress);
 }
 
-function overtakenText(namespace: string): string {
+function formatOvertaken(namespace: string): string {
   return (
     `Another apply to namespace ${namespace} began meanwhile, so this one has stopped. ` +
     "When the other one has ended, run limits plan, and apply again if anything differs."

@@ -7,7 +7,7 @@ import { writeOutput, type OutputFlags } from "../support/new-file.ts";
 import type { Session } from "../support/session.ts";
 import { addVerb } from "../support/verb.ts";
 import { fileOption, type FileOptions } from "./manifest-files.ts";
-import { givenManifest } from "./planned.ts";
+import { readGivenManifest } from "./planned.ts";
 
 /** Adds `limits cfn-template`. */
 export function addLimitsTemplateCommand(limits: Command, session: Session): void {
@@ -26,9 +26,9 @@ export function addLimitsTemplateCommand(limits: Command, session: Session): voi
     .option("--force", "Overwrite the file.")
     .action(async (flags: FileOptions & OutputFlags, command: Command) => {
       const screen = session.screen(command);
-      const manifest = await givenManifest(session, command, flags.file);
+      const manifest = await readGivenManifest(session, command, flags.file);
       const { limitsTemplate, manifestYaml } = await import("@zae-limiter/infra/manifest");
-      const template = limitsTemplate(manifest, session.stackPlaceOf(command));
+      const template = limitsTemplate(manifest, session.getStackPlace(command));
       const text = screen.json ? jsonText(template) : manifestYaml(template);
       for (const notice of sizeNotices(template, Buffer.byteLength(text))) screen.notice(notice);
       await writeOutput(text, flags, { session, command });

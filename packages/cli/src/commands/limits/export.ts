@@ -23,11 +23,11 @@ export function addExportCommand(limits: Command, session: Session): void {
     .option("--force", "Overwrite the file.")
     .action(async (flags: ExportFlags, command: Command) => {
       const screen = session.screen(command);
-      const format = formatOf(flags, screen);
+      const format = chooseFormat(flags, screen);
       await checkOutput(flags);
       await session.inNamespace(command, "existing", async ({ repository }) => {
-        const declared = await exported(session, repository, screen);
-        const text = await textOf(repository.namespaceName, declared, format);
+        const declared = await exportFrom(session, repository, screen);
+        const text = await toText(repository.namespaceName, declared, format);
         await writeOutput(text, flags, { session, command });
       });
     });
@@ -40,7 +40,7 @@ interface ExportFlags extends OutputFlags {
 }
 
 /** What was asked for; otherwise what the name of the file says. */
-function formatOf(flags: ExportFlags, { json }: Screen): (typeof FORMATS)[number] {
+function chooseFormat(flags: ExportFlags, { json }: Screen): (typeof FORMATS)[number] {
   const { format } = flags;
   const file = outputFile(flags);
   if (json && format === "yaml" && file === undefined)
@@ -48,7 +48,7 @@ function formatOf(flags: ExportFlags, { json }: Screen): (typeof FORMATS)[number
   return format ?? (json || file?.endsWith(".json") === true ? "json" : "yaml");
 }
 
-async function exported(
+async function exportFrom(
   { environment }: Session,
   repository: Repository,
   screen: Screen,
@@ -71,13 +71,13 @@ async function exported(
   }
 }
 
-async function textOf(
+async function toText(
   namespace: string,
   declared: DeclaredLimits,
   format: (typeof FORMATS)[number],
 ): Promise<string> {
-  const { manifestOf } = await import("zae-limiter/manifest");
-  const manifest = manifestOf(namespace, declared);
+  const { buildManifest } = await import("zae-limiter/manifest");
+  const manifest = buildManifest(namespace, declared);
   if (format === "json") return jsonText(manifest);
   const { manifestYaml } = await import("@zae-limiter/infra/manifest");
   return manifestYaml(manifest);

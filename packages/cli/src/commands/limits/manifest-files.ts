@@ -20,7 +20,9 @@ export function fileOption(): Option {
     .makeOptionMandatory();
 }
 
-/** Adds a name to those before it. An empty one, as of a variable that is not set, is no file. */
+/**
+ * Adds a name to those before it. An empty one, as of a variable that is not set, is not a file.
+ */
 function withFileName(name: string, before: readonly string[] = []): readonly string[] {
   if (name === "") throw new InvalidArgumentError("It must be the name of a file or a folder.");
   return [...before, name];
@@ -56,8 +58,8 @@ export async function readManifestFiles(
   };
   const documents: ManifestDocument[] = [];
   for (const { name, path } of files.found) {
-    const text = await textOf(path === STANDARD_INPUT ? stdin : path);
-    if (typeof text === "object") problems.push(problemOf(name, text.problem));
+    const text = await readText(path === STANDARD_INPUT ? stdin : path);
+    if (typeof text === "object") problems.push(toProblem(name, text.problem));
     else documents.push(...(collect(() => [yamlDocument(name, text)]) ?? []));
   }
   const unread = problems.length === 0 ? [] : [UNREAD];
@@ -70,7 +72,7 @@ export async function readManifestFiles(
  * Stands for files that could not be read, so that nothing is called missing that may be in them.
  * What is said about it itself is left out; no file has an empty name.
  */
-const UNREAD: ManifestDocument = { file: "", content: undefined, positionOf: () => undefined };
+const UNREAD: ManifestDocument = { file: "", content: undefined, findPosition: () => undefined };
 
 interface FoundFile {
   /** How messages name it. */
@@ -90,7 +92,7 @@ class ManifestFiles {
   async add(name: string): Promise<void> {
     if (name === STANDARD_INPUT) return this.#addFile("<stdin>", name, name);
     if ((await this.#visit(name, { isNamed: true })) > 0) return;
-    this.problems.push(problemOf(name, "The folder has no file *.yaml, *.yml or *.json."));
+    this.problems.push(toProblem(name, "The folder has no file *.yaml, *.yml or *.json."));
   }
 
   /** Returns how many files and problems there are, also those that were found before. */
@@ -98,15 +100,15 @@ class ManifestFiles {
     try {
       if ((await stat(path)).isDirectory()) return await this.#visitFolder(path);
       if (!isNamed && !IS_READ.test(path)) return 0;
-      this.#addFile(path, path, await identityOf(path));
+      this.#addFile(path, path, await findIdentity(path));
     } catch (error) {
-      this.problems.push(problemOf(path, reasonOf(error)));
+      this.problems.push(toProblem(path, toReason(error)));
     }
     return 1;
   }
 
   async #visitFolder(folder: string): Promise<number> {
-    if (!this.#isNew(`${await identityOf(folder)}/`)) return 1;
+    if (!this.#isNew(`${await findIdentity(folder)}/`)) return 1;
     let count = 0;
     for (const entry of (await readdir(folder)).toSorted())
       if (!entry.startsWith(".") && entry !== "node_modules")
@@ -126,18 +128,18 @@ class ManifestFiles {
 }
 
 /** A pipe such as `<(command)` has a name, but no real path. */
-async function identityOf(path: string): Promise<string> {
+async function findIdentity(path: string): Promise<string> {
   return realpath(path).catch(() => resolve(path));
 }
 
-async function textOf(
+async function readText(
   source: string | Environment["stdin"],
 ): Promise<string | { readonly problem: string }> {
   let bytes: Uint8Array;
   try {
-    bytes = typeof source === "string" ? await readFile(source) : await allOf(source);
+    bytes = typeof source === "string" ? await readFile(source) : await readAll(source);
   } catch (error) {
-    return { problem: reasonOf(error) };
+    return { problem: toReason(error) };
   }
   try {
     return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
@@ -146,7 +148,7 @@ async function textOf(
   }
 }
 
-async function allOf(input: Environment["stdin"]): Promise<Uint8Array> {
+async function readAll(input: Environment["stdin"]): Promise<Uint8Array> {
   const chunks: Buffer[] = [];
   for await (const chunk of input) chunks.push(Buffer.from(chunk as string | Buffer));
   return Buffer.concat(chunks);
@@ -158,11 +160,11 @@ const REASONS: Readonly<Record<string, string>> = {
   EACCES: "It cannot be read: permission denied.",
 };
 
-function reasonOf(error: unknown): string {
+function toReason(error: unknown): string {
   const { code, message } = error as NodeJS.ErrnoException;
   return REASONS[code ?? ""] ?? `It cannot be read: ${message}.`;
 }
 
-function problemOf(file: string, message: string): ManifestProblem {
+function toProblem(file: string, message: string): ManifestProblem {
   return { file, line: undefined, column: undefined, path: "", message, suggestion: undefined };
 }

@@ -2,7 +2,7 @@ import type { Command } from "commander";
 import { InfrastructureNotFoundError, type Repository } from "zae-limiter";
 import type { LimitsPlan, Manifest } from "zae-limiter/manifest";
 import { EXIT, UsageError } from "../../exit.ts";
-import { changesOf, planModel, type ShownPlan } from "../../output/plan.ts";
+import { listChanges, planModel, type ShownPlan } from "../../output/plan.ts";
 import type { Colours } from "../../output/colours.ts";
 import type { Session } from "../support/session.ts";
 import { addVerb, type Verb } from "../support/verb.ts";
@@ -17,11 +17,11 @@ export function addComparison(
   addVerb(limits, verb)
     .addOption(fileOption())
     .action(async ({ file }: FileOptions, command: Command) => {
-      const manifest = await givenManifest(session, command, file);
+      const manifest = await readGivenManifest(session, command, file);
       const compared = session.inRepository(command, "existing", async ({ repository, screen }) => {
-        const shown = await planOf(repository, manifest);
+        const shown = await buildPlan(repository, manifest);
         screen.show(planModel(shown), () => text(shown, screen.colours));
-        return changesOf(shown.plan.entries).length === 0 ? EXIT.done : EXIT.differs;
+        return listChanges(shown.plan.entries).length === 0 ? EXIT.done : EXIT.differs;
       });
       await compared.catch((error: unknown) => {
         if (error instanceof InfrastructureNotFoundError) adviseApply(error, file);
@@ -38,13 +38,13 @@ function adviseApply(error: Error, files: readonly string[]): void {
 }
 
 /** Reads the manifest of a verb, which works in its namespace: no other one may be given. */
-export async function givenManifest(
+export async function readGivenManifest(
   session: Session,
   command: Command,
   files: readonly string[],
 ): Promise<Manifest> {
   const manifest = await readManifestFiles(files, session.environment);
-  const given = session.givenNamespaceOf(command);
+  const given = session.findGivenNamespace(command);
   if (given === undefined || given.name === manifest.namespace) return manifest;
   throw new UsageError(
     `The manifest is about the namespace ${manifest.namespace}, but ${given.by} says ` +
@@ -53,17 +53,17 @@ export async function givenManifest(
 }
 
 /** What an apply would do. A namespace that is not registered is empty, and stays unregistered. */
-export async function planOf(repository: Repository, manifest: Manifest): Promise<ShownPlan> {
+export async function buildPlan(repository: Repository, manifest: Manifest): Promise<ShownPlan> {
   const { namespace } = manifest;
   if ((await repository.getNamespace(namespace)) === undefined)
-    return { plan: await planOfNothing(manifest), isRegistered: false };
+    return { plan: await planFromNothing(manifest), isRegistered: false };
   const { planLimits } = await import("zae-limiter/manifest");
   const scoped = await repository.namespace(namespace);
   return { plan: await planLimits(scoped, manifest), isRegistered: true };
 }
 
 /** What an apply would do in a namespace without anything. */
-export async function planOfNothing(manifest: Manifest): Promise<LimitsPlan> {
+export async function planFromNothing(manifest: Manifest): Promise<LimitsPlan> {
   const { planLimits } = await import("zae-limiter/manifest");
   const { MemoryRepository } = await import("zae-limiter/memory");
   const { namespace } = manifest;

@@ -25,7 +25,7 @@ export function resolveLocalPlace(command: Command, session: Session): LocalPlac
       "A local system has an address of its own. Leave out --repository and --endpoint-url, and " +
         "name it with --stack.",
     );
-  const { stack, region = LOCAL_REGION } = session.stackPlaceOf(command);
+  const { stack, region = LOCAL_REGION } = session.getStackPlace(command);
   // It becomes the name of a folder and of a table.
   if (!/^[A-Za-z][A-Za-z0-9-]{2,54}$/.test(stack))
     throw new UsageError(

@@ -64,7 +64,7 @@ describe("times", () => {
   });
 
   it.each(["yesterday", "7", "d", "7y", "+7d", "--7d", "1.5d", "123456d", "2026-13-01", ""])(
-    "%s is no time, and the error shows both ways to write one",
+    "%s is not a time, and the error shows both ways to write one",
     (text) => {
       expect(() => time(text)).toThrow(/2026-11-15T06:00:00Z, or as an age: 30m, 24h, 7d or 2w/);
     },

@@ -8,7 +8,7 @@ export const LIMIT_GRAMMAR =
 
 /** Parses limits separated by commas, and adds them to those before them. */
 export function limitArgument(text: string, before: readonly Limit[] = []): readonly Limit[] {
-  return text.split(",").map(parsedLimit).reduce(withLimit, before);
+  return text.split(",").map(parseLimitArgument).reduce(withLimit, before);
 }
 
 function withLimit(before: readonly Limit[], limit: Limit): readonly Limit[] {
@@ -18,7 +18,7 @@ function withLimit(before: readonly Limit[], limit: Limit): readonly Limit[] {
 }
 
 /** No name contains a colon or an equals sign, so `rpm=100` can only mean `rpm:100`. */
-function parsedLimit(text: string): Limit {
+function parseLimitArgument(text: string): Limit {
   try {
     return Limit.parse(text.replace(/^([^:=]+)=/, "$1:"));
   } catch (error) {

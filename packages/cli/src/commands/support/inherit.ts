@@ -2,7 +2,7 @@ import { Option, type Command } from "commander";
 import type { Limit, Repository } from "zae-limiter";
 import { Cancelled } from "../../exit.ts";
 import { rateText } from "../../output/text.ts";
-import { hiddenLimits, type HiddenLimit, type Scope } from "./policy.ts";
+import { findHiddenLimits, type HiddenLimit, type Scope } from "./policy.ts";
 import type { Session } from "./session.ts";
 
 /** Whether a list inherits; neither where the command line leaves it open. */
@@ -38,10 +38,10 @@ export async function inheritance(
 ): Promise<boolean> {
   if (inherit === true || replace === true) return inherit === true;
   const names = limits.map(({ name }) => name);
-  const hidden = await hiddenLimits(repository, scope, names);
+  const hidden = await findHiddenLimits(repository, scope, names);
   if (hidden.length === 0) return false;
   const answer = await session.ask({
-    question: `This list would hide limits of the levels below: ${hidden.map(hiddenText).join(", ")}.`,
+    question: `This list would hide limits of the levels below: ${hidden.map(formatHidden).join(", ")}.`,
     choices: "Keep them (inherit), or hide them (replace)? [i/r/N]",
     otherwise: "Pass --inherit to keep them, or --replace to hide them.",
   });
@@ -50,7 +50,7 @@ export async function inheritance(
   throw new Cancelled("Nothing was changed.");
 }
 
-function hiddenText({ limit, source, resource }: HiddenLimit): string {
+function formatHidden({ limit, source, resource }: HiddenLimit): string {
   const level = source === "resource" ? `resource ${resource}` : source;
   return `${limit.name} ${rateText(limit)} (${level})`;
 }

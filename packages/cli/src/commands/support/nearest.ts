@@ -6,7 +6,7 @@ export function nearest(word: string, candidates: readonly string[]): string | u
   const most = Math.max(1, Math.floor(word.length / 3));
   let best: { readonly name: string; readonly distance: number } | undefined;
   for (const name of candidates) {
-    const distance = distanceOf(word.toLowerCase(), name.toLowerCase());
+    const distance = editDistance(word.toLowerCase(), name.toLowerCase());
     if (distance <= most && (best === undefined || distance < best.distance))
       best = { name, distance };
   }
@@ -17,7 +17,7 @@ export function nearest(word: string, candidates: readonly string[]): string | u
  * The number of edits (insert, delete, replace, swap of neighbours) between two words, by optimal
  * string alignment. A swap looks two rows back, so two rows are kept.
  */
-function distanceOf(left: string, right: string): number {
+function editDistance(left: string, right: string): number {
   let beforeLast: number[] = [];
   let last = Array.from({ length: right.length + 1 }, (_, index) => index);
   for (let row = 1; row <= left.length; row += 1) {

@@ -23,7 +23,7 @@ export function outputFile({ output }: OutputFlags): string | undefined {
 export async function checkOutput(flags: OutputFlags): Promise<void> {
   const file = outputFile(flags);
   if (file === undefined || flags.force === true) return;
-  if ((await stat(file).catch(() => undefined)) !== undefined) throw takenError(file);
+  if ((await stat(file).catch(() => undefined)) !== undefined) throw buildFileExistsError(file);
 }
 
 /** Writes a text to the file that `--output` names, which it tells, or to standard output. */
@@ -55,7 +55,7 @@ export async function writeNewFile(
     await write(file, content, force);
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
-    if (code === "EEXIST") throw takenError(file);
+    if (code === "EEXIST") throw buildFileExistsError(file);
     if (code === "ENOENT" || code === "ENOTDIR")
       throw new UsageError(`${file} cannot be written: its folder does not exist.`);
     if (code === "EISDIR") throw new UsageError(`${file} is a folder. Name a file in it.`);
@@ -63,13 +63,13 @@ export async function writeNewFile(
   }
 }
 
-function takenError(file: string): UsageError {
+function buildFileExistsError(file: string): UsageError {
   return new UsageError(`${file} exists. Pass --force to overwrite it, or another name.`);
 }
 
 async function write(file: string, content: string | Uint8Array, force: boolean): Promise<void> {
   const stored = await stat(file).catch(() => undefined);
-  // What is no plain file, such as /dev/stdout, cannot be replaced; a folder refuses by itself.
+  // What is not a plain file, such as /dev/stdout, cannot be replaced; a folder refuses by itself.
   if (stored !== undefined && !stored.isFile())
     return writeFile(file, content, { flag: force ? "w" : "wx" });
   // A link stays, and what it leads to is replaced.

@@ -2,7 +2,7 @@ import * as fc from "fast-check";
 import { Limit, type Repository } from "zae-limiter";
 import { MemoryRepository } from "zae-limiter/memory";
 import { expect, it } from "vitest";
-import { ALL_RESOURCES, hiddenLimits, policyInForce, type Scope } from "./policy.ts";
+import { ALL_RESOURCES, findHiddenLimits, policyInForce, type Scope } from "./policy.ts";
 
 const RESOURCES = ["gpt-4", "gpt-5"] as const;
 const ENTITY = "key-1";
@@ -28,12 +28,12 @@ it("names exactly the limits that the library no longer applies if a list replac
     fc.asyncProperty(stored, scope, names, async (levels, target, list) => {
       const repository = new MemoryRepository();
       await store(repository, levels);
-      const hidden = await hiddenLimits(repository, target, list);
+      const hidden = await findHiddenLimits(repository, target, list);
       await set(repository, target, { names: list, inherit: true });
       const kept = await inForce(repository, target);
       await set(repository, target, { names: list, inherit: false });
       const left = await inForce(repository, target);
-      const lost = new Set(kept.filter((name) => !left.includes(name)).map(limitNameOf));
+      const lost = new Set(kept.filter((name) => !left.includes(name)).map(getLimitName));
       expect(new Set(hidden.map(({ limit }) => limit.name))).toEqual(lost);
     }),
     { numRuns: 200 },
@@ -54,7 +54,7 @@ async function store(
     readonly system: Level;
   },
 ): Promise<void> {
-  if (system !== undefined) await repository.setSystemDefaults(limitsOf(system.names));
+  if (system !== undefined) await repository.setSystemDefaults(buildLimits(system.names));
   await set(repository, { entityId: ENTITY, resource: "gpt-4" }, entity);
   await set(repository, { entityId: ENTITY, resource: ALL_RESOURCES }, entityDefault);
   for (const [index, resource] of RESOURCES.entries())
@@ -67,7 +67,7 @@ async function set(
   chosen: Level,
 ): Promise<void> {
   if (chosen === undefined) return;
-  const limits = limitsOf(chosen.names);
+  const limits = buildLimits(chosen.names);
   const { inherit } = chosen;
   if (entityId === undefined) await repository.setResourceDefaults(resource, limits, { inherit });
   else await repository.setLimits(entityId, limits, { resource, inherit });
@@ -87,10 +87,10 @@ async function inForce(repository: Repository, { entityId, resource }: Scope): P
   return found;
 }
 
-function limitsOf(chosen: readonly string[]): readonly Limit[] {
+function buildLimits(chosen: readonly string[]): readonly Limit[] {
   return chosen.map((name) => Limit.perMinute(name, 1));
 }
 
-function limitNameOf(text: string): string {
+function getLimitName(text: string): string {
   return text.split(" ")[1]!;
 }

@@ -37,7 +37,7 @@ export interface HiddenLimit extends LimitInForce {
  * The limits of weaker levels that would no longer apply if a list with these names were stored
  * without inheriting. A list for all resources of an entity hides the defaults of each resource.
  */
-export async function hiddenLimits(
+export async function findHiddenLimits(
   repository: Repository,
   { entityId, resource }: Scope,
   names: readonly string[],
@@ -50,7 +50,7 @@ export async function hiddenLimits(
   const hidden = new Map<string, HiddenLimit>();
   for (const name of resources) {
     const resolved = await repository.resolveLimits(entityId ?? ANY_ENTITY, name);
-    for (const lost of lostBy(resolved?.levels ?? [], { source, names })) {
+    for (const lost of findLost(resolved?.levels ?? [], { source, names })) {
       const key = `${lost.limit.name} ${lost.source === "system" ? "" : name}`;
       hidden.set(key, { ...lost, resource: name });
     }
@@ -62,7 +62,7 @@ export async function hiddenLimits(
 const ORDER: readonly StoredLevel["source"][] = ["entity", "entity_default", "resource", "system"];
 
 /** What would apply if the new list inherited, and would not if it did not. */
-function lostBy(
+function findLost(
   levels: readonly StoredLevel[],
   { source, names }: { readonly source: StoredLevel["source"]; readonly names: readonly string[] },
 ): readonly LimitInForce[] {
@@ -70,7 +70,7 @@ function lostBy(
   const stronger = levels.filter((level) => ORDER.indexOf(level.source) < rank);
   const weaker = levels.filter((level) => ORDER.indexOf(level.source) > rank);
   if (stronger.some(({ inherit }) => !inherit)) return [];
-  const set = new Set(names.concat(stronger.flatMap(({ limits }) => limits.map(nameOf))));
+  const set = new Set(names.concat(stronger.flatMap(({ limits }) => limits.map(getName))));
   const lost: LimitInForce[] = [];
   for (const level of weaker) {
     for (const limit of level.limits) {
@@ -83,7 +83,7 @@ function lostBy(
   return lost;
 }
 
-function nameOf({ name }: { readonly name: string }): string {
+function getName({ name }: { readonly name: string }): string {
   return name;
 }
 

@@ -18,7 +18,7 @@ export interface RepositoryLocation {
 export function repositoryUrl(location: RepositoryLocation, env: Environment["env"]): string {
   const { repository, stack, region, endpointUrl } = location;
   const url = repository ?? env["ZAEL_REPOSITORY"];
-  const shorthand = shorthandOf(location);
+  const shorthand = listShorthand(location);
   if (shorthand !== "") {
     if (repository !== undefined || (url && !url.startsWith("dynamodb:")))
       throw new UsageError(conflictText(shorthand, url ?? "", repository !== undefined));
@@ -62,7 +62,7 @@ export function stackPlace(location: RepositoryLocation, env: Environment["env"]
     throw new UsageError(
       `${repository} has no stack. Name one with --stack, or a repository dynamodb://region/stack.`,
     );
-  const isNamed = shorthandOf(location) !== "" || repository !== undefined;
+  const isNamed = listShorthand(location) !== "" || repository !== undefined;
   const fromEnvironment = env["ZAEL_REPOSITORY"]?.startsWith("dynamodb:") === true;
   const url =
     isNamed || fromEnvironment
@@ -78,7 +78,7 @@ export function repositoryOrStackUrl(
   env: Environment["env"],
 ): string {
   const url = location.repository ?? env["ZAEL_REPOSITORY"];
-  return url || shorthandOf(location) !== ""
+  return url || listShorthand(location) !== ""
     ? repositoryUrl(location, env)
     : `dynamodb:///${stackPlace(location, env).stack}`;
 }
@@ -93,7 +93,7 @@ function checkNames({ stack, region }: RepositoryLocation): void {
 }
 
 /** The options given that are shorthand for a DynamoDB URL, as they are written. */
-function shorthandOf({ stack, region, endpointUrl }: RepositoryLocation): string {
+function listShorthand({ stack, region, endpointUrl }: RepositoryLocation): string {
   const given = { "--stack": stack, "--region": region, "--endpoint-url": endpointUrl };
   return Object.entries(given)
     .filter(([, value]) => value !== undefined)

@@ -66,7 +66,7 @@ export class Session {
     work: (context: VerbContext) => Promise<ExitCode | void>,
   ): Promise<void> {
     await this.inRepository(command, access, async ({ repository, screen }) => {
-      const scoped = await namespaceOf(repository, this.namespaceNameOf(command));
+      const scoped = await openNamespace(repository, this.getNamespaceName(command));
       return work({ repository: scoped, screen });
     });
   }
@@ -76,7 +76,7 @@ export class Session {
     command: Command,
     access: Access,
     work: (context: VerbContext) => Promise<ExitCode | void>,
-    { url = this.urlOf(command), beforeCreation }: OpeningOptions = {},
+    { url = this.getUrl(command), beforeCreation }: OpeningOptions = {},
   ): Promise<void> {
     const repository = await this.#open(url, access, beforeCreation);
     try {
@@ -88,27 +88,27 @@ export class Session {
   }
 
   /** The URL of the repository that a verb works on. */
-  urlOf(command: Command): string {
+  getUrl(command: Command): string {
     return repositoryUrl(command.optsWithGlobals<GlobalOptions>(), this.environment.env);
   }
 
   /** The URL of what `status` is about. */
-  statusUrlOf(command: Command): string {
+  getStatusUrl(command: Command): string {
     return repositoryOrStackUrl(command.optsWithGlobals<GlobalOptions>(), this.environment.env);
   }
 
   /** The stack that an infrastructure verb works on. */
-  stackPlaceOf(command: Command): NamedStack {
+  getStackPlace(command: Command): NamedStack {
     return stackPlace(command.optsWithGlobals<GlobalOptions>(), this.environment.env);
   }
 
   /** The name of the namespace that a verb works in. */
-  namespaceNameOf(command: Command): string {
-    return this.givenNamespaceOf(command)?.name ?? DEFAULT_NAMESPACE;
+  getNamespaceName(command: Command): string {
+    return this.findGivenNamespace(command)?.name ?? DEFAULT_NAMESPACE;
   }
 
   /** The namespace that the command line or the environment names; undefined if neither does. */
-  givenNamespaceOf(command: Command): GivenNamespace | undefined {
+  findGivenNamespace(command: Command): GivenNamespace | undefined {
     const { namespace } = command.optsWithGlobals<GlobalOptions>();
     if (namespace !== undefined) return { name: namespace, by: "--namespace" };
     const name = this.environment.env["ZAEL_NAMESPACE"];
@@ -132,8 +132,8 @@ export class Session {
 
   /**
    * Creates the repository, and its default namespace, only when it does not exist yet, the verb
-   * may create it, and it is no stack: `deploy` is the one verb that deploys. Otherwise nothing is
-   * created, not even a namespace.
+   * may create it, and it is not a stack: `deploy` is the one verb that deploys. Otherwise nothing
+   * is created, not even a namespace.
    */
   async #open(
     url: string,
@@ -152,7 +152,7 @@ export class Session {
   }
 }
 
-async function namespaceOf(repository: Repository, name: string): Promise<Repository> {
+async function openNamespace(repository: Repository, name: string): Promise<Repository> {
   try {
     return await repository.namespace(name);
   } catch (error) {

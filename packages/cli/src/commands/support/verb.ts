@@ -51,7 +51,7 @@ export function takeLimits(command: Command): Command {
 }
 
 /** The limits that a command line gives in either way. */
-export function givenLimits(
+export function collectLimits(
   listed: readonly Limit[],
   { limit = [] }: { readonly limit?: readonly Limit[] | undefined },
 ): readonly Limit[] {
@@ -76,7 +76,7 @@ export function takeEntity(command: Command, purpose: string): Command {
 }
 
 /** The entity that a command line names in either way. */
-export function givenEntity(
+export function chooseEntity(
   named: string | undefined,
   { entityId }: { readonly entityId?: string },
 ): string | undefined {

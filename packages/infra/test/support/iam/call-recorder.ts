@@ -1,7 +1,7 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import type { Repository } from "zae-limiter";
 import type { DynamoTransport } from "zae-limiter/dynamodb";
-import { iamCallsOf, type IamCall } from "./iam-calls.ts";
+import { listIamCalls, type IamCall } from "./iam-calls.ts";
 
 /** An action that a method has caused, without what differs from one call to the next. */
 export interface RecordedCall extends IamCall {
@@ -54,7 +54,7 @@ export class CallRecorder {
         const member: unknown = Reflect.get(target, name, target);
         if (typeof member !== "function") return member;
         return (...values: unknown[]) => {
-          const result = this.during(methodOf(name, values), () =>
+          const result = this.during(getMethod(name, values), () =>
             Reflect.apply(member, target, values),
           ) as unknown;
           return name === "namespace"
@@ -68,7 +68,7 @@ export class CallRecorder {
   #record(operation: string, input: object): void {
     const method = this.#running.getStore();
     if (method === undefined) return;
-    for (const call of iamCallsOf(operation, input as Readonly<Record<string, unknown>>)) {
+    for (const call of listIamCalls(operation, input as Readonly<Record<string, unknown>>)) {
       const recorded = { method, ...withoutNames(call) };
       this.#recorded.set(JSON.stringify(recorded), recorded);
     }
@@ -76,7 +76,7 @@ export class CallRecorder {
 }
 
 /** What runs. `namespace` also stores a setting, when it is told one that belongs to all. */
-function methodOf(name: string | symbol, [, options]: readonly unknown[]): string {
+function getMethod(name: string | symbol, [, options]: readonly unknown[]): string {
   const isStored = Object.keys(Object(options)).some((option) => option !== "bucketTtlMultiplier");
   return name === "namespace" && isStored ? "setSystemDefaults" : String(name);
 }

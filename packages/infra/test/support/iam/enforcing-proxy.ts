@@ -1,5 +1,5 @@
 import {
-  failed,
+  fail,
   ok,
   startProxyServer,
   type Answer,
@@ -7,7 +7,7 @@ import {
   type ProxiedRequest,
   type ProxyServer,
 } from "../../../../limiter/test/support/proxy-server.ts";
-import { iamCallsOf, type IamCall } from "./iam-calls.ts";
+import { listIamCalls, type IamCall } from "./iam-calls.ts";
 import { TABLE_ARN, type PolicyJudge } from "./policy-judge.ts";
 
 /** An engine as AWS would be: it answers only what the policies of the caller allow. */
@@ -25,18 +25,20 @@ export async function startEnforcingProxy(
   const server = await startProxyServer(engineUrl, async ({ operation, input }, course) => {
     const calls = decidable(operation, input);
     const refusals = await Promise.all(
-      calls.map(async (call) => ((await judge.allows(call)) ? undefined : refusalOf(call))),
+      calls.map(async (call) => ((await judge.allows(call)) ? undefined : getRefusal(call))),
     );
     denied.push(...calls.filter((_, at) => refusals[at]).map(({ action }) => action));
     const isBatch = operation === "BatchExecuteStatement";
-    course.reply(await (isBatch ? executed(input, course, refusals) : answered(course, refusals)));
+    course.reply(
+      await (isBatch ? executeAllowed(input, course, refusals) : getAnswered(course, refusals)),
+    );
   });
   return { ...server, denied };
 
   /** A request that cannot be decided about gets no answer, and counts as denied. */
   function decidable(operation: string, input: ProxiedRequest["input"]): readonly IamCall[] {
     try {
-      return iamCallsOf(operation, input);
+      return listIamCalls(operation, input);
     } catch (error) {
       denied.push(String(error));
       throw error;
@@ -47,7 +49,7 @@ export async function startEnforcingProxy(
 /** Why a call is denied; nothing if it is allowed. */
 type Refusal = string | undefined;
 
-function refusalOf({ action, path }: IamCall): string {
+function getRefusal({ action, path }: IamCall): string {
   const resource = [TABLE_ARN, path].filter(Boolean).join("/");
   return (
     "User: arn:aws:sts::111122223333:assumed-role/program/session is not authorized to " +
@@ -57,15 +59,15 @@ function refusalOf({ action, path }: IamCall): string {
 }
 
 /** Any request but a batch of statements is answered or denied as a whole. */
-async function answered(course: Course, refusals: readonly Refusal[]): Promise<Answer> {
+async function getAnswered(course: Course, refusals: readonly Refusal[]): Promise<Answer> {
   const Message = refusals.find((refusal) => refusal !== undefined);
   return Message === undefined
     ? course.forward()
-    : failed(400, "com.amazon.coral.service#AccessDeniedException", { Message });
+    : fail(400, "com.amazon.coral.service#AccessDeniedException", { Message });
 }
 
 /** The statements of a batch that are denied fail in their places; the others are executed. */
-async function executed(
+async function executeAllowed(
   input: ProxiedRequest["input"],
   course: Course,
   refusals: readonly Refusal[],

@@ -66,7 +66,7 @@ export async function acquireInEveryWay(
 }
 
 /** What a limiter reads without taking, and what is found by key. */
-export async function lookAround(repository: Repository): Promise<void> {
+async function lookAround(repository: Repository): Promise<void> {
   const limiter = new RateLimiter({ repository });
   await limiter.check({ entityId: "key-1", resource: "gpt-4", consume: { rpm: 1 } });
   await limiter.available("key-1", "gpt-4");

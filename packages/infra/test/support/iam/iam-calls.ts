@@ -1,4 +1,4 @@
-import { keyOfStatement, statementsOf } from "../../../../limiter/test/support/written-items.ts";
+import { keyOfStatement, listStatements } from "../../../../limiter/test/support/written-items.ts";
 
 /** One action that IAM decides about, with what it can be decided by. */
 export interface IamCall {
@@ -15,10 +15,10 @@ type Attributes = Readonly<Record<string, { readonly S?: string }>>;
 
 /**
  * The actions that IAM decides about when DynamoDB gets a request. A batch is one action on all its
- * keys. A transaction is no action: its members are, those of a kind together. Nor is a batch of
- * statements: each statement is decided about alone, in the order of the request.
+ * keys. A transaction is not an action: its members are, those of a kind together. Nor is a batch
+ * of statements: each statement is decided about alone, in the order of the request.
  */
-export function iamCallsOf(operation: string, input: Input): readonly IamCall[] {
+export function listIamCalls(operation: string, input: Input): readonly IamCall[] {
   const call = (leadingKeys: readonly string[], path = ""): IamCall => ({
     action: `dynamodb:${operation}`,
     path,
@@ -31,21 +31,21 @@ export function iamCallsOf(operation: string, input: Input): readonly IamCall[] 
     case "PutItem":
       return [call([keyIn(input)])];
     case "BatchGetItem":
-      return [call(batched(input).flatMap(({ Keys }) => (Keys as Attributes[]).map(textOf)))];
+      return [call(batch(input).flatMap(({ Keys }) => (Keys as Attributes[]).map(toText)))];
     case "BatchWriteItem":
-      return [call(batched(input).flatMap((writes) => Object.values(writes).map(keyOfBatched)))];
+      return [call(batch(input).flatMap((writes) => Object.values(writes).map(keyOfBatched)))];
     case "Query":
-      return [call([partitionOf(input)], indexOf(input))];
+      return [call([getPartition(input)], getIndex(input))];
     case "TransactWriteItems":
-      return membersOf(input);
+      return listMembers(input);
     case "BatchExecuteStatement":
-      return statementsOf(input).map((statement) => ({
+      return listStatements(input).map((statement) => ({
         action: "dynamodb:PartiQLUpdate",
         path: "",
-        leadingKeys: [textOf({ ...keyOfStatement(statement) })],
+        leadingKeys: [toText({ ...keyOfStatement(statement) })],
       }));
     default:
-      return [call([], STREAM_OPERATIONS.has(operation) ? "stream/label" : indexOf(input))];
+      return [call([], STREAM_OPERATIONS.has(operation) ? "stream/label" : getIndex(input))];
   }
 }
 
@@ -67,7 +67,7 @@ const ACTION_OF_MEMBER: Readonly<Record<string, string>> = {
   ConditionCheck: "dynamodb:ConditionCheckItem",
 };
 
-function membersOf({ TransactItems }: Input): readonly IamCall[] {
+function listMembers({ TransactItems }: Input): readonly IamCall[] {
   const keys = new Map<string, Set<string>>();
   for (const item of TransactItems as readonly Readonly<Record<string, Input>>[])
     for (const [kind, member] of Object.entries(item)) {
@@ -78,29 +78,29 @@ function membersOf({ TransactItems }: Input): readonly IamCall[] {
 }
 
 /** What a batch holds for each of its tables. */
-function batched({ RequestItems }: Input): readonly Input[] {
+function batch({ RequestItems }: Input): readonly Input[] {
   return Object.values(RequestItems as Readonly<Record<string, Input>>);
 }
 
 function keyOfBatched(write: unknown): string {
   const { PutRequest, DeleteRequest } = write as BatchedWrite;
-  return textOf((PutRequest?.Item ?? DeleteRequest?.Key)!);
+  return toText((PutRequest?.Item ?? DeleteRequest?.Key)!);
 }
 
 function keyIn({ Key, Item }: Input): string {
-  return textOf((Key ?? Item) as Attributes);
+  return toText((Key ?? Item) as Attributes);
 }
 
-function textOf({ PK }: Attributes): string {
+function toText({ PK }: Attributes): string {
   return PK!.S!;
 }
 
-function indexOf({ IndexName }: Input): string {
+function getIndex({ IndexName }: Input): string {
   return typeof IndexName === "string" ? `index/${IndexName}` : "";
 }
 
 /** The value that a query compares the partition key of the table, or of its index, with. */
-function partitionOf(input: Input): string {
+function getPartition(input: Input): string {
   const names = input["ExpressionAttributeNames"] as Readonly<Record<string, string>>;
   const values = input["ExpressionAttributeValues"] as Attributes;
   const wanted = `${typeof input["IndexName"] === "string" ? input["IndexName"] : ""}PK`;

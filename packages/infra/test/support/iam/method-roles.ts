@@ -25,7 +25,7 @@ const MANAGES: Needs = { roles: ["full"], tenants: true };
 /** Other tenants would see it, or be seen. */
 const READS_ALL: Needs = { roles: ["read", "full"], tenants: false };
 const MANAGES_ALL: Needs = { roles: ["full"], tenants: false };
-/** What creates and deletes tables is no part of any of these policies. */
+/** What creates and deletes tables is not part of any of these policies. */
 const DEPLOYS: Needs = { roles: [], tenants: false };
 
 /**

@@ -9,7 +9,7 @@ import { METHOD_NEEDS, POLICIES_OF, type Needs } from "./method-roles.ts";
 import { PolicyJudge, TABLE_ARN } from "./policy-judge.ts";
 
 /** Decides for a principal with one policy, and with the tag of the tenant. */
-export function judgeOf(kind: PolicyKind, namespaceId: string = OWN): PolicyJudge {
+export function getJudge(kind: PolicyKind, namespaceId: string = OWN): PolicyJudge {
   const policies = [policyDocument(kind, TABLE_ARN)];
   return new PolicyJudge({ policies, tags: { [NAMESPACE_TAG]: namespaceId } });
 }
@@ -22,7 +22,7 @@ export function judgeBeforeSharing(kind: PolicyKind, namespaceId: string = OWN):
 }
 
 /** What a method needs; throws for a method that nobody has given roles. */
-function needsOf(method: string): Needs {
+function listNeeds(method: string): Needs {
   const needs = (METHOD_NEEDS as Readonly<Record<string, Needs>>)[method];
   if (needs === undefined) throw new Error(`Give ${method} its roles in method-roles.ts.`);
   return needs;
@@ -33,7 +33,7 @@ export async function missingRights(calls: readonly RecordedCall[]): Promise<rea
   const missing: string[] = [];
   for (const { all, tenant } of Object.values(POLICIES_OF)) {
     for (const kind of [all, tenant]) {
-      const denied = await judgeOf(kind).denied(neededBy(kind, calls));
+      const denied = await getJudge(kind).denied(neededBy(kind, calls));
       missing.push(...denied.map((call) => `${kind}: ${JSON.stringify(call)}`));
     }
   }
@@ -46,7 +46,7 @@ export function neededBy(
   calls: readonly RecordedCall[],
 ): readonly RecordedCall[] {
   return calls.filter(({ method, leadingKeys }) => {
-    const { roles, tenants } = needsOf(method);
+    const { roles, tenants } = listNeeds(method);
     if (roles.some((role) => POLICIES_OF[role].all === kind)) return true;
     // A repository may be used for several tenants; a tenant uses it for one.
     const isOwn = leadingKeys.every((key) => key.startsWith(OWN) || key.startsWith("_/"));

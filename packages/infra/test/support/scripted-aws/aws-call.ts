@@ -45,7 +45,7 @@ export function validationError(message: string): AwsError {
 }
 
 /** Reads a request. Its signature says which service it is meant for. */
-export function callOf(incoming: IncomingMessage, body: Buffer, sequence: number): AwsCall {
+export function toCall(incoming: IncomingMessage, body: Buffer, sequence: number): AwsCall {
   const headers = Object.fromEntries(
     Object.entries(incoming.headers).map(([name, value]) => [name, String(value)]),
   );
@@ -55,16 +55,12 @@ export function callOf(incoming: IncomingMessage, body: Buffer, sequence: number
     /Credential=[^/]+\/\d+\/([^/]+)\/([^/]+)\/aws4_request/.exec(headers["authorization"] ?? "") ??
     [];
   const call = { service, region, method, url, headers, body, sequence };
-  return { ...call, ...actionOf(call) };
+  return { ...call, ...getAction(call) };
 }
 
-function actionOf(call: Omit<AwsCall, "action" | "input">): Pick<AwsCall, "action" | "input"> {
+function getAction(call: Omit<AwsCall, "action" | "input">): Pick<AwsCall, "action" | "input"> {
   const { service, method, url, headers, body } = call;
   if (service === "s3") return { action: s3Action(method, url), input: {} };
-  if (service === "lambda") {
-    const input = body.length === 0 ? {} : (JSON.parse(String(body)) as AwsInput);
-    return { action: lambdaAction(method, url.pathname), input };
-  }
   const target = headers["x-amz-target"];
   if (target !== undefined)
     return {
@@ -81,29 +77,5 @@ function s3Action(method: string, { pathname, searchParams }: URL): string {
   if (isObject) return `${verb}Object`;
   if (searchParams.has("publicAccessBlock")) return `${verb}PublicAccessBlock`;
   if (searchParams.has("encryption")) return `${verb}BucketEncryption`;
-  if (searchParams.has("location")) return "GetBucketLocation";
-  if (searchParams.has("tagging")) return `${verb}BucketTagging`;
-  if (searchParams.has("versioning")) return `${verb}BucketVersioning`;
-  if (searchParams.has("policy")) return `${verb}BucketPolicy`;
-  if (searchParams.has("list-type")) return "ListObjectsV2";
   return method === "PUT" ? "CreateBucket" : `${verb}Bucket`;
-}
-
-const LAMBDA_ACTIONS: readonly (readonly [string, RegExp, string])[] = [
-  ["GET", /^\/2015-03-31\/functions\/[^/]+\/configuration$/, "GetFunctionConfiguration"],
-  ["GET", /^\/2015-03-31\/functions\/[^/]+$/, "GetFunction"],
-  ["GET", /^\/2015-03-31\/functions\/?$/, "ListFunctions"],
-  ["PUT", /^\/2015-03-31\/functions\/[^/]+\/code$/, "UpdateFunctionCode"],
-  ["GET", /^\/2015-03-31\/event-source-mappings\/?$/, "ListEventSourceMappings"],
-  ["GET", /^\/2015-03-31\/event-source-mappings\/[^/]+$/, "GetEventSourceMapping"],
-  ["GET", /^\/2017-03-31\/tags\/.+$/, "ListTags"],
-  ["GET", /^\/2017-10-31\/functions\/[^/]+\/concurrency$/, "GetFunctionConcurrency"],
-  ["GET", /^\/2019-09-30\/functions\/[^/]+\/concurrency$/, "GetFunctionConcurrency"],
-];
-
-function lambdaAction(method: string, path: string): string {
-  return (
-    LAMBDA_ACTIONS.find(([verb, pattern]) => verb === method && pattern.test(path))?.[2] ??
-    `${method} ${path}`
-  );
 }

@@ -44,7 +44,7 @@ export class Faults {
     this.#always.set(action, fault);
   }
 
-  /** Denies an action of a service, for ever: `s3:CreateBucket`. */
+  /** Denies an action of a service, forever: `s3:CreateBucket`. */
   deny(action: string): void {
     this.always(action.split(":").at(-1)!, "deny");
   }
@@ -56,7 +56,7 @@ export class Faults {
   }
 
   /** What becomes of a request; asked once for each. */
-  of(call: AwsCall): Fault | undefined {
+  get(call: AwsCall): Fault | undefined {
     return (
       this.#planned.get(call.action)?.shift() ??
       this.#always.get(call.action) ??
@@ -97,7 +97,7 @@ export function faultError(fault: Fault, { service, action }: AwsCall, account: 
       return new AwsError(
         isJson ? "AccessDeniedException" : "AccessDenied",
         `User: arn:aws:iam::${account}:user/developer is not authorized to perform: ` +
-          `${ACTION_PREFIX[service] ?? service}:${IAM_ACTION[action] ?? action} on resource: *`,
+          `${service}:${IAM_ACTION[action] ?? action} on resource: *`,
         403,
       );
     default:
@@ -105,7 +105,6 @@ export function faultError(fault: Fault, { service, action }: AwsCall, account: 
   }
 }
 
-const ACTION_PREFIX: Readonly<Record<string, string>> = { monitoring: "cloudwatch" };
 /** Where the permission has another name than the action. */
 const IAM_ACTION: Readonly<Record<string, string>> = {
   HeadBucket: "ListBucket",

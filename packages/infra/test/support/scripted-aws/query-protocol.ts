@@ -37,7 +37,7 @@ function place(target: Record<string, unknown>, path: readonly string[], value: 
 /** The answer to an action. */
 export function queryResponse(action: string, result: NodeMap): string {
   return (
-    `<${action}Response><${action}Result>${xmlOf(result)}</${action}Result>` +
+    `<${action}Response><${action}Result>${toXml(result)}</${action}Result>` +
     `<ResponseMetadata><RequestId>1</RequestId></ResponseMetadata></${action}Response>`
   );
 }
@@ -46,23 +46,23 @@ export function queryResponse(action: string, result: NodeMap): string {
 export function queryError(code: string, message: string): string {
   return (
     `<ErrorResponse><Error><Type>Sender</Type><Code>${code}</Code>` +
-    `<Message>${escaped(message)}</Message></Error><RequestId>1</RequestId></ErrorResponse>`
+    `<Message>${escape(message)}</Message></Error><RequestId>1</RequestId></ErrorResponse>`
   );
 }
 
 /** XML of a value; lists are written with `member`. */
-function xmlOf(node: Node): string {
+function toXml(node: Node): string {
   if (node === undefined) return "";
   if (node instanceof Date) return node.toISOString();
-  if (Array.isArray(node)) return node.map((item) => `<member>${xmlOf(item)}</member>`).join("");
-  if (typeof node !== "object") return escaped(String(node));
+  if (Array.isArray(node)) return node.map((item) => `<member>${toXml(item)}</member>`).join("");
+  if (typeof node !== "object") return escape(String(node));
   return Object.entries(node as NodeMap)
     .filter(([, value]) => value !== undefined)
-    .map(([name, value]) => `<${name}>${xmlOf(value)}</${name}>`)
+    .map(([name, value]) => `<${name}>${toXml(value)}</${name}>`)
     .join("");
 }
 
-function escaped(text: string): string {
+function escape(text: string): string {
   return text
     .replaceAll("&", "&amp;")
     .replaceAll("<", "&lt;")

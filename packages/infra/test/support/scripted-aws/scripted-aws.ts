@@ -5,7 +5,7 @@
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
-import { AwsError, callOf, type AwsCall, type AwsReply } from "./aws-call.ts";
+import { AwsError, toCall, type AwsCall, type AwsReply } from "./aws-call.ts";
 import { ScriptedCloudFormation } from "./cloudformation/scripted-cloudformation.ts";
 import { Faults, faultError } from "./faults.ts";
 import { queryError, queryResponse, type NodeMap } from "./query-protocol.ts";
@@ -67,7 +67,7 @@ export class ScriptedAws {
   }
 
   /** The requests of an action. */
-  seenOf(action: string): readonly AwsCall[] {
+  getSeen(action: string): readonly AwsCall[] {
     return this.seen.filter((call) => call.action === action);
   }
 
@@ -81,9 +81,9 @@ export class ScriptedAws {
   async #received(incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> {
     const chunks: Buffer[] = [];
     for await (const chunk of incoming) chunks.push(chunk as Buffer);
-    const call = callOf(incoming, Buffer.concat(chunks), this.seen.length + 1);
+    const call = toCall(incoming, Buffer.concat(chunks), this.seen.length + 1);
     this.seen.push(call);
-    const fault = this.faults.of(call);
+    const fault = this.faults.get(call);
     if (fault === "hang") return;
     if (fault === "drop") return void outgoing.destroy();
     try {

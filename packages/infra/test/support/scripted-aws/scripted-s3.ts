@@ -1,4 +1,3 @@
-import { createHash } from "node:crypto";
 import { AwsError, type AwsCall, type AwsReply } from "./aws-call.ts";
 
 /** A bucket and what is in it. */
@@ -39,7 +38,7 @@ export class ScriptedS3 {
     if (bucket === undefined)
       throw new AwsError("NoSuchBucket", `The bucket ${bucketName} does not exist`, 404);
     this.#checkAccess(bucket, call);
-    return answered(call, bucket, key);
+    return answer(call, bucket, key);
   }
 
   #createBucket(name: string, call: AwsCall): AwsReply {
@@ -69,39 +68,22 @@ export class ScriptedS3 {
   }
 }
 
-function answered(call: AwsCall, bucket: ScriptedBucket, key: string): AwsReply {
+function answer(call: AwsCall, bucket: ScriptedBucket, key: string): AwsReply {
   const { action, body } = call;
   switch (action) {
     case "HeadBucket":
       return { ...empty(), headers: { "x-amz-bucket-region": bucket.region } };
-    case "GetBucketLocation":
-      return xml(
-        `<LocationConstraint>${bucket.region === "us-east-1" ? "" : bucket.region}</LocationConstraint>`,
-      );
     case "PutPublicAccessBlock":
     case "PutBucketEncryption":
-    case "PutBucketTagging":
-    case "PutBucketVersioning":
-    case "PutBucketPolicy":
       bucket.settings.set([...call.url.searchParams.keys()][0]!, String(body));
       return empty();
     case "PutObject":
       bucket.objects.set(key, plainBody(call));
-      return { ...empty(), headers: { etag: etag(body) } };
-    case "DeleteObject":
-      bucket.objects.delete(key);
-      return { ...empty(), status: 204 };
+      return empty();
     case "HeadObject":
-    case "GetObject":
-      return storedObject(bucket, key);
-    case "ListObjectsV2":
-      return xml(
-        `<ListBucketResult><KeyCount>${bucket.objects.size}</KeyCount>${[...bucket.objects]
-          .map(
-            ([name, { length }]) => `<Contents><Key>${name}</Key><Size>${length}</Size></Contents>`,
-          )
-          .join("")}<IsTruncated>false</IsTruncated></ListBucketResult>`,
-      );
+      if (!bucket.objects.has(key))
+        throw new AwsError("NoSuchKey", `The key ${key} does not exist`, 404);
+      return empty();
     default:
       throw new AwsError("NotImplemented", `No action ${action}.`, 501);
   }
@@ -121,23 +103,6 @@ function plainBody({ headers, body }: AwsCall): Uint8Array {
   return Buffer.concat(parts);
 }
 
-function storedObject(bucket: ScriptedBucket, key: string): AwsReply {
-  const content = bucket.objects.get(key);
-  if (content === undefined) throw new AwsError("NoSuchKey", `The key ${key} does not exist`, 404);
-  return {
-    headers: { "content-length": String(content.length), etag: etag(content) },
-    body: content,
-  };
-}
-
-function etag(content: Uint8Array): string {
-  return `"${createHash("md5").update(content).digest("hex")}"`;
-}
-
 function empty(): AwsReply {
   return { body: new Uint8Array() };
-}
-
-function xml(text: string): AwsReply {
-  return { headers: { "content-type": "application/xml" }, body: Buffer.from(text) };
 }

@@ -8,17 +8,17 @@ import {
   waitMs as exactWaitMs,
   type OracleBucket,
 } from "../../../test/oracle/oracle-bucket.ts";
-import { termsOf } from "../../../test/oracle/terms.ts";
+import { toTerms } from "../../../test/oracle/terms.ts";
 import {
   apply,
   balanceMilli,
   bucketLimit,
   bucketLimits,
-  consumedMilli,
+  getConsumedMilli,
   fullBucket,
   isFull,
-  storedMilli,
-  storedRemainder,
+  getStoredMilli,
+  getStoredRemainder,
   waitMs,
   type Bucket,
 } from "./bucket.ts";
@@ -63,7 +63,7 @@ function play(
 ): Played {
   let played: Played = {
     bucket: fullBucket(bucketLimits([limit]), START_MS),
-    oracle: newBucket([termsOf(limit)], 1, START_MS),
+    oracle: newBucket([toTerms(limit)], 1, START_MS),
     nowMs: START_MS,
   };
   for (const { elapsedMs, costMilli } of steps) {
@@ -78,7 +78,7 @@ function play(
   return played;
 }
 
-function bucketOf(limit: Omit<Limit, "name">, tokensMilli: number, remainder = 0): Bucket {
+function buildBucket(limit: Omit<Limit, "name">, tokensMilli: number, remainder = 0): Bucket {
   return {
     limits: bucketLimits([{ name: "tpm", ...limit }]),
     refilledAtMs: START_MS,
@@ -94,13 +94,14 @@ describe("refill and take", () => {
         let isCountable = true;
         play(limit, steps, ({ bucket, oracle: { balances, stampMs } }) => {
           const { terms, units, consumedMilli: consumed } = balances[0]!;
-          const milli = BigInt(storedMilli(bucket, 0));
-          const remainder = BigInt(storedRemainder(bucket, 0)) * BigInt(refillAmountMilli / amount);
+          const milli = BigInt(getStoredMilli(bucket, 0));
+          const remainder =
+            BigInt(getStoredRemainder(bucket, 0)) * BigInt(refillAmountMilli / amount);
           expect(milli).toBe(milliAt(balances[0]!, stampMs, stampMs));
           expect(milli * terms.period + remainder).toBe(units);
           expect(bucket.refilledAtMs).toBe(stampMs);
           isCountable &&= Number.isSafeInteger(Number(consumed));
-          if (isCountable) expect(BigInt(consumedMilli(bucket, 0))).toBe(consumed);
+          if (isCountable) expect(BigInt(getConsumedMilli(bucket, 0))).toBe(consumed);
         });
       }),
       { numRuns: 2000 },
@@ -118,7 +119,7 @@ describe("refill and take", () => {
             milliAt(oracle.balances[0]!, oracle.stampMs, nowMs + laterMs),
           );
           expect(balanceMilli(bucket, 0, nowMs + laterMs)).toBe(
-            storedMilli(apply(bucket, [0], nowMs + laterMs), 0),
+            getStoredMilli(apply(bucket, [0], nowMs + laterMs), 0),
           );
         },
       ),
@@ -148,9 +149,9 @@ describe("refill and take", () => {
   });
 
   it("earns 100 a minute exactly when it is refilled every millisecond", () => {
-    let bucket = bucketOf({ capacity: 1000, refillAmount: 100, refillPeriodSeconds: 60 }, 0);
+    let bucket = buildBucket({ capacity: 1000, refillAmount: 100, refillPeriodSeconds: 60 }, 0);
     for (let ms = 1; ms <= 60_000; ms += 1) bucket = apply(bucket, [0], START_MS + ms);
-    expect(storedMilli(bucket, 0)).toBe(100_000);
+    expect(getStoredMilli(bucket, 0)).toBe(100_000);
   });
 
   it("gives a slow limit its full rate beside a busy fast one", () => {
@@ -164,7 +165,7 @@ describe("refill and take", () => {
   });
 
   it("mints nothing when time goes backwards, and earns for the same time only once", () => {
-    const empty = bucketOf({ capacity: 10, refillAmount: 1, refillPeriodSeconds: 1 }, 0);
+    const empty = buildBucket({ capacity: 10, refillAmount: 1, refillPeriodSeconds: 1 }, 0);
     const later = apply(empty, [0], START_MS + 1000);
     const back = apply(later, [0], START_MS - 5000);
     expect(back).toEqual(later);
@@ -172,21 +173,21 @@ describe("refill and take", () => {
   });
 
   it("carries no fraction over the time in which it was full", () => {
-    const bucket = bucketOf({ capacity: 1, refillAmount: 1, refillPeriodSeconds: 7 }, 999, 3);
+    const bucket = buildBucket({ capacity: 1, refillAmount: 1, refillPeriodSeconds: 7 }, 999, 3);
     const full = apply(bucket, [0], START_MS + 100);
-    expect([storedMilli(full, 0), storedRemainder(full, 0)]).toEqual([1000, 0]);
+    expect([getStoredMilli(full, 0), getStoredRemainder(full, 0)]).toEqual([1000, 0]);
     const givenBack = apply(
-      bucketOf({ capacity: 1, refillAmount: 1, refillPeriodSeconds: 7 }, 999, 3),
+      buildBucket({ capacity: 1, refillAmount: 1, refillPeriodSeconds: 7 }, 999, 3),
       [-1],
       START_MS,
     );
-    expect([storedMilli(givenBack, 0), storedRemainder(givenBack, 0)]).toEqual([1000, 0]);
+    expect([getStoredMilli(givenBack, 0), getStoredRemainder(givenBack, 0)]).toEqual([1000, 0]);
   });
 
   it("never holds more than its capacity, and gives back into debt first", () => {
-    const bucket = bucketOf({ capacity: 10, refillAmount: 1, refillPeriodSeconds: 1 }, -5000);
-    expect(storedMilli(apply(bucket, [-7000], START_MS), 0)).toBe(2000);
-    expect(storedMilli(apply(bucket, [-70_000], START_MS), 0)).toBe(10_000);
+    const bucket = buildBucket({ capacity: 10, refillAmount: 1, refillPeriodSeconds: 1 }, -5000);
+    expect(getStoredMilli(apply(bucket, [-7000], START_MS), 0)).toBe(2000);
+    expect(getStoredMilli(apply(bucket, [-70_000], START_MS), 0)).toBe(10_000);
   });
 
   it("is full only when every limit is full, hidden ones included", () => {
@@ -238,12 +239,12 @@ describe("wait", () => {
   });
 
   it("counts from the stored stamp when the clock was set back", () => {
-    const bucket = bucketOf({ capacity: 10, refillAmount: 1, refillPeriodSeconds: 1 }, 0);
+    const bucket = buildBucket({ capacity: 10, refillAmount: 1, refillPeriodSeconds: 1 }, 0);
     expect(waitMs(bucket, 0, 1000, START_MS - 500)).toBe(1500);
   });
 
   it("is exact even for a debt so deep that the deficit leaves the safe range", () => {
-    const bucket = bucketOf(
+    const bucket = buildBucket(
       { capacity: 1, refillAmount: 999_981, refillPeriodSeconds: 441_250 },
       Number.MIN_SAFE_INTEGER,
     );

@@ -1,5 +1,5 @@
 import { MILLI } from "../amounts.ts";
-import { reducedRate, type Limit } from "../limit.ts";
+import { reduceRate, type Limit } from "../limit.ts";
 
 /**
  * A limit as a bucket counts it: millitokens and milliseconds, with its rate reduced to lowest
@@ -62,7 +62,7 @@ export function bucketLimit(limit: Limit, hidden: boolean): BucketLimit {
     capacityMilli: limit.capacity * MILLI,
     refillAmountMilli,
     refillPeriodMs,
-    ...reducedRate(refillAmountMilli, refillPeriodMs),
+    ...reduceRate(refillAmountMilli, refillPeriodMs),
     hidden,
   };
 }
@@ -82,26 +82,26 @@ export function ceilingMilli(limit: BucketLimit): number {
 }
 
 /** The tokens of one limit as stored, before any refill. */
-export function storedMilli(bucket: Bucket, index: number): number {
+export function getStoredMilli(bucket: Bucket, index: number): number {
   return bucket.balances[index * FIELDS]!;
 }
 
 /** The remainder of one limit's refill as stored. */
-export function storedRemainder(bucket: Bucket, index: number): number {
+export function getStoredRemainder(bucket: Bucket, index: number): number {
   return bucket.balances[index * FIELDS + 1]!;
 }
 
 /** What was consumed of one limit over the life of the bucket, net of what was given back. */
-export function consumedMilli(bucket: Bucket, index: number): number {
+export function getConsumedMilli(bucket: Bucket, index: number): number {
   return bucket.balances[index * FIELDS + 2]!;
 }
 
 /** The tokens of one limit at the given time, refill included. */
 export function balanceMilli(bucket: Bucket, index: number, nowMs: number): number {
-  return refilledMilli(
+  return computeRefilledMilli(
     bucket.limits[index]!,
-    storedMilli(bucket, index),
-    storedRemainder(bucket, index),
+    getStoredMilli(bucket, index),
+    getStoredRemainder(bucket, index),
     nowMs - bucket.refilledAtMs,
   );
 }
@@ -118,7 +118,7 @@ export function holds(bucket: Bucket, costsMilli: readonly number[], nowMs: numb
     const at = index * FIELDS;
     if (
       !limit.hidden &&
-      refilledMilli(limit, balances[at]!, balances[at + 1]!, elapsedMs) < costsMilli[index]!
+      computeRefilledMilli(limit, balances[at]!, balances[at + 1]!, elapsedMs) < costsMilli[index]!
     )
       return false;
   }
@@ -168,7 +168,7 @@ export function applyInPlace(
     const at = index * FIELDS;
     const remainder = balances[at + 1]!;
     const ceiling = ceilingMilli(limit);
-    const refilled = refilledMilli(limit, balances[at]!, remainder, elapsedMs);
+    const refilled = computeRefilledMilli(limit, balances[at]!, remainder, elapsedMs);
     const tokens = Math.max(Math.min(ceiling, refilled - cost), Number.MIN_SAFE_INTEGER);
     balances[at] = tokens;
     // A full limit earns nothing, so it keeps no remainder, whether the refill or a give-back
@@ -185,13 +185,13 @@ export function applyInPlace(
  * capped at the ceiling, only at the safe range: it is for stores that add to a balance they have
  * not read, and put the ceiling into a condition.
  */
-export function earned(
+export function computeEarned(
   bucket: Bucket,
   index: number,
   nowMs: number,
 ): { readonly milli: number; readonly remainder: number } {
   const limit = bucket.limits[index]!;
-  const remainder = storedRemainder(bucket, index);
+  const remainder = getStoredRemainder(bucket, index);
   const elapsedMs = nowMs - bucket.refilledAtMs;
   if (elapsedMs <= 0) return { milli: 0, remainder };
   const rest = elapsedMs % limit.period;
@@ -200,7 +200,7 @@ export function earned(
   const restMilli =
     restUnits <= Number.MAX_SAFE_INTEGER
       ? Math.floor(restUnits / limit.period)
-      : Number(unitsOf(limit, remainder, rest) / BigInt(limit.period));
+      : Number(computeUnits(limit, remainder, rest) / BigInt(limit.period));
   return {
     milli: Math.min(Number.MAX_SAFE_INTEGER, whole + restMilli),
     remainder: remainderAfter(limit, remainder, elapsedMs),
@@ -208,7 +208,7 @@ export function earned(
 }
 
 /** What was earned, rounded up to whole millitokens. */
-export function roundedUp({ milli, remainder }: ReturnType<typeof earned>): number {
+export function roundUp({ milli, remainder }: ReturnType<typeof computeEarned>): number {
   return remainder > 0 ? Math.min(Number.MAX_SAFE_INTEGER, milli + 1) : milli;
 }
 
@@ -217,15 +217,17 @@ export function waitMs(bucket: Bucket, index: number, neededMilli: number, nowMs
   const limit = bucket.limits[index]!;
   if (neededMilli > ceilingMilli(limit)) return Infinity;
   if (balanceMilli(bucket, index, nowMs) >= neededMilli) return 0;
-  const stored = storedMilli(bucket, index);
+  const stored = getStoredMilli(bucket, index);
   const earn =
-    Number.isSafeInteger(neededMilli - stored) && isCountable(limit) ? earningMs : earningMsExactly;
-  const sinceRefillMs = earn(limit, neededMilli, stored, storedRemainder(bucket, index));
+    Number.isSafeInteger(neededMilli - stored) && isCountable(limit)
+      ? computeWaitMs
+      : computeWaitMsExactly;
+  const sinceRefillMs = earn(limit, neededMilli, stored, getStoredRemainder(bucket, index));
   return bucket.refilledAtMs + sinceRefillMs - nowMs;
 }
 
 /** `⌊remainder · to / from⌋`, computed with BigInt where the product leaves the safe range. */
-export function scaledRemainder(remainder: number, from: number, to: number): number {
+export function scaleRemainder(remainder: number, from: number, to: number): number {
   if (from === to) return remainder;
   const product = remainder * to;
   return Number.isSafeInteger(product)
@@ -245,7 +247,7 @@ const FIELDS = 3;
  * divisions made `apply` take 145 ns instead of 52. A shard's share of a limit may not reduce to
  * terms as low as the whole limit does; then BigInt is the only way left.
  */
-function refilledMilli(
+function computeRefilledMilli(
   limit: BucketLimit,
   stored: number,
   remainder: number,
@@ -257,32 +259,32 @@ function refilledMilli(
   const missing = ceiling - stored;
   if (missing <= 0) return ceiling;
   if (missing > Number.MAX_SAFE_INTEGER)
-    return refilledExactly(limit, stored, remainder, elapsedMs);
+    return computeRefilledExactly(limit, stored, remainder, elapsedMs);
   const units = elapsedMs * amount + remainder;
   if (units <= Number.MAX_SAFE_INTEGER)
     return Math.min(ceiling, stored + Math.floor(units / period));
   if (elapsedMs > Number.MAX_SAFE_INTEGER)
-    return refilledExactly(limit, stored, remainder, elapsedMs);
+    return computeRefilledExactly(limit, stored, remainder, elapsedMs);
   const rest = elapsedMs % period;
   const periods = (elapsedMs - rest) / period;
   if (periods > (missing - (missing % amount)) / amount) return ceiling;
   const restUnits = rest * amount + remainder;
   if (restUnits > Number.MAX_SAFE_INTEGER)
-    return refilledExactly(limit, stored, remainder, elapsedMs);
+    return computeRefilledExactly(limit, stored, remainder, elapsedMs);
   return Math.min(ceiling, stored + periods * amount + Math.floor(restUnits / period));
 }
 
 /**
- * `refilledMilli` in BigInt: for a debt so deep that the deficit or the time to earn it leaves the
- * safe range, and for a share whose products do.
+ * `computeRefilledMilli` in BigInt: for a debt so deep that the deficit or the time to earn it
+ * leaves the safe range, and for a share whose products do.
  */
-function refilledExactly(
+function computeRefilledExactly(
   limit: BucketLimit,
   stored: number,
   remainder: number,
   elapsedMs: number,
 ): number {
-  const tokens = BigInt(stored) + unitsOf(limit, remainder, elapsedMs) / BigInt(limit.period);
+  const tokens = BigInt(stored) + computeUnits(limit, remainder, elapsedMs) / BigInt(limit.period);
   return tokens >= BigInt(ceilingMilli(limit)) ? ceilingMilli(limit) : Number(tokens);
 }
 
@@ -294,11 +296,11 @@ function remainderAfter(limit: BucketLimit, remainder: number, elapsedMs: number
   const restUnits = (elapsedMs % period) * amount + remainder;
   return restUnits <= Number.MAX_SAFE_INTEGER
     ? restUnits % period
-    : Number(unitsOf(limit, remainder, elapsedMs) % BigInt(period));
+    : Number(computeUnits(limit, remainder, elapsedMs) % BigInt(period));
 }
 
 /** What was earned in the elapsed time, in units of 1/period. */
-function unitsOf({ amount }: BucketLimit, remainder: number, elapsedMs: number): bigint {
+function computeUnits({ amount }: BucketLimit, remainder: number, elapsedMs: number): bigint {
   return BigInt(elapsedMs) * BigInt(amount) + BigInt(remainder);
 }
 
@@ -311,7 +313,7 @@ function isCountable({ amount, period }: BucketLimit): boolean {
 }
 
 /** The exact inverse of the credit: the fewest milliseconds in which the deficit is earned. */
-function earningMs(
+function computeWaitMs(
   { amount, period }: BucketLimit,
   neededMilli: number,
   stored: number,
@@ -324,10 +326,10 @@ function earningMs(
 }
 
 /**
- * `earningMs` in BigInt: for a debt so deep that the deficit leaves the safe range, and for a share
- * whose products do.
+ * `computeWaitMs` in BigInt: for a debt so deep that the deficit leaves the safe range, and for a
+ * share whose products do.
  */
-function earningMsExactly(
+function computeWaitMsExactly(
   limit: BucketLimit,
   neededMilli: number,
   stored: number,

@@ -2,26 +2,26 @@ import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { smallLimit } from "../../../test/support/arbitraries.ts";
 import { MILLI, type Amounts } from "../amounts.ts";
-import { apply, balanceMilli, fullBucket, storedMilli, type Bucket } from "./bucket.ts";
+import { apply, balanceMilli, fullBucket, getStoredMilli, type Bucket } from "./bucket.ts";
 import {
   afterRefusal,
   costsMilli,
-  dividedAmounts,
+  divideAmounts,
   fits,
-  isUnder,
-  knownAmounts,
-  negated,
-  statusesOf,
-  underPolicy,
-  type Charge,
+  hasPolicyLimits,
+  selectKnownAmounts,
+  negate,
+  computeStatuses,
+  withPolicyLimits,
+  type BucketClaim,
 } from "./decision.ts";
 import { Limit } from "../limit.ts";
-import { policyOf, type Policy } from "./policy.ts";
+import { buildPolicy, type Policy } from "./policy.ts";
 
 const NOW_MS = Date.UTC(2026, 0, 4, 12);
-const POLICY = policyOf([Limit.perMinute("rpm", 10), Limit.perMinute("tpm", 1000)], "system");
+const POLICY = buildPolicy([Limit.perMinute("rpm", 10), Limit.perMinute("tpm", 1000)], "system");
 
-function charge(amounts: Amounts, taken: Amounts = {}, policy: Policy = POLICY): Charge {
+function charge(amounts: Amounts, taken: Amounts = {}, policy: Policy = POLICY): BucketClaim {
   const full = fullBucket(policy.bucketLimits, NOW_MS);
   const bucket = apply(full, costsMilli(full, taken), NOW_MS);
   return { entityId: "key-1", resource: "gpt-4", policy, bucket, amounts };
@@ -45,15 +45,19 @@ describe("a decision", () => {
 
   it("is not refused by a hidden limit, and does not show it", () => {
     const { bucket } = charge({}, { tpm: 5000 });
-    const policy = policyOf([Limit.perMinute("rpm", 10)], "system");
-    const hidden = { ...charge({ rpm: 1 }), policy, bucket: underPolicy(bucket, policy, NOW_MS) };
+    const policy = buildPolicy([Limit.perMinute("rpm", 10)], "system");
+    const hidden = {
+      ...charge({ rpm: 1 }),
+      policy,
+      bucket: withPolicyLimits(bucket, policy, NOW_MS),
+    };
     expect(hidden.bucket.limits.map(({ limit }) => limit.name)).toEqual(["rpm", "tpm"]);
     expect(fits([hidden], NOW_MS)).toBe(true);
-    expect(statusesOf([hidden], NOW_MS).map(({ limitName }) => limitName)).toEqual(["rpm"]);
+    expect(computeStatuses([hidden], NOW_MS).map(({ limitName }) => limitName)).toEqual(["rpm"]);
   });
 
   it("gives the status of every limit, charged or not, with its source and exact wait", () => {
-    expect(statusesOf([charge({ tpm: 600 }, { rpm: 1, tpm: 500 })], NOW_MS)).toEqual([
+    expect(computeStatuses([charge({ tpm: 600 }, { rpm: 1, tpm: 500 })], NOW_MS)).toEqual([
       {
         entityId: "key-1",
         resource: "gpt-4",
@@ -84,7 +88,7 @@ describe("a decision", () => {
   it("rounds available tokens down, even in debt, and waits forever for more than the capacity", () => {
     const full = charge({ rpm: 11 });
     const bucket: Bucket = { ...full.bucket, balances: [999, 0, 0, -1, 0, 0] };
-    const [rpm, tpm] = statusesOf([{ ...full, bucket }], NOW_MS);
+    const [rpm, tpm] = computeStatuses([{ ...full, bucket }], NOW_MS);
     expect(rpm).toMatchObject({ available: 0, exceeded: true, retryAfterSeconds: Infinity });
     expect(tpm).toMatchObject({
       available: -1,
@@ -108,9 +112,9 @@ describe("a decision", () => {
           const one = charge(
             { a: wantA, b: wantB },
             { a: tookA, b: tookB },
-            policyOf([a, b], "resource"),
+            buildPolicy([a, b], "resource"),
           );
-          const statuses = statusesOf([one], NOW_MS);
+          const statuses = computeStatuses([one], NOW_MS);
           expect(fits([one], NOW_MS)).toBe(statuses.every(({ exceeded }) => !exceeded));
           for (const { exceeded, retryAfterSeconds, deficit } of statuses)
             expect([retryAfterSeconds > 0, deficit > 0]).toEqual([exceeded, exceeded]);
@@ -131,12 +135,12 @@ describe("a decision", () => {
 
 describe("a bucket and its policy", () => {
   it("starts full, and stays the same object while the policy is the same", () => {
-    const bucket = underPolicy(undefined, POLICY, NOW_MS);
+    const bucket = withPolicyLimits(undefined, POLICY, NOW_MS);
     expect(bucket).toEqual(fullBucket(POLICY.bucketLimits, NOW_MS));
-    expect(underPolicy(bucket, POLICY, NOW_MS + 1)).toBe(bucket);
-    const equal = policyOf(POLICY.limits.toReversed(), "entity");
-    expect(isUnder(bucket, equal)).toBe(true);
-    expect(underPolicy(bucket, equal, NOW_MS + 1)).toBe(bucket);
+    expect(withPolicyLimits(bucket, POLICY, NOW_MS + 1)).toBe(bucket);
+    const equal = buildPolicy(POLICY.limits.toReversed(), "entity");
+    expect(hasPolicyLimits(bucket, equal)).toBe(true);
+    expect(withPolicyLimits(bucket, equal, NOW_MS + 1)).toBe(bucket);
   });
 
   it.each([
@@ -154,10 +158,10 @@ describe("a bucket and its policy", () => {
     ],
     ["name", Limit.perMinute("rps", 10)],
   ])("is carried over when only the %s of a limit differs", (_, changed) => {
-    const policy = policyOf([changed, POLICY.limits[1]!], "system");
+    const policy = buildPolicy([changed, POLICY.limits[1]!], "system");
     const bucket = fullBucket(POLICY.bucketLimits, NOW_MS);
-    expect(isUnder(bucket, policy)).toBe(false);
-    expect(isUnder(underPolicy(bucket, policy, NOW_MS), policy)).toBe(true);
+    expect(hasPolicyLimits(bucket, policy)).toBe(false);
+    expect(hasPolicyLimits(withPolicyLimits(bucket, policy, NOW_MS), policy)).toBe(true);
   });
 
   it("needs no write for a refusal under the same policy or without a bucket", () => {
@@ -167,16 +171,16 @@ describe("a bucket and its policy", () => {
 
   it("stores the new rate for a refusal, so that the call will fit some day, and takes nothing away", () => {
     const { bucket } = charge({}, { tpm: 1000 });
-    const policy = policyOf([Limit.perMinute("rpm", 5), Limit.perSecond("tpm", 1000)], "system");
+    const policy = buildPolicy([Limit.perMinute("rpm", 5), Limit.perSecond("tpm", 1000)], "system");
     const left = afterRefusal(bucket, policy, NOW_MS)!;
-    expect(storedMilli(left, 0)).toBe(10 * MILLI);
+    expect(getStoredMilli(left, 0)).toBe(10 * MILLI);
     expect(balanceMilli(left, 1, NOW_MS + 1)).toBe(1000);
   });
 });
 
 describe("amounts and policies", () => {
   it("charges a limit by its own name, even if it is called constructor", () => {
-    const policy = policyOf(
+    const policy = buildPolicy(
       [Limit.perMinute("constructor", 10), Limit.perMinute("toString", 10)],
       "system",
     );
@@ -186,34 +190,36 @@ describe("amounts and policies", () => {
   });
 
   it("drops names that no level of a parent knows, and refuses them of an entity", () => {
-    const levels = [undefined, policyOf([Limit.perDay("images", 5)], "resource"), POLICY];
+    const levels = [undefined, buildPolicy([Limit.perDay("images", 5)], "resource"), POLICY];
     const wanted = { entityId: "e", resource: "r", override: undefined, isParent: true };
     const amounts = { rpm: 1, images: 2, other: 3 };
-    const parents = knownAmounts({ ...wanted, amounts }, POLICY, levels);
+    const parents = selectKnownAmounts({ ...wanted, amounts }, POLICY, levels);
     expect(parents).toEqual({ rpm: 1, images: 2 });
     const own = { ...wanted, isParent: false };
-    expect(() => knownAmounts({ ...own, amounts }, POLICY, levels)).toThrow(/consume.other/);
+    expect(() => selectKnownAmounts({ ...own, amounts }, POLICY, levels)).toThrow(/consume.other/);
     const known = { rpm: 1, images: 2 };
-    expect(knownAmounts({ ...own, amounts: known }, POLICY, levels)).toBe(known);
+    expect(selectKnownAmounts({ ...own, amounts: known }, POLICY, levels)).toBe(known);
   });
 
   it("lets a call with limits of its own name no others, whatever the levels know", () => {
-    const override = policyOf([Limit.perMinute("rpm", 1)], "override");
+    const override = buildPolicy([Limit.perMinute("rpm", 1)], "override");
     const wanted = { entityId: "e", resource: "r", override, isParent: false };
     const amounts = { rpm: 1, tpm: 1 };
-    expect(() => knownAmounts({ ...wanted, amounts }, override, [POLICY])).toThrow(/consume.tpm/);
+    expect(() => selectKnownAmounts({ ...wanted, amounts }, override, [POLICY])).toThrow(
+      /consume.tpm/,
+    );
   });
 
   it("divides amounts into those that the policy limits and the others", () => {
     const all = { rpm: 1, tpm: 2 };
-    expect(dividedAmounts(POLICY, all).amounts).toBe(all);
-    expect(dividedAmounts(POLICY, { rpm: 1, images: 2 })).toEqual({
+    expect(divideAmounts(POLICY, all).amounts).toBe(all);
+    expect(divideAmounts(POLICY, { rpm: 1, images: 2 })).toEqual({
       amounts: { rpm: 1 },
       unlimited: { images: 2 },
     });
   });
 
   it("reverses every sign for a give-back", () => {
-    expect(negated({ a: 1, b: -2 })).toEqual({ a: -1, b: 2 });
+    expect(negate({ a: 1, b: -2 })).toEqual({ a: -1, b: 2 });
   });
 });

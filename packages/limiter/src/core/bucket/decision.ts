@@ -1,4 +1,4 @@
-import { addAmounts, amountOf, checkNames, MILLI, NO_AMOUNTS, type Amounts } from "../amounts.ts";
+import { addAmounts, getAmount, checkNames, MILLI, NO_AMOUNTS, type Amounts } from "../amounts.ts";
 import {
   balanceMilli,
   fullBucket,
@@ -14,7 +14,7 @@ import { sourceOfLimit, type ConfigSource, type Policy } from "./policy.ts";
 import { shardSumMilli, waitForShardSumMs } from "./shard-sums.ts";
 
 /** One bucket of a decision, and what the call takes from it: 0 of each limit it does not name. */
-export interface Charge {
+export interface BucketClaim {
   readonly entityId: string;
   readonly resource: string;
   readonly policy: Policy;
@@ -60,8 +60,8 @@ export interface LimitStatus {
  * limit that nothing is taken from refuses while it is in debt. That is how costs that are only
  * known afterwards are limited.
  */
-export function fits(charges: readonly Charge[], nowMs: number): boolean {
-  for (const { bucket, amounts, costs, others } of charges) {
+export function fits(claims: readonly BucketClaim[], nowMs: number): boolean {
+  for (const { bucket, amounts, costs, others } of claims) {
     if (others !== undefined && others.length > 0) {
       if (!shardsHold(bucket, others, amounts, nowMs)) return false;
     } else if (!holds(bucket, costs ?? costsMilli(bucket, amounts), nowMs)) return false;
@@ -73,12 +73,15 @@ export function fits(charges: readonly Charge[], nowMs: number): boolean {
  * The state of every limit of a decision, in the order of the charges and, within each, of the
  * policy. (Stores keep limits in an order of their own.)
  */
-export function statusesOf(charges: readonly Charge[], nowMs: number): readonly LimitStatus[] {
+export function computeStatuses(
+  claims: readonly BucketClaim[],
+  nowMs: number,
+): readonly LimitStatus[] {
   const statuses: LimitStatus[] = [];
-  for (const charge of charges)
-    for (const { name } of charge.policy.limits) {
-      const index = charge.bucket.limits.findIndex(({ limit }) => limit.name === name);
-      statuses.push(statusOf(charge, index, nowMs));
+  for (const claim of claims)
+    for (const { name } of claim.policy.limits) {
+      const index = claim.bucket.limits.findIndex(({ limit }) => limit.name === name);
+      statuses.push(computeStatus(claim, index, nowMs));
     }
   return statuses;
 }
@@ -93,12 +96,12 @@ export function costsMilli(bucket: Bucket, amounts: Amounts): number[] {
   // oxlint-disable-next-line unicorn/no-new-array -- see above; it saves the memory backend 4 %.
   const costs = new Array<number>(limits.length);
   for (let index = 0; index < limits.length; index += 1)
-    costs[index] = amountOf(amounts, limits[index]!.limit.name) * MILLI;
+    costs[index] = getAmount(amounts, limits[index]!.limit.name) * MILLI;
   return costs;
 }
 
 /** Amounts with their signs reversed, to give them back. */
-export function negated(amounts: Amounts): Amounts {
+export function negate(amounts: Amounts): Amounts {
   return Object.fromEntries(Object.entries(amounts).map(([name, amount]) => [name, -amount]));
 }
 
@@ -106,9 +109,13 @@ export function negated(amounts: Amounts): Amounts {
  * The bucket under the policy's limits: a full one if none is stored, and one that is carried over
  * if it was last decided with other limits.
  */
-export function underPolicy(stored: Bucket | undefined, policy: Policy, nowMs: number): Bucket {
+export function withPolicyLimits(
+  stored: Bucket | undefined,
+  policy: Policy,
+  nowMs: number,
+): Bucket {
   if (stored === undefined) return fullBucket(policy.bucketLimits, nowMs);
-  return isUnder(stored, policy) ? stored : withLimits(stored, policy.bucketLimits, nowMs);
+  return hasPolicyLimits(stored, policy) ? stored : withLimits(stored, policy.bucketLimits, nowMs);
 }
 
 /**
@@ -121,12 +128,12 @@ export function afterRefusal(
   policy: Policy,
   nowMs: number,
 ): Bucket | undefined {
-  if (stored === undefined || isUnder(stored, policy)) return undefined;
+  if (stored === undefined || hasPolicyLimits(stored, policy)) return undefined;
   return withLimits(stored, policy.bucketLimits, nowMs, { keepCut: true });
 }
 
 /** Whether a bucket was last decided with the limits of this policy. */
-export function isUnder(bucket: Bucket, policy: Policy): boolean {
+export function hasPolicyLimits(bucket: Bucket, policy: Policy): boolean {
   if (bucket.limits === policy.bucketLimits) return true;
   const compared = COMPARISON_MEMO.get(bucket.limits);
   if (compared?.limits === policy.limits) return compared.isSame;
@@ -154,18 +161,18 @@ function shardsHold(
   const shards = [bucket, ...others];
   return bucket.limits.every(
     ({ limit: { name }, hidden }) =>
-      hidden || shardSumMilli(shards, name, nowMs) >= amountOf(amounts, name) * MILLI,
+      hidden || shardSumMilli(shards, name, nowMs) >= getAmount(amounts, name) * MILLI,
   );
 }
 
-function statusOf(
-  { entityId, resource, policy, bucket, amounts, others }: Charge,
+function computeStatus(
+  { entityId, resource, policy, bucket, amounts, others }: BucketClaim,
   index: number,
   nowMs: number,
 ): LimitStatus {
   const { limit } = bucket.limits[index]!;
   // Adding 0 turns the -0 of a careless caller into 0.
-  const requested = amountOf(amounts, limit.name) + 0;
+  const requested = getAmount(amounts, limit.name) + 0;
   const shards = others === undefined || others.length === 0 ? undefined : [bucket, ...others];
   const balance =
     shards === undefined
@@ -209,7 +216,7 @@ interface Owned {
 }
 
 /** A bucket of a call, with the parent that calls of its entity also take from. */
-export type OwnedCharge = Charge & Owned;
+export type OwnedClaim = BucketClaim & Owned;
 
 /** What a call takes from one bucket: the entity's own, or its parent's. */
 export interface WantedBucket {
@@ -224,31 +231,32 @@ export interface WantedBucket {
 }
 
 /** Finds a bucket under the limits that apply to it; undefined if no limits apply. */
-type FindCharge<C extends Owned> = (wanted: WantedBucket, nowMs: number) => C | undefined;
+type FindClaim<C extends Owned> = (wanted: WantedBucket, nowMs: number) => C | undefined;
 
 /**
  * Every bucket that a call takes from: for each resource the entity's, then its parent's. It throws
  * before anything is written. The time is only passed on, to a `find` that is not a new closure for
  * each call: that saves the memory backend 30 ns.
  */
-export function chargesOf<C extends Owned>(
+export function buildClaims<C extends Owned>(
   request: WantedAmounts,
   find: (wanted: WantedBucket) => C | undefined,
 ): C[];
-export function chargesOf<C extends Owned>(
+export function buildClaims<C extends Owned>(
   request: WantedAmounts,
-  find: FindCharge<C>,
+  find: FindClaim<C>,
   nowMs: number,
 ): C[];
-export function chargesOf<C extends Owned>(
+export function buildClaims<C extends Owned>(
   request: WantedAmounts,
-  find: FindCharge<C>,
+  find: FindClaim<C>,
   nowMs = 0,
 ): C[] {
   // Most calls have one resource, and need no second list.
-  if (request.resources.length === 1) return chargesOn(request, request.resources[0]!, find, nowMs);
+  if (request.resources.length === 1)
+    return buildClaimsOn(request, request.resources[0]!, find, nowMs);
   const all: C[] = [];
-  for (const asked of request.resources) all.push(...chargesOn(request, asked, find, nowMs));
+  for (const asked of request.resources) all.push(...buildClaimsOn(request, asked, find, nowMs));
   return all;
 }
 
@@ -263,7 +271,7 @@ export function hasAll({ names }: Policy, amounts: Amounts): boolean {
  * are not charged (ADR 003). A name that no level knows is an error; of a parent it is left out. A
  * call with limits of its own may name no others.
  */
-export function knownAmounts(
+export function selectKnownAmounts(
   { amounts, override, isParent, field = "consume" }: WantedBucket,
   policy: Policy,
   levels: Levels,
@@ -284,10 +292,10 @@ export function knows(levels: Levels, name: string): boolean {
 }
 
 /** What a policy limits of an amount, and what it does not. */
-export type DividedAmounts = Pick<Charge, "amounts" | "unlimited">;
+export type DividedAmounts = Pick<BucketClaim, "amounts" | "unlimited">;
 
 /** Divides amounts into those that a policy limits and, if there are any, the others. */
-export function dividedAmounts(policy: Policy, amounts: Amounts): DividedAmounts {
+export function divideAmounts(policy: Policy, amounts: Amounts): DividedAmounts {
   if (hasAll(policy, amounts)) return { amounts };
   return {
     amounts: onlyNames(amounts, (name) => policy.names.has(name)),
@@ -304,13 +312,13 @@ export function divideWanted(
   levels: (entityId: string, resource: string) => Levels,
 ): DividedAmounts {
   if (hasAll(policy, wanted.amounts)) return wanted;
-  const known = knownAmounts(wanted, policy, levels(wanted.entityId, wanted.resource));
-  return dividedAmounts(policy, known);
+  const known = selectKnownAmounts(wanted, policy, levels(wanted.entityId, wanted.resource));
+  return divideAmounts(policy, known);
 }
 
 /** The amounts that give back what was charged and counted. */
 export function negateDivided({ amounts, unlimited }: DividedAmounts): DividedAmounts {
-  return { amounts: negated(amounts), unlimited: unlimited && negated(unlimited) };
+  return { amounts: negate(amounts), unlimited: unlimited && negate(unlimited) };
 }
 
 /** What was used: charged, or only counted. */
@@ -334,23 +342,23 @@ function noLimits(entityId: string, resource: string): ValidationError {
 }
 
 /** The names of the entity's limits on each resource of a call, in the call's order. */
-export function limitNamesOf(
+export function listLimitNames(
   { entityId, resources }: WantedAmounts,
-  charges: readonly Charge[],
+  claims: readonly BucketClaim[],
 ): readonly ReadonlySet<string>[] {
   // Most calls have one bucket.
-  if (charges.length === 1) return [charges[0]!.policy.names];
+  if (claims.length === 1) return [claims[0]!.policy.names];
   const own =
-    resources.length === charges.length
-      ? charges
-      : charges.filter((charge) => charge.entityId === entityId);
+    resources.length === claims.length
+      ? claims
+      : claims.filter((claim) => claim.entityId === entityId);
   return own.map(({ policy }) => policy.names);
 }
 
-function chargesOn<C extends Owned>(
+function buildClaimsOn<C extends Owned>(
   { entityId, override }: WantedAmounts,
   { resource, amounts, field }: WantedAmounts["resources"][number],
-  find: FindCharge<C>,
+  find: FindClaim<C>,
   nowMs: number,
 ): C[] {
   const own = find({ entityId, resource, amounts, override, isParent: false, field }, nowMs);

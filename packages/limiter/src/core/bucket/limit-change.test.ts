@@ -5,10 +5,10 @@ import {
   apply,
   balanceMilli,
   bucketLimits,
-  consumedMilli,
+  getConsumedMilli,
   fullBucket,
-  storedMilli,
-  storedRemainder,
+  getStoredMilli,
+  getStoredRemainder,
   type Bucket,
 } from "./bucket.ts";
 import { withLimits } from "./limit-change.ts";
@@ -16,12 +16,12 @@ import type { Limit } from "../limit.ts";
 
 const START_MS = Date.UTC(2026, 0, 4, 12);
 
-function named(bucket: Bucket, name: string): number {
+function nameIt(bucket: Bucket, name: string): number {
   return bucket.limits.findIndex(({ limit }) => limit.name === name);
 }
 
 function tokens(bucket: Bucket, name: string, nowMs: number): number {
-  return balanceMilli(bucket, named(bucket, name), nowMs);
+  return balanceMilli(bucket, nameIt(bucket, name), nowMs);
 }
 
 describe("a bucket under other limits", () => {
@@ -31,7 +31,7 @@ describe("a bucket under other limits", () => {
     const raised = withLimits(full, bucketLimits([{ ...limit, capacity: 20 }]), START_MS);
     expect(tokens(raised, "tpm", START_MS)).toBe(10_000);
     const lowered = withLimits(raised, bucketLimits([{ ...limit, capacity: 4 }]), START_MS);
-    expect(storedMilli(lowered, 0)).toBe(4000);
+    expect(getStoredMilli(lowered, 0)).toBe(4000);
     const raisedAgain = withLimits(lowered, bucketLimits([limit]), START_MS);
     expect(tokens(raisedAgain, "tpm", START_MS)).toBe(4000);
   });
@@ -49,9 +49,9 @@ describe("a bucket under other limits", () => {
     const empty = apply(fullBucket(bucketLimits([odd]), START_MS), [100_000_000], START_MS);
     // One millisecond before the next millitoken the remainder is as large as it gets.
     const later = apply(empty, [0], START_MS + 86);
-    expect(storedRemainder(later, 0)).toBeGreaterThan(80_000);
+    expect(getStoredRemainder(later, 0)).toBeGreaterThan(80_000);
     const even = withLimits(later, bucketLimits([{ ...odd, refillAmount: 86_400 }]), START_MS + 86);
-    expect(storedRemainder(even, 0)).toBe(0);
+    expect(getStoredRemainder(even, 0)).toBe(0);
     expect(tokens(even, "tpm", START_MS + 87)).toBe(1);
   });
 
@@ -71,10 +71,10 @@ describe("a bucket under other limits", () => {
           const [before, after] = [old.limits[0]!, bucketLimits([to])[0]!];
           const changed = withLimits(old, [after], nowMs);
           const exact =
-            (BigInt(storedRemainder(old, 0)) * BigInt(after.period)) / BigInt(before.period);
-          const isFull = storedMilli(changed, 0) === to.capacity * 1000;
-          expect(BigInt(storedRemainder(changed, 0))).toBe(isFull ? 0n : exact);
-          expect(storedRemainder(changed, 0)).toBeLessThan(after.period);
+            (BigInt(getStoredRemainder(old, 0)) * BigInt(after.period)) / BigInt(before.period);
+          const isFull = getStoredMilli(changed, 0) === to.capacity * 1000;
+          expect(BigInt(getStoredRemainder(changed, 0))).toBe(isFull ? 0n : exact);
+          expect(getStoredRemainder(changed, 0)).toBeLessThan(after.period);
         },
       ),
     );
@@ -96,7 +96,7 @@ describe("a bucket under other limits", () => {
     const again = withLimits(without, bucketLimits([a, b]), START_MS + 3000);
     expect(again.limits.every(({ hidden }) => !hidden)).toBe(true);
     expect(tokens(again, "a", START_MS + 3000)).toBe(5000);
-    expect(consumedMilli(again, named(again, "a"))).toBe(8000);
+    expect(getConsumedMilli(again, nameIt(again, "a"))).toBe(8000);
   });
 
   it("loses nothing by a refusal: a limit that would be cut keeps its parameters, the others change", () => {
@@ -155,7 +155,7 @@ describe("a bucket under other limits", () => {
             nowMs,
           );
           for (const [index, { name }] of all.entries()) {
-            if (named(bucket, name) >= 0)
+            if (nameIt(bucket, name) >= 0)
               expect(tokens(bucket, name, nowMs)).toBe(balanceMilli(steady, index, nowMs));
             else
               expect(balanceMilli(steady, index, nowMs)).toBe(steady.limits[index]!.capacityMilli);
@@ -198,7 +198,7 @@ describe("a bucket under other limits", () => {
             most + Math.ceil(earned),
           );
           bucket = withLimits(bucket, bucketLimits([next]), nowMs);
-          expect(storedMilli(bucket, 0) * 1000).toBeLessThanOrEqual(most);
+          expect(getStoredMilli(bucket, 0) * 1000).toBeLessThanOrEqual(most);
           bucket = apply(bucket, [cost], nowMs);
           most -= cost * 1000;
           limit = next;

@@ -1,10 +1,10 @@
 import {
   apply,
   ceilingMilli,
-  consumedMilli,
-  scaledRemainder,
-  storedMilli,
-  storedRemainder,
+  getConsumedMilli,
+  scaleRemainder,
+  getStoredMilli,
+  getStoredRemainder,
   type Bucket,
   type BucketLimit,
 } from "./bucket.ts";
@@ -43,23 +43,23 @@ export function withLimits(
   for (const limit of wanted) {
     const index = old.limits.findIndex((other) => other.limit.name === limit.limit.name);
     if (index < 0) add(limit, ceilingMilli(limit), 0, 0);
-    else if (keepCut && storedMilli(old, index) > ceilingMilli(limit))
+    else if (keepCut && getStoredMilli(old, index) > ceilingMilli(limit))
       add(
         { ...old.limits[index]!, hidden: false },
-        storedMilli(old, index),
-        storedRemainder(old, index),
-        consumedMilli(old, index),
+        getStoredMilli(old, index),
+        getStoredRemainder(old, index),
+        getConsumedMilli(old, index),
       );
-    else add(limit, ...converted(old, index, limit));
+    else add(limit, ...convertLimit(old, index, limit));
   }
   old.limits.forEach((limit, index) => {
     if (wanted.some((other) => other.limit.name === limit.limit.name)) return;
-    if (limits.length >= MOST_LIMITS && storedMilli(old, index) >= ceilingMilli(limit)) return;
+    if (limits.length >= MOST_LIMITS && getStoredMilli(old, index) >= ceilingMilli(limit)) return;
     add(
       limit.hidden ? limit : { ...limit, hidden: true },
-      storedMilli(old, index),
-      storedRemainder(old, index),
-      consumedMilli(old, index),
+      getStoredMilli(old, index),
+      getStoredRemainder(old, index),
+      getConsumedMilli(old, index),
     );
   });
   const same =
@@ -77,17 +77,17 @@ const MOST_LIMITS = 64;
  * The three numbers of one limit under new parameters. The remainder is in units of 1/period, so it
  * is scaled to the new period.
  */
-function converted(
+function convertLimit(
   bucket: Bucket,
   index: number,
   limit: BucketLimit,
 ): readonly [number, number, number] {
   const ceiling = ceilingMilli(limit);
-  const tokens = Math.min(ceiling, storedMilli(bucket, index));
+  const tokens = Math.min(ceiling, getStoredMilli(bucket, index));
   const before = bucket.limits[index]!;
   const remainder =
     tokens >= ceiling
       ? 0
-      : scaledRemainder(storedRemainder(bucket, index), before.period, limit.period);
-  return [tokens, remainder, consumedMilli(bucket, index)];
+      : scaleRemainder(getStoredRemainder(bucket, index), before.period, limit.period);
+  return [tokens, remainder, getConsumedMilli(bucket, index)];
 }

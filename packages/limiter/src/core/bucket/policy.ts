@@ -56,13 +56,13 @@ export type ConfigKey =
   | { readonly level: "entity"; readonly entityId: string; readonly resource: string };
 
 /** The level that a key belongs to. */
-export function sourceOf(key: ConfigKey): ConfigSource {
+export function toSource(key: ConfigKey): ConfigSource {
   if (key.level !== "entity") return key.level;
   return key.resource === DEFAULT_RESOURCE ? "entity_default" : "entity";
 }
 
 /** Makes a policy from checked limits. */
-export function policyOf(
+export function buildPolicy(
   limits: readonly Limit[],
   source: ConfigSource,
   { inherits = false, inherited }: Partial<Pick<Policy, "inherits" | "inherited">> = {},
@@ -85,19 +85,21 @@ export function levelAt(
     inherit = false,
   }: { readonly limits: readonly Limit[] | undefined; readonly inherit?: boolean },
 ): Policy | undefined {
-  return limits === undefined ? undefined : policyOf(limits, sourceOf(key), { inherits: inherit });
+  return limits === undefined
+    ? undefined
+    : buildPolicy(limits, toSource(key), { inherits: inherit });
 }
 
 /**
  * The policy that stored levels make, given the levels strongest first. It ends at the first level
  * that does not inherit.
  */
-export function resolvedPolicy(levels: readonly (Policy | undefined)[]): Policy | undefined {
+export function resolvePolicy(levels: readonly (Policy | undefined)[]): Policy | undefined {
   const index = levels.findIndex((level) => level !== undefined);
   const level = levels[index];
   if (level?.inherits !== true) return level;
-  const below = resolvedPolicy(levels.slice(index + 1));
-  return below === undefined ? level : mergedPolicy(level, below);
+  const below = resolvePolicy(levels.slice(index + 1));
+  return below === undefined ? level : mergePolicies(level, below);
 }
 
 /**
@@ -105,10 +107,10 @@ export function resolvedPolicy(levels: readonly (Policy | undefined)[]): Policy 
  * has not replaced, in their order. The same two give the same policy, so that a warm acquire
  * merges nothing, and that comparing its limits with those of a bucket stays cheap.
  */
-function mergedPolicy(level: Policy, below: Policy): Policy {
+function mergePolicies(level: Policy, below: Policy): Policy {
   const memo = MERGE_MEMO.get(level) ?? new WeakMap<Policy, Policy>();
   MERGE_MEMO.set(level, memo);
-  const held = memo.get(below) ?? merged(level, below);
+  const held = memo.get(below) ?? computeMerged(level, below);
   memo.set(below, held);
   return held;
 }
@@ -124,7 +126,7 @@ export function sourceOfLimit({ inherited, source }: Policy, limitName: string):
  */
 const MERGE_MEMO = new WeakMap<Policy, WeakMap<Policy, Policy>>();
 
-function merged(level: Policy, below: Policy): Policy {
+function computeMerged(level: Policy, below: Policy): Policy {
   const inherited = below.limits.filter(({ name }) => !level.names.has(name));
   const limits = [...level.limits, ...inherited];
   if (limits.length > MAX_LIMITS)
@@ -133,7 +135,7 @@ function merged(level: Policy, below: Policy): Policy {
       limits.length,
       `must hold at most ${MAX_LIMITS} limits, those that the ${level.source} level inherits included; set fewer, or set that level without inherit`,
     );
-  return policyOf(limits, level.source, {
+  return buildPolicy(limits, level.source, {
     inherited: new Map(inherited.map(({ name }) => [name, sourceOfLimit(below, name)])),
   });
 }

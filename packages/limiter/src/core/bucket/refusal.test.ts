@@ -4,7 +4,7 @@ import { fullBucket } from "./bucket.ts";
 import type { LimitStatus } from "./decision.ts";
 import { RateLimitError, ValidationError } from "../errors.ts";
 import { Limit } from "../limit.ts";
-import { policyOf } from "./policy.ts";
+import { buildPolicy } from "./policy.ts";
 import { RateLimitExceeded, Refused } from "./refusal.ts";
 
 function status(limitName: string, retryAfterSeconds: number): LimitStatus {
@@ -25,7 +25,7 @@ function status(limitName: string, retryAfterSeconds: number): LimitStatus {
 
 /** A decision that one limit refused. */
 function short(): Refused {
-  const policy = policyOf([Limit.perMinute("rpm", 10)], "system");
+  const policy = buildPolicy([Limit.perMinute("rpm", 10)], "system");
   const bucket = fullBucket(policy.bucketLimits, 0);
   return new Refused(
     [{ entityId: "key-1", resource: "gpt-4", policy, bucket, amounts: { rpm: 11 } }],

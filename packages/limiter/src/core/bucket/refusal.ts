@@ -1,4 +1,4 @@
-import { statusesOf, type Charge, type LimitStatus } from "./decision.ts";
+import { computeStatuses, type BucketClaim, type LimitStatus } from "./decision.ts";
 import { RateLimitError, ValidationError } from "../errors.ts";
 
 /**
@@ -54,18 +54,18 @@ interface WithStatuses {
 export class Refused implements WithStatuses {
   readonly granted = false;
   readonly #nowMs: number;
-  #charges: readonly Charge[];
+  #charges: readonly BucketClaim[];
   #statuses: readonly LimitStatus[] | undefined;
 
-  constructor(charges: readonly Charge[], nowMs: number) {
-    this.#charges = charges;
+  constructor(claims: readonly BucketClaim[], nowMs: number) {
+    this.#charges = claims;
     this.#nowMs = nowMs;
   }
 
   /** Every limit of the decision: for each resource the entity's limits, then its parent's. */
   get statuses(): readonly LimitStatus[] {
     if (this.#statuses === undefined) {
-      this.#statuses = statusesOf(this.#charges, this.#nowMs);
+      this.#statuses = computeStatuses(this.#charges, this.#nowMs);
       this.#charges = [];
     }
     return this.#statuses;
@@ -95,7 +95,7 @@ export class RateLimitExceeded extends RateLimitError {
     // A decision refuses by at least one limit. Statuses that others have made are checked.
     const isMade = use === "to be thrown" || !(source instanceof Refused);
     const primary = isMade ? longestWait(source.statuses) : undefined;
-    const message = primary && messageOf(primary);
+    const message = primary && formatMessage(primary);
     const { stackTraceLimit } = Error;
     if (use === "as a value") Error.stackTraceLimit = 0;
     super("ERR_LIMITER_RATE_LIMIT_EXCEEDED", message);
@@ -106,7 +106,7 @@ export class RateLimitExceeded extends RateLimitError {
 
   /** Which limit refuses for longest, and when to retry. */
   override get message(): string {
-    return messageOf(this.primaryViolation);
+    return formatMessage(this.primaryViolation);
   }
 
   /** Replaces the message, as on every other error. */
@@ -182,7 +182,7 @@ function longestWait(statuses: readonly LimitStatus[]): LimitStatus {
 }
 
 /** The wait is exact to the millisecond, and rounded up to tenths of a second: never too early. */
-function messageOf({
+function formatMessage({
   entityId,
   resource,
   limitName,

@@ -2,13 +2,13 @@ import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { smallLimit } from "../../../test/support/arbitraries.ts";
 import { apply, fullBucket } from "./bucket.ts";
-import { costsMilli, fits, statusesOf, type Charge } from "./decision.ts";
-import { policyOf } from "./policy.ts";
+import { costsMilli, fits, computeStatuses, type BucketClaim } from "./decision.ts";
+import { buildPolicy } from "./policy.ts";
 import { RateLimitExceeded, Refused } from "./refusal.ts";
 
 const NOW_MS = Date.UTC(2026, 0, 4, 12);
 
-const someCharge: fc.Arbitrary<Charge> = fc
+const someCharge: fc.Arbitrary<BucketClaim> = fc
   .record({
     limits: fc.tuple(smallLimit("rpm"), smallLimit("tpm")),
     taken: fc.record({ rpm: fc.nat(300), tpm: fc.nat(300) }),
@@ -17,9 +17,9 @@ const someCharge: fc.Arbitrary<Charge> = fc
     isFirst: fc.boolean(),
   })
   .map(({ limits, taken, amounts, agoMs, isFirst }) => {
-    const policy = policyOf(limits, "system");
+    const policy = buildPolicy(limits, "system");
     // Stores keep limits in an order of their own.
-    const stored = policyOf(isFirst ? limits : limits.toReversed(), "system").bucketLimits;
+    const stored = buildPolicy(isFirst ? limits : limits.toReversed(), "system").bucketLimits;
     const full = fullBucket(stored, NOW_MS - agoMs);
     const bucket = apply(full, costsMilli(full, taken), NOW_MS - agoMs);
     return { entityId: "key-1", resource: "gpt-4", policy, bucket, amounts };
@@ -32,7 +32,7 @@ describe("a decision that refused", () => {
       .filter((each) => !fits(each, NOW_MS));
     fc.assert(
       fc.property(charges, fc.constantFrom("as a value", "to be thrown"), (refused, use) => {
-        const eager = new RateLimitExceeded(statusesOf(refused, NOW_MS), use);
+        const eager = new RateLimitExceeded(computeStatuses(refused, NOW_MS), use);
         const late = (): RateLimitExceeded =>
           new RateLimitExceeded(new Refused(refused, NOW_MS), use);
         // Each is looked at first in one of them.

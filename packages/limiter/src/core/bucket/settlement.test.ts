@@ -1,10 +1,10 @@
 import { Limit } from "zae-limiter";
 import { describe, expect, it } from "vitest";
-import { policyOf } from "./policy.ts";
-import { settlementOf, statusesOfTaken, type TakenPart } from "./settlement.ts";
+import { buildPolicy } from "./policy.ts";
+import { allocateSettlement, computeTakenStatuses, type TakenPart } from "./settlement.ts";
 
-const both = policyOf([Limit.perMinute("rpm", 10), Limit.perMinute("tpm", 100)], "system");
-const rpmOnly = policyOf([Limit.perMinute("rpm", 10)], "system");
+const both = buildPolicy([Limit.perMinute("rpm", 10), Limit.perMinute("tpm", 100)], "system");
+const rpmOnly = buildPolicy([Limit.perMinute("rpm", 10)], "system");
 
 function part(
   entityId: string,
@@ -18,21 +18,20 @@ function shares(
   parts: readonly TakenPart[],
   deltas: Readonly<Record<string, number>>,
 ): readonly (readonly [string, unknown])[] {
-  return settlementOf(parts, "r", deltas).map(({ part: { entityId }, amounts }) => [
+  return allocateSettlement(parts, "r", deltas).map(({ part: { entityId }, amounts }) => [
     entityId,
     amounts,
   ]);
 }
 
-function counted(
+function readCounted(
   parts: readonly TakenPart[],
   deltas: Readonly<Record<string, number>>,
   parentKnows?: () => boolean,
 ): unknown {
-  return settlementOf(parts, "r", deltas, parentKnows).map(({ part: { entityId }, ...share }) => [
-    entityId,
-    share,
-  ]);
+  return allocateSettlement(parts, "r", deltas, parentKnows).map(
+    ({ part: { entityId }, ...share }) => [entityId, share],
+  );
 }
 
 it("charges the entity and its parent alike if the lease took once", () => {
@@ -69,12 +68,12 @@ describe("a name that the policy lacks", () => {
       { ...part("e", { rpm: 1 }, rpmOnly), unlimited: { tpm: 8 } },
       part("e", { tpm: 5 }),
     ];
-    expect(counted(parts, { tpm: -10 })).toEqual([
+    expect(readCounted(parts, { tpm: -10 })).toEqual([
       ["e", { amounts: { tpm: -5 }, unlimited: {} }],
       ["e", { amounts: {}, unlimited: { tpm: -5 } }],
     ]);
-    expect(counted(parts, { tpm: 3 })).toEqual([["e", { amounts: { tpm: 3 }, unlimited: {} }]]);
-    expect(counted(parts.toReversed(), { tpm: 3 })).toEqual([
+    expect(readCounted(parts, { tpm: 3 })).toEqual([["e", { amounts: { tpm: 3 }, unlimited: {} }]]);
+    expect(readCounted(parts.toReversed(), { tpm: 3 })).toEqual([
       ["e", { amounts: {}, unlimited: { tpm: 3 } }],
     ]);
   });
@@ -86,8 +85,8 @@ describe("a name that the policy lacks", () => {
       part("e", { rpm: 2 }, rpmOnly),
     ];
     const own = ["e", { amounts: {}, unlimited: { tpm: 4 } }];
-    expect(counted(parts, { tpm: 4 })).toEqual([own]);
-    expect(counted(parts, { tpm: 4 }, () => true)).toEqual([own, ["p", own[1]]]);
+    expect(readCounted(parts, { tpm: 4 })).toEqual([own]);
+    expect(readCounted(parts, { tpm: 4 }, () => true)).toEqual([own, ["p", own[1]]]);
   });
 });
 
@@ -129,7 +128,7 @@ it("gives back to a former parent no more than was taken from it", () => {
 });
 
 it("shows each bucket once, for each resource the entity's before its parents', under the last limits", () => {
-  const raised = policyOf([Limit.perMinute("rpm", 20)], "resource");
+  const raised = buildPolicy([Limit.perMinute("rpm", 20)], "resource");
   const parts = [
     part("e", { rpm: 1 }),
     part("p", { rpm: 1 }, rpmOnly),
@@ -137,7 +136,7 @@ it("shows each bucket once, for each resource the entity's before its parents', 
     part("e", { rpm: 1 }, raised),
     part("q", { rpm: 1 }, rpmOnly),
   ];
-  const statuses = statusesOfTaken(parts, () => undefined, 0);
+  const statuses = computeTakenStatuses(parts, () => undefined, 0);
   expect(
     statuses.map((status) => [status.entityId, status.resource, status.available, status.source]),
   ).toEqual([

@@ -1,6 +1,12 @@
-import { amountOf, NO_AMOUNTS, type Amounts } from "../amounts.ts";
+import { getAmount, NO_AMOUNTS, type Amounts } from "../amounts.ts";
 import type { Bucket } from "./bucket.ts";
-import { knows, statusesOf, underPolicy, type Levels, type LimitStatus } from "./decision.ts";
+import {
+  knows,
+  computeStatuses,
+  withPolicyLimits,
+  type Levels,
+  type LimitStatus,
+} from "./decision.ts";
 import type { Policy } from "./policy.ts";
 
 /**
@@ -41,7 +47,7 @@ export interface BorneShare<Part extends TakenPart> {
  *
  * The entity and its parent are settled separately, each by these rules.
  */
-export function settlementOf<Part extends TakenPart>(
+export function allocateSettlement<Part extends TakenPart>(
   parts: readonly Part[],
   resource: string,
   deltas: Amounts,
@@ -67,7 +73,7 @@ export function settleParts<Part extends TakenPart>(
   levels: (entityId: string, resource: string) => Levels,
 ): readonly BorneShare<Part>[] {
   return deltas.flatMap(({ resource, amounts }) =>
-    settlementOf(parts, resource, amounts, ({ entityId }, name) =>
+    allocateSettlement(parts, resource, amounts, ({ entityId }, name) =>
       knows(levels(entityId, resource), name),
     ),
   );
@@ -102,17 +108,17 @@ function isSameBucket(one: TakenPart | undefined, other: TakenPart | undefined):
  * The state of every limit that a lease took from, given the stored bucket of each part. A bucket
  * that is no longer stored is full, as for the next call.
  */
-export function statusesOfTaken<Part extends TakenPart>(
+export function computeTakenStatuses<Part extends TakenPart>(
   parts: readonly Part[],
-  storedOf: (part: Part) => Bucket | undefined,
+  findStored: (part: Part) => Bucket | undefined,
   nowMs: number,
 ): readonly LimitStatus[] {
   const charges = lastParts(parts).map((part) => {
     const { entityId, resource, policy } = part;
-    const bucket = underPolicy(storedOf(part), policy, nowMs);
+    const bucket = withPolicyLimits(findStored(part), policy, nowMs);
     return { entityId, resource, policy, bucket, amounts: NO_AMOUNTS };
   });
-  return statusesOf(charges, nowMs);
+  return computeStatuses(charges, nowMs);
 }
 
 function spread<Part extends TakenPart>(
@@ -130,7 +136,7 @@ function spread<Part extends TakenPart>(
       if (delta === 0 || !(bears(part, name) || (isNew() && isKnown(part, name)))) continue;
       const isCharged = part.policy.names.has(name);
       const taken = isCharged ? part.amounts : (part.unlimited ?? NO_AMOUNTS);
-      const share = delta > 0 ? delta : Math.max(delta, -amountOf(taken, name));
+      const share = delta > 0 ? delta : Math.max(delta, -getAmount(taken, name));
       left.set(name, delta - share);
       if (share !== 0) (isCharged ? amounts : unlimited).push([name, share]);
     }

@@ -3,17 +3,17 @@ import { describe, expect, it } from "vitest";
 import { validLimit } from "../../../test/support/arbitraries.ts";
 import { MILLI } from "../amounts.ts";
 import { balanceMilli, bucketLimits, waitMs, type Bucket } from "./bucket.ts";
-import { fits, statusesOf, type Charge } from "./decision.ts";
+import { fits, computeStatuses, type BucketClaim } from "./decision.ts";
 import { Limit } from "../limit.ts";
-import { policyOf } from "./policy.ts";
+import { buildPolicy } from "./policy.ts";
 import { shardLimits } from "./shares.ts";
 import { shardSumMilli, waitForShardSumMs } from "./shard-sums.ts";
 
 const NOW_MS = Date.UTC(2026, 0, 4, 12);
-const POLICY = policyOf([Limit.perMinute("rpm", 10), Limit.perMinute("tpm", 100)], "system");
+const POLICY = buildPolicy([Limit.perMinute("rpm", 10), Limit.perMinute("tpm", 100)], "system");
 
 /** The shards of a bucket, from balances by shard and limit, each with its own stamp. */
-function shardsOf(
+function buildShards(
   tokensMilli: readonly (readonly number[])[],
   stampsMs: readonly number[] = [],
 ): readonly Bucket[] {
@@ -24,10 +24,10 @@ function shardsOf(
   }));
 }
 
-function chargeOf(
+function buildClaim(
   [bucket, ...others]: readonly Bucket[],
   amounts: Readonly<Record<string, number>>,
-): Charge {
+): BucketClaim {
   return { entityId: "key-1", resource: "gpt-4", policy: POLICY, bucket: bucket!, others, amounts };
 }
 
@@ -63,21 +63,21 @@ const anyShards = fc
 
 describe("a decision over several shards", () => {
   it("fits when the shards together hold what no single one holds, and not when a token is missing", () => {
-    const shards = shardsOf([
+    const shards = buildShards([
       [5000, 50_000],
       [3000, 50_000],
     ]);
-    expect(fits([chargeOf(shards, { rpm: 8, tpm: 100 })], NOW_MS)).toBe(true);
-    expect(fits([chargeOf(shards, { rpm: 9 })], NOW_MS)).toBe(false);
-    expect(fits([chargeOf(shards.slice(0, 1), { rpm: 8 })], NOW_MS)).toBe(false);
+    expect(fits([buildClaim(shards, { rpm: 8, tpm: 100 })], NOW_MS)).toBe(true);
+    expect(fits([buildClaim(shards, { rpm: 9 })], NOW_MS)).toBe(false);
+    expect(fits([buildClaim(shards.slice(0, 1), { rpm: 8 })], NOW_MS)).toBe(false);
   });
 
   it("is refused by a limit that it does not name only while the shards together are in debt", () => {
     expect(
       fits(
         [
-          chargeOf(
-            shardsOf([
+          buildClaim(
+            buildShards([
               [5000, -20_000],
               [5000, 20_000],
             ]),
@@ -90,8 +90,8 @@ describe("a decision over several shards", () => {
     expect(
       fits(
         [
-          chargeOf(
-            shardsOf([
+          buildClaim(
+            buildShards([
               [5000, -20_000],
               [5000, 19_999],
             ]),
@@ -104,11 +104,11 @@ describe("a decision over several shards", () => {
   });
 
   it("shows the sum in whole tokens, and the exact wait for the rest", () => {
-    const shards = shardsOf([
+    const shards = buildShards([
       [2600, 1000],
       [1399, 0],
     ]);
-    const [rpm, tpm] = statusesOf([chargeOf(shards, { rpm: 5 })], NOW_MS);
+    const [rpm, tpm] = computeStatuses([buildClaim(shards, { rpm: 5 })], NOW_MS);
     // 1001 millitokens are missing at 5000 a minute on each of two shards: after 6006 ms both have
     // earned 500.5, of which 500 count.
     expect(rpm).toMatchObject({
@@ -123,29 +123,31 @@ describe("a decision over several shards", () => {
   });
 
   it("waits forever for more than the whole capacity, but not for the capacity itself", () => {
-    const shards = shardsOf([
+    const shards = buildShards([
       [0, 0],
       [0, 0],
     ]);
-    expect(statusesOf([chargeOf(shards, { rpm: 11 })], NOW_MS)[0]!.retryAfterSeconds).toBe(
+    expect(computeStatuses([buildClaim(shards, { rpm: 11 })], NOW_MS)[0]!.retryAfterSeconds).toBe(
       Infinity,
     );
-    expect(statusesOf([chargeOf(shards, { rpm: 10 })], NOW_MS)[0]!.retryAfterSeconds).toBe(60);
+    expect(computeStatuses([buildClaim(shards, { rpm: 10 })], NOW_MS)[0]!.retryAfterSeconds).toBe(
+      60,
+    );
   });
 
   it("is the decision of a single bucket if there are no other shards", () => {
-    const shards = shardsOf([[2600, 1000]]);
-    const alone = { ...chargeOf(shards, { rpm: 3 }) };
+    const shards = buildShards([[2600, 1000]]);
+    const alone = { ...buildClaim(shards, { rpm: 3 }) };
     expect(fits([alone], NOW_MS)).toBe(false);
-    expect(statusesOf([alone], NOW_MS)).toEqual(
-      statusesOf([{ ...alone, others: undefined! }], NOW_MS),
+    expect(computeStatuses([alone], NOW_MS)).toEqual(
+      computeStatuses([{ ...alone, others: undefined! }], NOW_MS),
     );
   });
 });
 
 describe("shards together", () => {
   it("hold the sum of their balances, in whatever order each keeps its limits", () => {
-    const [first, second] = shardsOf([
+    const [first, second] = buildShards([
       [1000, 2000],
       [500, 700],
     ]) as [Bucket, Bucket];
@@ -203,12 +205,12 @@ describe("shards together", () => {
   });
 
   it("are refused, not rounded into a grant, in debts that add up beyond the safe range", () => {
-    const shards = shardsOf([
+    const shards = buildShards([
       [0, Number.MIN_SAFE_INTEGER],
       [0, Number.MIN_SAFE_INTEGER],
     ]);
     expect(shardSumMilli(shards, "tpm", NOW_MS)).toBe(2 * Number.MIN_SAFE_INTEGER);
-    expect(fits([chargeOf(shards, {})], NOW_MS)).toBe(false);
+    expect(fits([buildClaim(shards, {})], NOW_MS)).toBe(false);
     expect(waitForShardSumMs(shards, "tpm", 0, NOW_MS)).toBeGreaterThan(0);
   });
 });

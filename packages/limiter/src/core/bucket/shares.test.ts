@@ -7,21 +7,21 @@ import {
   newBucket,
   waitMs as exactWaitMs,
 } from "../../../test/oracle/oracle-bucket.ts";
-import { termsOf, termsOfShard } from "../../../test/oracle/terms.ts";
+import { toTerms, termsOfShard } from "../../../test/oracle/terms.ts";
 import {
   apply,
   balanceMilli,
   bucketLimit,
   bucketLimits,
-  earned,
+  computeEarned,
   fullBucket,
-  storedMilli,
-  storedRemainder,
+  getStoredMilli,
+  getStoredRemainder,
   waitMs,
 } from "./bucket.ts";
 import { Limit } from "../limit.ts";
-import { policyOf } from "./policy.ts";
-import { shardLimit, shardLimits, shardPolicy, shareOf } from "./shares.ts";
+import { buildPolicy } from "./policy.ts";
+import { shardLimit, shardLimits, shardPolicy, computeShare } from "./shares.ts";
 
 const START_MS = Date.UTC(2026, 0, 4, 12);
 const YEAR_MS = 366 * 86_400_000;
@@ -80,7 +80,7 @@ describe("shares", () => {
     ] as const)
       for (let shard = 0; shard < divisor; shard += 1) {
         const own = Array.from({ length: whole }, (_, k) => k).filter((k) => k % divisor === shard);
-        expect(shareOf(whole, shard, divisor)).toBe(own.length);
+        expect(computeShare(whole, shard, divisor)).toBe(own.length);
       }
   });
 
@@ -102,7 +102,7 @@ describe("shares", () => {
               { shard: shard + divisor, divisor: 2 * divisor },
             );
           }
-          const shares = nodes.map(({ shard, divisor }) => shareOf(whole, shard, divisor));
+          const shares = nodes.map(({ shard, divisor }) => computeShare(whole, shard, divisor));
           expect(shares.reduce((sum, share) => sum + BigInt(share), 0n)).toBe(BigInt(whole));
         },
       ),
@@ -110,7 +110,7 @@ describe("shares", () => {
   });
 
   it("of a bucket that was never split are the whole: the same object", () => {
-    const policy = policyOf([Limit.perMinute("rpm", 10)], "system");
+    const policy = buildPolicy([Limit.perMinute("rpm", 10)], "system");
     expect(shardLimit(policy.bucketLimits[0]!, 0, 1)).toBe(policy.bucketLimits[0]);
     expect(shardLimits(policy.bucketLimits, 0, 1)).toBe(policy.bucketLimits);
     expect(shardPolicy(policy, 0, 1)).toBe(policy);
@@ -134,7 +134,10 @@ describe("shares", () => {
   });
 
   it("are made once for each list and shard, because decisions compare lists by identity", () => {
-    const policy = policyOf([Limit.perMinute("rpm", 10), Limit.perMinute("tpm", 1000)], "system");
+    const policy = buildPolicy(
+      [Limit.perMinute("rpm", 10), Limit.perMinute("tpm", 1000)],
+      "system",
+    );
     const seen = new Set<unknown>();
     for (const divisor of [2, 4, 8])
       for (let shard = 0; shard < divisor; shard += 1) {
@@ -161,7 +164,7 @@ describe("a bucket of one shard", () => {
     fc.assert(
       fc.property(history, ([limit, { shard, divisor }, steps]) => {
         const share = shardLimit(bucketLimit(limit, false), shard, divisor);
-        const exact = termsOfShard(termsOf(limit), shard, divisor);
+        const exact = termsOfShard(toTerms(limit), shard, divisor);
         if (!Number.isSafeInteger((share.amount + 1) * share.period)) unsafe += 1;
         let [bucket, oracle, nowMs] = [
           fullBucket([share], START_MS),
@@ -170,10 +173,10 @@ describe("a bucket of one shard", () => {
         ];
         for (const { elapsedMs, costMilli } of steps) {
           nowMs += elapsedMs;
-          const credit = earned(bucket, 0, nowMs);
+          const credit = computeEarned(bucket, 0, nowMs);
           const units =
             BigInt(Math.max(0, nowMs - bucket.refilledAtMs)) * BigInt(share.amount) +
-            BigInt(storedRemainder(bucket, 0));
+            BigInt(getStoredRemainder(bucket, 0));
           const most = BigInt(Number.MAX_SAFE_INTEGER);
           expect(BigInt(credit.milli)).toBe(
             units / BigInt(share.period) > most ? most : units / BigInt(share.period),
@@ -182,8 +185,8 @@ describe("a bucket of one shard", () => {
           bucket = apply(bucket, [costMilli], nowMs);
           oracle = chargedMilli(oracle, () => BigInt(costMilli), nowMs);
           const remainder =
-            BigInt(storedRemainder(bucket, 0)) * BigInt(share.refillAmountMilli / share.amount);
-          const [milli, exactly] = [BigInt(storedMilli(bucket, 0)), oracle.balances[0]!];
+            BigInt(getStoredRemainder(bucket, 0)) * BigInt(share.refillAmountMilli / share.amount);
+          const [milli, exactly] = [BigInt(getStoredMilli(bucket, 0)), oracle.balances[0]!];
           expect(milli).toBe(milliAt(exactly, oracle.stampMs, oracle.stampMs));
           expect(milli * exact.period + remainder).toBe(exactly.units);
           expect(BigInt(balanceMilli(bucket, 0, nowMs + 12_345))).toBe(
@@ -204,7 +207,7 @@ describe("a bucket of one shard", () => {
       refillPeriodSeconds: 9_000_000_007,
     };
     const share = shardLimit(bucketLimit(limit, false), 3, 32);
-    const exact = termsOfShard(termsOf(limit), 3, 32);
+    const exact = termsOfShard(toTerms(limit), 3, 32);
     expect(Number.isSafeInteger((share.amount + 1) * share.period)).toBe(false);
     fc.assert(
       fc.property(
@@ -229,7 +232,7 @@ describe("a bucket of one shard", () => {
         fc.double({ min: 0, max: 1, noNaN: true }),
         ([limit, { shard, divisor }, steps], part) => {
           const share = shardLimit(bucketLimit(limit, false), shard, divisor);
-          const exact = termsOfShard(termsOf(limit), shard, divisor);
+          const exact = termsOfShard(toTerms(limit), shard, divisor);
           let [bucket, oracle, nowMs] = [
             fullBucket([share], START_MS),
             newBucket([exact], 1, START_MS),

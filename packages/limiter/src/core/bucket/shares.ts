@@ -1,5 +1,5 @@
 import type { BucketLimit } from "./bucket.ts";
-import { reducedRate } from "../limit.ts";
+import { reduceRate } from "../limit.ts";
 import type { Policy } from "./policy.ts";
 
 /*
@@ -10,7 +10,7 @@ import type { Policy } from "./policy.ts";
  */
 
 /** How many of `whole` a shard owns. */
-export function shareOf(whole: number, shard: number, divisor: number): number {
+export function computeShare(whole: number, shard: number, divisor: number): number {
   return whole > shard ? Math.floor((whole - 1 - shard) / divisor) + 1 : 0;
 }
 
@@ -20,12 +20,12 @@ export function shareOf(whole: number, shard: number, divisor: number): number {
  */
 export function shardLimit(limit: BucketLimit, shard: number, divisor: number): BucketLimit {
   if (divisor === 1) return limit;
-  const refillAmountMilli = shareOf(limit.refillAmountMilli, shard, divisor);
+  const refillAmountMilli = computeShare(limit.refillAmountMilli, shard, divisor);
   return {
     ...limit,
-    capacityMilli: shareOf(limit.capacityMilli, shard, divisor),
+    capacityMilli: computeShare(limit.capacityMilli, shard, divisor),
     refillAmountMilli,
-    ...reducedRate(refillAmountMilli, limit.refillPeriodMs),
+    ...reduceRate(refillAmountMilli, limit.refillPeriodMs),
   };
 }
 
@@ -39,7 +39,7 @@ export function shardLimits(
   divisor: number,
 ): readonly BucketLimit[] {
   if (divisor === 1) return limits;
-  return memoized(LIMITS_MEMO, limits, divisor + shard, () =>
+  return memoize(LIMITS_MEMO, limits, divisor + shard, () =>
     limits.map((limit) => shardLimit(limit, shard, divisor)),
   );
 }
@@ -47,7 +47,7 @@ export function shardLimits(
 /** A policy as one shard sees it; the same policy and shard always give the same result. */
 export function shardPolicy(policy: Policy, shard: number, divisor: number): Policy {
   if (divisor === 1) return policy;
-  return memoized(POLICY_MEMO, policy, divisor + shard, () => ({
+  return memoize(POLICY_MEMO, policy, divisor + shard, () => ({
     ...policy,
     bucketLimits: shardLimits(policy.bucketLimits, shard, divisor),
   }));
@@ -65,7 +65,7 @@ const POLICY_MEMO: ShareMemo<Policy> = new WeakMap();
 /**
  * Each memo is bounded by the number of shards a bucket can have, and is dropped with its whole.
  */
-function memoized<Whole extends object>(
+function memoize<Whole extends object>(
   shares: ShareMemo<Whole>,
   whole: Whole,
   place: number,

@@ -3,7 +3,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest, onRequestHookHandle
 import { expectTypeOf } from "vitest";
 import type { RateLimiter } from "zae-limiter";
 import { answerRefusals, limiterPlugin, limitRequests } from "zae-limiter/fastify";
-import { leaseOf } from "zae-limiter/http";
+import { getLease } from "zae-limiter/http";
 
 declare const app: FastifyInstance;
 declare const limiter: RateLimiter;
@@ -43,7 +43,7 @@ app.post<Chat>(
   "/chats/:id",
   { preParsing: [limit], preValidation: [limit], preHandler: [limit] },
   (request, reply) => {
-    leaseOf(request)?.settle({ rpm: request.body.prompt.length });
+    getLease(request)?.settle({ rpm: request.body.prompt.length });
     reply.send("ok");
   },
 );

@@ -50,7 +50,7 @@ export const limiterPlugin: FastifyPluginAsync<
   if (!HOOKS.includes(hook))
     throw new ValidationError("hook", hook, `must be one of ${HOOKS.join(", ")}`);
   const errors = new WeakMap<FastifyRequest, unknown>();
-  const limit = hookOf(options, "limiterPlugin", (request) => errors.get(request));
+  const limit = buildHook(options, "limiterPlugin", (request) => errors.get(request));
   instance.addHook("onError", async (request, _reply, error) => void errors.set(request, error));
   // The names differ in their arguments, of which the limit needs the first two.
   instance.addHook(hook as "onRequest", limit);
@@ -80,7 +80,7 @@ Object.assign(limiterPlugin, {
 export function limitRequests(
   options: HttpLimitOptions<FastifyRequest> & FastifyOptions,
 ): (request: FastifyRequest, reply: FastifyReply) => Promise<unknown> {
-  return hookOf(options, "limitRequests");
+  return buildHook(options, "limitRequests");
 }
 
 /**
@@ -102,10 +102,10 @@ export function answerRefusals(
   return true;
 }
 
-function hookOf(
+function buildHook(
   options: HttpLimitOptions<FastifyRequest> & FastifyOptions,
   owner: string,
-  errorOf?: (request: FastifyRequest) => unknown,
+  getError?: (request: FastifyRequest) => unknown,
 ): LimitHook {
   checkHttpOptions(options, owner, ["respond"]);
   const limit = new RequestLimit(options);
@@ -114,7 +114,7 @@ function hookOf(
     const client = new NodeClient(reply.raw);
     const admission = await limit.admit(request, client);
     if (admission.verdict === "granted") {
-      client.endWithResponse(admission.held, errorOf && (() => errorOf(request)));
+      client.endWithResponse(admission.lease, getError && (() => getError(request)));
       return addHeaders(reply, admission.headers);
     }
     if (admission.verdict === "not limited") return undefined;

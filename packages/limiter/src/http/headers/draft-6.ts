@@ -1,4 +1,4 @@
-import { policyOf, secondsUntilMore, tightest, type ShownLimit } from "./shown-limit.ts";
+import { formatPolicy, secondsUntilMore, tightest, type ShownLimit } from "./shown-limit.ts";
 import { integer } from "./structured-fields.ts";
 
 /**
@@ -20,7 +20,7 @@ export function draft6(shown: readonly ShownLimit[]): {
   const closest = tightest(shown)!;
   const { limit, exceeded } = closest;
   return {
-    "RateLimit-Policy": shown.map((each) => policyOf(each)).join(", "),
+    "RateLimit-Policy": shown.map((each) => formatPolicy(each)).join(", "),
     "RateLimit-Limit": integer(limit.capacity),
     "RateLimit-Remaining": integer(closest.available),
     "RateLimit-Reset": integer(

@@ -1,5 +1,5 @@
 import type { HeaderFields } from "./options.ts";
-import { policyOf, secondsUntilMore, type ShownLimit } from "./shown-limit.ts";
+import { formatPolicy, secondsUntilMore, type ShownLimit } from "./shown-limit.ts";
 import { integer, text } from "./structured-fields.ts";
 
 /**
@@ -14,7 +14,7 @@ export function ietf11(shown: readonly ShownLimit[]): HeaderFields {
   for (const limit of shown) {
     const comma = policies === "" ? "" : ", ";
     const name = text(limit.name);
-    policies += `${comma}${name};q=${policyOf(limit)}`;
+    policies += `${comma}${name};q=${formatPolicy(limit)}`;
     const seconds = secondsUntilMore(limit);
     const time = seconds === undefined ? "" : `;t=${integer(seconds)}`;
     balances += `${comma}${name};r=${integer(limit.available)}${time}`;

@@ -48,8 +48,8 @@ const DEFAULT_NAMES: LimitNames = {
 };
 
 /** The limits that "openai" and "anthropic" show. */
-export function namesOf({ names }: HeaderOptions): LimitNames {
-  return names === undefined ? DEFAULT_NAMES : { ...DEFAULT_NAMES, ...definedOf(names) };
+export function resolveNames({ names }: HeaderOptions): LimitNames {
+  return names === undefined ? DEFAULT_NAMES : { ...DEFAULT_NAMES, ...pickDefined(names) };
 }
 
 /** Which draft of the IETF each style writes into the field `RateLimit`, if any. */
@@ -123,7 +123,7 @@ function checkLimitNames(names: NonNullable<HeaderOptions["names"]>): void {
     if (name !== undefined) limitName(name, `names.${kind}`);
 }
 
-function definedOf<T extends object>(values: T): Partial<T> {
+function pickDefined<T extends object>(values: T): Partial<T> {
   return Object.fromEntries(
     Object.entries(values).filter(([, value]) => value !== undefined),
   ) as Partial<T>;

@@ -9,12 +9,12 @@ import { openai } from "./openai.ts";
 import {
   checkHeaderOptions,
   NAMES_WITH_TIME,
-  namesOf,
+  resolveNames,
   type HeaderFields,
   type HeaderOptions,
   type HeaderStyle,
 } from "./options.ts";
-import { shownLimits, type ShownLimit } from "./shown-limit.ts";
+import { selectShownLimits, type ShownLimit } from "./shown-limit.ts";
 import { integer } from "./structured-fields.ts";
 
 /**
@@ -39,19 +39,19 @@ export function rateLimitHeaders(
   },
 ): Readonly<Record<string, string>> {
   check(statuses, options);
-  return headersOf(statuses, options, options.nowMs);
+  return toHeaders(statuses, options, options.nowMs);
 }
 
 /**
  * The same with options that were checked. A middleware checks its own when it is made: it would
  * spend a fifth of its time on checking them for each request.
  */
-export function headersOf(
+export function toHeaders(
   statuses: readonly LimitStatus[],
   options: HeaderOptions,
   nowMs: number,
 ): HeaderFields {
-  const shown = shownLimits(statuses, options.parents ?? false);
+  const shown = selectShownLimits(statuses, options.parents ?? false);
   if (shown.length === 0) return {};
   const { style = "ietf" } = options;
   const fields =
@@ -62,7 +62,7 @@ export function headersOf(
           {},
           ...style.toReversed().map((each) => WRITERS[each](shown, options, nowMs)),
         ) as HeaderFields);
-  const retry = retryOf(shown);
+  const retry = toRetryFields(shown);
   // Spreading both would take 0.6 µs more.
   return retry === undefined ? fields : Object.assign({}, fields, retry);
 }
@@ -81,14 +81,14 @@ const WRITERS: Readonly<
   "draft-7": draft7,
   "draft-6": draft6,
   legacy: (shown, _options, nowMs) => legacy(shown, nowMs),
-  openai: (shown, options) => openai(shown, namesOf(options)),
-  anthropic: (shown, options, nowMs) => anthropic(shown, namesOf(options), nowMs),
+  openai: (shown, options) => openai(shown, resolveNames(options)),
+  anthropic: (shown, options, nowMs) => anthropic(shown, resolveNames(options), nowMs),
 };
 
 const NEVER_FITS: HeaderFields = { "x-should-retry": "false" };
 
 /** The longest wait of the limits that refused, so no `t` of theirs is later. */
-function retryOf(shown: readonly ShownLimit[]): HeaderFields | undefined {
+function toRetryFields(shown: readonly ShownLimit[]): HeaderFields | undefined {
   let longest: number | undefined;
   for (const { exceeded, waitSeconds } of shown)
     if (exceeded) longest = Math.max(longest ?? 0, waitSeconds);

@@ -21,7 +21,7 @@ export interface ShownLimit {
  * if it refused the call. In the second case its balance, which other tenants take from too, is
  * shown as 0.
  */
-export function shownLimits(
+export function selectShownLimits(
   statuses: readonly LimitStatus[],
   parents: boolean,
 ): readonly ShownLimit[] {
@@ -90,17 +90,17 @@ export function msUntilFull({ limit, available, waitSeconds }: ShownLimit): numb
   return Number.isFinite(waitSeconds) ? Math.max(fullMs, Math.round(waitSeconds * 1000)) : fullMs;
 }
 
-/** What `policyOf` said of a limit, which never changes. */
+/** What `formatPolicy` said of a limit, which never changes. */
 const POLICY_MEMO = new WeakMap<Limit, string>();
 
 /** The quota with its window, and the capacity if it is another: `100;w=60;zae-burst=150`. */
-export function policyOf({ limit }: ShownLimit): string {
+export function formatPolicy({ limit }: ShownLimit): string {
   let policy = POLICY_MEMO.get(limit);
-  if (policy === undefined) POLICY_MEMO.set(limit, (policy = writtenPolicy(limit)));
+  if (policy === undefined) POLICY_MEMO.set(limit, (policy = writePolicy(limit)));
   return policy;
 }
 
-function writtenPolicy(limit: Limit): string {
+function writePolicy(limit: Limit): string {
   const quota = `${integer(limit.refillAmount)};w=${integer(limit.refillPeriodSeconds)}`;
   return limit.capacity === limit.refillAmount
     ? quota

@@ -20,10 +20,10 @@ export function integer(value: number): string {
  * percent-encoded, as in a Display String, and so is the percent sign. No name of a limit needs it.
  */
 export function text(value: string): string {
-  return PLAIN.test(value) ? `"${value}"` : `"${escaped(value)}"`;
+  return PLAIN.test(value) ? `"${value}"` : `"${escapeText(value)}"`;
 }
 
-function escaped(value: string): string {
+function escapeText(value: string): string {
   let result = "";
   for (const byte of new TextEncoder().encode(value)) {
     const character = String.fromCharCode(byte);

@@ -39,7 +39,7 @@ it("a client that waits Retry-After, or the t of the one limit that refused, is 
   let [refused, single] = [0, 0];
   await fc.assert(
     fc.asyncProperty(scene, async (given) => {
-      const { clock, limiter, call } = await played(given);
+      const { clock, limiter, call } = await play(given);
       const result = await limiter.tryAcquire(call);
       if (result.granted) return;
       const fields = rateLimitHeaders(result.refusal.statuses, { nowMs: clock.now() });
@@ -70,7 +70,7 @@ it("a client that waits t finds one more token", async () => {
   let waited = 0;
   await fc.assert(
     fc.asyncProperty(scene, async (given) => {
-      const { clock, limiter, call } = await played({ ...given, spent: {} });
+      const { clock, limiter, call } = await play({ ...given, spent: {} });
       const result = await limiter.tryAcquire(call);
       if (!result.granted) return;
       const statuses = await result.lease.statuses();
@@ -94,7 +94,7 @@ const RUNS = 150;
 const EXACT_SECONDS = 1e12;
 
 /** A limiter for a key and its parent, after the earlier call and the time since. */
-async function played({ limits, parent, spent, wanted, passedMs }: Scene) {
+async function play({ limits, parent, spent, wanted, passedMs }: Scene) {
   const clock = new ManualClock();
   const repository = new MemoryRepository({ clock });
   const limiter = new RateLimiter({ repository });

@@ -4,7 +4,7 @@ import { createFactory } from "hono/factory";
 import { expectTypeOf } from "vitest";
 import type { RateLimiter } from "zae-limiter";
 import { answerRefusals, limitRequests } from "zae-limiter/hono";
-import { leaseOf } from "zae-limiter/http";
+import { getLease } from "zae-limiter/http";
 
 interface AppEnv {
   Variables: { readonly user: { readonly id: string } };
@@ -36,7 +36,7 @@ const plain = limitRequests({
 const routes = new Hono<AppEnv>().get("/users/:id", plain, limit, (context) => {
   expectTypeOf(context.req.param("id")).toEqualTypeOf<string>();
   expectTypeOf(context.get("user").id).toEqualTypeOf<string>();
-  leaseOf(context)?.settle({ rpm: 1 });
+  getLease(context)?.settle({ rpm: 1 });
   return context.json({ id: context.req.param("id") });
 });
 app.route("/v1", routes);

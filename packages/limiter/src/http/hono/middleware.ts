@@ -1,7 +1,7 @@
 import type { Context, Env, ErrorHandler, MiddlewareHandler } from "hono";
 import type { RateLimitExceeded } from "../../core/bucket/refusal.ts";
 import type { MaybePromise } from "../../repository/port.ts";
-import type { HeldLease } from "../held-lease.ts";
+import type { RequestLease } from "../request-lease.ts";
 import {
   addHeaders as addToNodes,
   findOutgoing,
@@ -13,7 +13,7 @@ import type { HeaderFields } from "../headers/options.ts";
 import { LIST_FIELDS, markTold, replyToError, type Reply } from "../reply.ts";
 import { RequestLimit } from "../request-limit.ts";
 import { WebClient, WebRequest } from "../web-request.ts";
-import { goneResponse, withMissingFields } from "../web-response.ts";
+import { buildGoneResponse, withMissingFields } from "../web-response.ts";
 
 /** What only middlewares of Hono have. */
 export interface HonoOptions<E extends Env = Env> {
@@ -56,25 +56,25 @@ export function limitRequests<E extends Env = Env>(
       case "not limited":
         return next();
       case "gone":
-        return goneResponse();
+        return buildGoneResponse();
       case "unavailable":
         return answer(context, admission.reply);
       case "refused":
         if (respond === undefined) return answer(context, admission.reply);
-        return responded(context, admission, respond);
+        return buildResponse(context, admission, respond);
       case "granted":
     }
-    const { held, headers } = admission;
-    held.alsoFor(raw);
+    const { lease, headers } = admission;
+    lease.alsoFor(raw);
     // On Node's server, so that responses have the headers that were made without the context, and
     // need not be made again. And a text stays a text: a watched body costs three times the CPU.
     if (node !== undefined) {
-      node.endWithResponse(held, () => context.error);
+      node.endWithResponse(lease, () => context.error);
       addToNodes(node.response, headers);
       return next();
     }
     addHeaders(context, headers);
-    return watchBody(context, held, headers, next);
+    return watchBody(context, lease, headers, next);
   };
 }
 
@@ -96,21 +96,21 @@ export const answerRefusals: ErrorHandler = (error, context) => {
 
 async function watchBody<E extends Env>(
   context: Context<E>,
-  held: HeldLease<Context<E>>,
+  lease: RequestLease<Context<E>>,
   fields: HeaderFields,
   next: () => Promise<void>,
 ): Promise<void> {
-  const limited = new WebRequest(held, context.req.raw);
+  const limited = new WebRequest(lease, context.req.raw);
   try {
     await next();
   } catch (error) {
-    limited.threw(error);
+    limited.onThrown(error);
     throw error;
   }
   const { res, error } = context;
   const isBare = lacks(res, fields);
-  const watched = limited.responded(res, isBare ? fields : {}, error);
-  replace(context, isBare ? markedBare(watched) : watched);
+  const watched = limited.onResponse(res, isBare ? fields : {}, error);
+  replace(context, isBare ? markBare(watched) : watched);
 }
 
 function answer(context: Context, { status, headers, body }: Reply): Response {
@@ -129,7 +129,7 @@ function addHeaders(context: Context, fields: HeaderFields): void {
 }
 
 /** What the application says about a refusal, with the fields that it left out. */
-async function responded<E extends Env>(
+async function buildResponse<E extends Env>(
   context: Context<E>,
   { refusal, reply }: { readonly refusal: RateLimitExceeded; readonly reply: Reply },
   respond: NonNullable<HonoOptions<E>["respond"]>,
@@ -149,7 +149,7 @@ async function responded<E extends Env>(
 /** On a response made without the context: the fields of an inner middleware may equal ours. */
 const BARE = Symbol("zae-limiter bare response");
 
-function markedBare(response: Response): Response {
+function markBare(response: Response): Response {
   return Object.assign(response, { [BARE]: true });
 }
 

@@ -1,7 +1,14 @@
 import { BlockList, isIPv4, isIPv6 } from "node:net";
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { dotted, isIpv4, isWithin, parseAddress, parseNetwork, prefixOf } from "./address.ts";
+import {
+  formatDotted,
+  isIpv4,
+  isWithin,
+  parseAddress,
+  parseNetwork,
+  takePrefix,
+} from "./address.ts";
 
 const NO_ADDRESSES = [
   "",
@@ -38,9 +45,9 @@ const NO_ADDRESSES = [
 ];
 
 /** All 128 bits in hex. */
-function bitsOf(text: string): string | undefined {
+function listBits(text: string): string | undefined {
   const address = parseAddress(text);
-  return address && prefixOf(address, 128);
+  return address && takePrefix(address, 128);
 }
 
 describe("reading addresses", () => {
@@ -60,7 +67,7 @@ describe("reading addresses", () => {
     ["1:2:3:4:5:6:7::", "00010002000300040005000600070000"],
     ["::2:3:4:5:6:7:8", "00000002000300040005000600070008"],
   ])("%s", (text, bits) => {
-    expect(bitsOf(text)).toBe(bits);
+    expect(listBits(text)).toBe(bits);
   });
 
   it.each(NO_ADDRESSES)("%j is none", (text) => {
@@ -76,11 +83,11 @@ describe("reading addresses", () => {
     fc.assert(
       fc.property(written, (text) => {
         const address = parseAddress(text);
-        if (isIPv4(text)) expect(dotted(address!)).toBe(text);
+        if (isIPv4(text)) expect(formatDotted(address!)).toBe(text);
         else if (isIPv6(text)) {
           const { hostname } = new URL(`http://[${text}]/`);
-          expect(bitsOf(hostname)).toBe(prefixOf(address!, 128));
-          expect(bitsOf(text.toUpperCase())).toBe(prefixOf(address!, 128));
+          expect(listBits(hostname)).toBe(takePrefix(address!, 128));
+          expect(listBits(text.toUpperCase())).toBe(takePrefix(address!, 128));
         } else if (!/^(?:::ffff:)?[\d.]+:\d{1,5}$/.test(text)) expect(address).toBeUndefined();
       }),
       { numRuns: 500 },

@@ -72,7 +72,7 @@ export function translateBack(address: Address): Address {
 }
 
 /** An IPv4 address as people write it. */
-export function dotted(address: Address): string {
+export function formatDotted(address: Address): string {
   return address
     .slice(6)
     .flatMap((group) => [group >> 8, group & 0xff])
@@ -80,7 +80,7 @@ export function dotted(address: Address): string {
 }
 
 /** The first bits of an address in hex digits; the bits of the last digit beyond them are 0. */
-export function prefixOf(address: Address, prefix: number): string {
+export function takePrefix(address: Address, prefix: number): string {
   const digits = address.map((group) => group.toString(16).padStart(4, "0")).join("");
   const whole = digits.slice(0, Math.floor(prefix / 4));
   const rest = prefix % 4;
@@ -98,9 +98,9 @@ function ipv4(parts: RegExpExecArray): Address | undefined {
 
 function parseIpv6(text: string): Address | undefined {
   const [front = "", back, ...more] = withoutDots(text).split("::");
-  const before = groupsOf(front);
+  const before = parseGroups(front);
   if (back === undefined) return before?.length === 8 ? before : undefined;
-  const after = groupsOf(back);
+  const after = parseGroups(back);
   if (before === undefined || after === undefined || more.length > 0) return undefined;
   const missing = 8 - before.length - after.length;
   return missing < 1 ? undefined : [...before, ...Array<number>(missing).fill(0), ...after];
@@ -115,7 +115,7 @@ function withoutDots(text: string): string {
   return text.slice(0, start) + groups.map((group) => group.toString(16)).join(":");
 }
 
-function groupsOf(side: string): number[] | undefined {
+function parseGroups(side: string): number[] | undefined {
   const parts = side === "" ? [] : side.split(":");
   return parts.every((part) => GROUP.test(part))
     ? parts.map((part) => Number.parseInt(part, 16))

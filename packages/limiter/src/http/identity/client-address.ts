@@ -1,12 +1,12 @@
 import { ValidationError } from "../../core/errors.ts";
 import { checkOptions, optionNames } from "../../core/options.ts";
 import {
-  dotted,
+  formatDotted,
   isIpv4,
   isWithin,
   parseAddress,
   parseNetwork,
-  prefixOf,
+  takePrefix,
   translateBack,
   type Address,
   type Network,
@@ -64,22 +64,24 @@ export function clientAddress(
   options: AddressOptions = {},
 ): string {
   checkOptions(options, NAMES, "clientAddress");
-  const prefix = checkedPrefix(options.ipv6Prefix);
-  const hops = hopsOf(request);
-  const isTrusted = trustOf(options.trustedProxies, request.socket !== undefined);
-  const believed = clientOf(hops, isTrusted);
-  if (believed === undefined) throw unknownSender(hops);
+  const prefix = checkPrefix(options.ipv6Prefix);
+  const hops = readHops(request);
+  const isTrusted = buildTrust(options.trustedProxies, request.socket !== undefined);
+  const believed = findClient(hops, isTrusted);
+  if (believed === undefined) throw buildUnknownSenderError(hops);
   // Only here: as a trusted proxy, the prefix of translators is not all of IPv4.
   const client = translateBack(believed);
   if (isTrusted === undefined && hops.forwarded.length > 0 && isPrivate(client)) warnOfProxy();
-  return isIpv4(client) ? `ip:${dotted(client)}` : `ip6:${prefixOf(client, prefix)}.${prefix}`;
+  return isIpv4(client)
+    ? `ip:${formatDotted(client)}`
+    : `ip6:${takePrefix(client, prefix)}.${prefix}`;
 }
 
 /** Whether a hop is one of our proxies: by its place, nearest first from 0, or by its address. */
 type Trust = (place: number, address: Address | undefined) => boolean;
 
 /** The first hop that is not trusted, or the last that can be read. */
-function clientOf({ peer, forwarded }: Hops, isTrusted: Trust | undefined): Address | undefined {
+function findClient({ peer, forwarded }: Hops, isTrusted: Trust | undefined): Address | undefined {
   let believed = peer;
   if (isTrusted === undefined) return believed;
   for (const [place, text] of forwarded.entries()) {
@@ -91,7 +93,7 @@ function clientOf({ peer, forwarded }: Hops, isTrusted: Trust | undefined): Addr
   return believed;
 }
 
-function trustOf(
+function buildTrust(
   proxies: AddressOptions["trustedProxies"] = 0,
   hasSocket: boolean,
 ): Trust | undefined {
@@ -103,7 +105,7 @@ function trustOf(
       proxies,
       "must be how many proxies there are, or an array of their addresses and networks",
     );
-  const networks = networksOf(proxies as readonly string[]);
+  const networks = parseNetworks(proxies as readonly string[]);
   if (networks.length === 0) return undefined;
   // A platform without sockets is the first proxy. A socket that the client has closed has no
   // address either, and then the header must not be believed.
@@ -114,15 +116,15 @@ function trustOf(
 /** The networks of each list: it is the same for every request, and reading it takes 5 µs. */
 const NETWORKS_MEMO = new WeakMap<readonly string[], readonly Network[]>();
 
-function networksOf(proxies: readonly string[]): readonly Network[] {
+function parseNetworks(proxies: readonly string[]): readonly Network[] {
   const known = NETWORKS_MEMO.get(proxies);
   if (known !== undefined) return known;
-  const networks = proxies.map((text) => checkedNetwork(text));
+  const networks = proxies.map((text) => checkNetwork(text));
   NETWORKS_MEMO.set(proxies, networks);
   return networks;
 }
 
-function checkedNetwork(text: unknown): Network {
+function checkNetwork(text: unknown): Network {
   const network = typeof text === "string" ? parseNetwork(text) : undefined;
   if (network === undefined)
     throw new ValidationError(
@@ -133,18 +135,18 @@ function checkedNetwork(text: unknown): Network {
   return network;
 }
 
-function checkedPrefix(prefix = DEFAULT_PREFIX): number {
+function checkPrefix(prefix = DEFAULT_PREFIX): number {
   if (!Number.isInteger(prefix) || prefix < 1 || prefix > 128)
     throw new ValidationError("ipv6Prefix", prefix, "must be a whole number from 1 to 128");
   return prefix;
 }
 
-function hopsOf(request: Parameters<typeof clientAddress>[0]): Hops {
+function readHops(request: Parameters<typeof clientAddress>[0]): Hops {
   const { headers, socket } = (request ?? {}) as Partial<typeof request>;
   if (typeof headers !== "object" || headers === null)
     throw new ValidationError("request", request, "must have headers");
   const { remoteAddress } = socket ?? {};
-  const field = forwardedFor(headers);
+  const field = readForwardedFor(headers);
   return {
     peer: typeof remoteAddress === "string" ? parseAddress(remoteAddress) : undefined,
     forwarded:
@@ -159,7 +161,7 @@ function hopsOf(request: Parameters<typeof clientAddress>[0]): Hops {
 
 const FIELD = "x-forwarded-for";
 
-function forwardedFor(headers: object): string | undefined {
+function readForwardedFor(headers: object): string | undefined {
   const { get, [FIELD]: field } = headers as {
     readonly get?: unknown;
     readonly [FIELD]?: unknown;
@@ -173,7 +175,7 @@ function forwardedFor(headers: object): string | undefined {
 const PRIVATE =
   "127.0.0.0/8 10.0.0.0/8 172.16.0.0/12 192.168.0.0/16 169.254.0.0/16 100.64.0.0/10 ::1 fc00::/7 fe80::/10"
     .split(" ")
-    .map((text) => checkedNetwork(text));
+    .map((text) => checkNetwork(text));
 
 function isPrivate(address: Address): boolean {
   return PRIVATE.some((network) => isWithin(address, network));
@@ -186,7 +188,7 @@ function warnOfProxy(): void {
   );
 }
 
-function unknownSender({ forwarded }: Hops): ValidationError {
+function buildUnknownSenderError({ forwarded }: Hops): ValidationError {
   return new ValidationError(
     "request",
     forwarded.length === 0 ? "no socket, no X-Forwarded-For" : "no socket",

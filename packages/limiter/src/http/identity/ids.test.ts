@@ -2,7 +2,7 @@ import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { ValidationError } from "../../core/errors.ts";
 import { entityId } from "../../core/identifiers.ts";
-import { hashedId, idOf } from "./ids.ts";
+import { hashedId, toId } from "./ids.ts";
 
 describe("an id for a secret", () => {
   it("is the prefix, a dash and 32 hex digits of its SHA-256", () => {
@@ -44,25 +44,25 @@ describe("an id for any text", () => {
     ["enc:a", "enc:enc:a"],
     ["cut:a", "enc:cut:a"],
   ])("%j has %s", (text, id) => {
-    expect(idOf(text)).toBe(id);
+    expect(toId(text)).toBe(id);
   });
 
   it("is cut and hashed if it is too long", () => {
-    const id = idOf("/".repeat(84) + "a");
-    expect(idOf("/".repeat(84))).toHaveLength(256);
+    const id = toId("/".repeat(84) + "a");
+    expect(toId("/".repeat(84))).toHaveLength(256);
     expect(id).toMatch(/^cut:(?:@2f){62}@:[0-9a-f]{64}$/);
     expect(id).toHaveLength(256);
-    expect(idOf("/".repeat(84) + "b")).not.toBe(id);
+    expect(toId("/".repeat(84) + "b")).not.toBe(id);
     // In UTF-8 they would be the same.
-    expect(idOf("/".repeat(84) + "\ud800")).not.toBe(idOf("/".repeat(84) + "\ud801"));
+    expect(toId("/".repeat(84) + "\ud800")).not.toBe(toId("/".repeat(84) + "\ud801"));
   });
 
   it("is valid, and the text can be read from it", () => {
     fc.assert(
       fc.property(anyText, (text) => {
-        const id = idOf(text);
+        const id = toId(text);
         expect(entityId(id)).toBe(id);
-        if (!id.startsWith("cut:")) expect(decoded(id)).toBe(text);
+        if (!id.startsWith("cut:")) expect(decode(id)).toBe(text);
       }),
       { numRuns: 500 },
     );
@@ -71,15 +71,15 @@ describe("an id for any text", () => {
   it("is that of no other text, not even of its own id", () => {
     fc.assert(
       fc.property(anyText, anyText, (left, right) => {
-        if (left !== right) expect(idOf(left)).not.toBe(idOf(right));
-        if (idOf(left) !== left) expect(idOf(idOf(left))).not.toBe(idOf(left));
+        if (left !== right) expect(toId(left)).not.toBe(toId(right));
+        if (toId(left) !== left) expect(toId(toId(left))).not.toBe(toId(left));
       }),
       { numRuns: 500 },
     );
   });
 
   it("is made of texts only", () => {
-    expect(() => idOf(7 as never)).toThrow("Invalid text: must be a string");
+    expect(() => toId(7 as never)).toThrow("Invalid text: must be a string");
   });
 });
 
@@ -92,7 +92,7 @@ const part = fc.oneof(
 );
 const anyText = fc.array(part, { maxLength: 5 }).map((parts) => parts.join(""));
 
-function decoded(id: string): string {
+function decode(id: string): string {
   if (!id.startsWith("enc:")) return id;
   return id
     .slice("enc:".length)

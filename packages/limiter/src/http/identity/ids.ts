@@ -31,14 +31,14 @@ const ESCAPED = /[^A-Za-z0-9_.:-]/g;
  * which the text can be read, and of a text that is too long its beginning and its SHA-256. Two
  * texts never share an id.
  * @example
- * idOf("user-1"); // "user-1"
- * idOf("2001:db8::/56"); // "enc:2001:db8::@2f56"
+ * toId("user-1"); // "user-1"
+ * toId("2001:db8::/56"); // "enc:2001:db8::@2f56"
  */
-export function idOf(text: string): string {
+export function toId(text: string): string {
   if (typeof text !== "string") throw new ValidationError("text", text, "must be a string");
   // To catch what `entityId` throws would take 8 µs instead of 0.3.
   if (isEntityId(text) && !text.startsWith(ENCODED) && !text.startsWith(CUT)) return text;
-  const encoded = text.replaceAll(ESCAPED, escaped);
+  const encoded = text.replaceAll(ESCAPED, escapeCharacter);
   if (ENCODED.length + encoded.length <= MAX_IDENTIFIER_LENGTH) return ENCODED + encoded;
   // It is the encoded text that is hashed: UTF-8 writes all lone halves of surrogate pairs alike.
   const hash = sha256(encoded);
@@ -47,7 +47,7 @@ export function idOf(text: string): string {
 }
 
 /** `@` and the code in hex: two digits in ASCII, otherwise a `u` and four. */
-function escaped(character: string): string {
+function escapeCharacter(character: string): string {
   const code = character.charCodeAt(0);
   return code < 0x80 ? `@${hex(code, 2)}` : `@u${hex(code, 4)}`;
 }

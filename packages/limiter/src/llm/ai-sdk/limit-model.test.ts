@@ -54,7 +54,7 @@ afterEach(() => {
   forgetWarnings();
 });
 
-async function left(entityId: string): Promise<Record<string, number>> {
+async function readLeft(entityId: string): Promise<Record<string, number>> {
   return options.limiter.available(entityId, MODEL.modelId);
 }
 
@@ -148,7 +148,7 @@ it.each(noAnswers)("a model that answers with %s keeps no lease open", async (_,
   });
   await expect(streamed).rejects.toThrow(TypeError);
   expect(records).toMatchObject([{ end: "failed" }]);
-  expect(await left("key-1")).toEqual({ rpm: 10, tpm: 1000 });
+  expect(await readLeft("key-1")).toEqual({ rpm: 10, tpm: 1000 });
 });
 
 function lockedStream(): ReadableStream {
@@ -170,7 +170,7 @@ it("`entity` receives the call", async () => {
     model: MODEL,
   });
   expect(told).toMatchObject([PARAMS]);
-  expect(await left("user-7")).toEqual({ rpm: 9, tpm: 992 });
+  expect(await readLeft("user-7")).toEqual({ rpm: 9, tpm: 992 });
 });
 
 describe("the mirror", () => {
@@ -181,7 +181,7 @@ describe("the mirror", () => {
       params: PARAMS,
       model: MODEL,
     });
-    await vi.waitFor(async () => expect(await left("account")).toMatchObject({ tpm: 400 }));
+    await vi.waitFor(async () => expect(await readLeft("account")).toMatchObject({ tpm: 400 }));
     expect(seen).toMatchObject([{ tokens: { remaining: 400 } }]);
   });
 
@@ -199,8 +199,8 @@ describe("the mirror", () => {
       model: MODEL,
     });
     await expect(answer).rejects.toBe(error);
-    expect((await left("account"))["rpm"]).toBeLessThanOrEqual(0);
-    expect(await left("key-1")).toEqual({ rpm: 10, tpm: 1000 });
+    expect((await readLeft("account"))["rpm"]).toBeLessThanOrEqual(0);
+    expect(await readLeft("key-1")).toEqual({ rpm: 10, tpm: 1000 });
     expect(records).toMatchObject([{ end: "failed" }]);
   });
 });

@@ -1,6 +1,6 @@
 import { ValidationError } from "../../core/errors.ts";
 import { AiSdkParts, readAnswer, readEmbeddings } from "../answers/ai-sdk-parts.ts";
-import { llmCallOf } from "../estimating/llm-call-of.ts";
+import { toLlmCall } from "../estimating/to-llm-call.ts";
 import { Meter } from "../meter.ts";
 import type { MeteredCall } from "../metered-call.ts";
 import { isMeteredAlready, runMetered } from "../nested-calls.ts";
@@ -135,20 +135,22 @@ export function limitLanguageModel<V extends "v2" | "v3" | "v4" = "v4">(
   return {
     specificationVersion: (options.specificationVersion ?? "v4") as V,
     wrapGenerate({ doGenerate, params, model }) {
-      const call = llmCallOf(params, { model: model.modelId, stream: false });
-      return limited({ meter, call, params, run: doGenerate }, async (metered, answer) => {
-        await metered.answered(readAnswer(answer));
+      const call = toLlmCall(params, { model: model.modelId, stream: false });
+      return runLimited({ meter, call, params, run: doGenerate }, async (metered, answer) => {
+        await metered.settleAnswered(readAnswer(answer));
         return answer;
       });
     },
     wrapStream({ doStream, params, model }) {
-      const call = llmCallOf(params, { model: model.modelId, stream: true });
-      return limited({ meter, call, params, run: doStream }, (metered, answer) => {
+      const call = toLlmCall(params, { model: model.modelId, stream: true });
+      return runLimited({ meter, call, params, run: doStream }, (metered, answer) => {
         const stream = metered.watch(answer.stream, new AiSdkParts(), params.abortSignal);
         return { ...answer, stream };
       });
     },
-    ...refusing(["wrapEmbed"], () => notFor("Embedding models have limitEmbeddingModel.")),
+    ...buildRefusingHooks(["wrapEmbed"], () =>
+      notFor("Embedding models have limitEmbeddingModel."),
+    ),
   };
 }
 
@@ -174,13 +176,13 @@ export function limitEmbeddingModel<V extends "v3" | "v4" = "v4">(
   return {
     specificationVersion: (options.specificationVersion ?? "v4") as V,
     wrapEmbed({ doEmbed, params, model }) {
-      const call = llmCallOf(params, { model: model.modelId, maxOutputTokens: 0 });
-      return limited({ meter, call, params, run: doEmbed }, async (metered, answer) => {
-        await metered.answered(readEmbeddings(answer));
+      const call = toLlmCall(params, { model: model.modelId, maxOutputTokens: 0 });
+      return runLimited({ meter, call, params, run: doEmbed }, async (metered, answer) => {
+        await metered.settleAnswered(readEmbeddings(answer));
         return answer;
       });
     },
-    ...refusing(LANGUAGE_HOOKS, () => notFor("Language models have limitLanguageModel.")),
+    ...buildRefusingHooks(LANGUAGE_HOOKS, () => notFor("Language models have limitLanguageModel.")),
   };
 }
 
@@ -189,11 +191,11 @@ export function limitEmbeddingModel<V extends "v3" | "v4" = "v4">(
 const HOOKS = [...LANGUAGE_HOOKS, "wrapEmbed"];
 Object.assign(
   limitLanguageModel,
-  refusing(HOOKS, () => notCalled("limitLanguageModel")),
+  buildRefusingHooks(HOOKS, () => notCalled("limitLanguageModel")),
 );
 Object.assign(
   limitEmbeddingModel,
-  refusing(HOOKS, () => notCalled("limitEmbeddingModel")),
+  buildRefusingHooks(HOOKS, () => notCalled("limitEmbeddingModel")),
 );
 
 /** The types of the AI SDK take a middleware for the wrong kind of model, which limits nothing. */
@@ -202,14 +204,14 @@ function notFor(advice: string): ValidationError {
 }
 
 /** Hooks of the AI SDK that throw. */
-function refusing(hooks: readonly string[], errorOf: () => ValidationError): object {
+function buildRefusingHooks(hooks: readonly string[], createError: () => ValidationError): object {
   const refuse = (): never => {
-    throw errorOf();
+    throw createError();
   };
   return Object.fromEntries(hooks.map((hook) => [hook, refuse]));
 }
 
-/** A call of a model, and what runs it. */
+/** A model call, and what runs it. */
 interface ModelCall<R> {
   readonly meter: Meter<AiSdkCall>;
   readonly call: LlmCall;
@@ -218,7 +220,7 @@ interface ModelCall<R> {
 }
 
 /** Takes for a call and runs it. What it throws reaches the caller when the call is settled. */
-async function limited<R extends Pick<Answer, "response">>(
+async function runLimited<R extends Pick<Answer, "response">>(
   { meter, call, params, run }: ModelCall<R>,
   settle: (metered: MeteredCall, answer: R) => MaybePromise<R>,
 ): Promise<R> {
@@ -226,11 +228,11 @@ async function limited<R extends Pick<Answer, "response">>(
   const metered = await meter.begin(call, params, params.abortSignal);
   try {
     const answer = await runMetered(run);
-    void metered.saw(answer.response?.headers ?? {}, 200);
+    void metered.observeProviderLimits(answer.response?.headers ?? {}, 200);
     return await settle(metered, answer);
   } catch (error) {
-    // The model threw, or has answered with something that is no answer.
-    await metered.threw(error, params.abortSignal);
+    // The model threw, or has answered with something that is not an answer.
+    await metered.settleThrown(error, params.abortSignal);
     throw error;
   }
 }

@@ -188,7 +188,7 @@ describe("the end", () => {
     expect(read({ type: "finish", usage: {}, finishReason }).isComplete).toBe(isComplete);
   });
 
-  it("after an error is no end, but what it reports counts", () => {
+  it("after an error is not an end, but what it reports counts", () => {
     const numbers = { inputTokens: 5, outputTokens: 7 };
     const stream = read(
       { type: "error", error: new Error("overloaded") },

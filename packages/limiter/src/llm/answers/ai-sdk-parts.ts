@@ -4,8 +4,8 @@
  */
 import { AnswerNotes } from "./answer-notes.ts";
 import type { AnswerReader, AnswerSoFar } from "./answer-reader.ts";
-import { listOf, objectOf, type Json } from "./protocol.ts";
-import { partCount, tokenCount, usageOfTotals, type ReportedTotals } from "./token-counts.ts";
+import { toList, toObject, type Json } from "./protocol.ts";
+import { partCount, tokenCount, usageFromTotals, type ReportedTotals } from "./token-counts.ts";
 
 /** Reads the parts of a stream as they go by. */
 export class AiSdkParts<Part> extends AnswerNotes implements AnswerReader<Part> {
@@ -13,18 +13,18 @@ export class AiSdkParts<Part> extends AnswerNotes implements AnswerReader<Part> 
   readonly #countedToolCalls = new Set<unknown>();
 
   read(part: Part): Part {
-    const fields = objectOf(part);
+    const fields = toObject(part);
     switch (fields["type"]) {
       case "text-delta":
       case "reasoning-delta":
-        this.said(fields["delta"]);
+        this.addText(fields["delta"]);
         break;
       case "tool-input-delta":
         this.#countedToolCalls.add(fields["id"]);
-        this.said(fields["delta"]);
+        this.addText(fields["delta"]);
         break;
       case "tool-call":
-        if (!this.#countedToolCalls.has(fields["toolCallId"])) this.said(fields["input"]);
+        if (!this.#countedToolCalls.has(fields["toolCallId"])) this.addText(fields["input"]);
         break;
       case "error":
         this.fails();
@@ -44,11 +44,11 @@ export class AiSdkParts<Part> extends AnswerNotes implements AnswerReader<Part> 
 /** Reads what a language model answered in one piece. */
 export function readAnswer(answer: unknown): AnswerSoFar {
   const notes = new AnswerNotes();
-  const fields = objectOf(answer);
-  for (const part of listOf(fields["content"])) {
-    const { type, text, input } = objectOf(part);
-    if (type === "text" || type === "reasoning") notes.said(text);
-    if (type === "tool-call") notes.said(input);
+  const fields = toObject(answer);
+  for (const part of toList(fields["content"])) {
+    const { type, text, input } = toObject(part);
+    if (type === "text" || type === "reasoning") notes.addText(text);
+    if (type === "tool-call") notes.addText(input);
   }
   readUsage(fields, notes);
   notes.ends();
@@ -58,7 +58,7 @@ export function readAnswer(answer: unknown): AnswerSoFar {
 /** Reads what an embedding model answered. */
 export function readEmbeddings(answer: unknown): AnswerSoFar {
   const notes = new AnswerNotes();
-  const { tokens } = objectOf(objectOf(answer)["usage"]);
+  const { tokens } = toObject(toObject(answer)["usage"]);
   report({ prompt: tokens, output: 0 }, notes);
   notes.ends();
   return notes;
@@ -66,9 +66,9 @@ export function readEmbeddings(answer: unknown): AnswerSoFar {
 
 /** The second version of the specification has flat numbers, the others have nested ones. */
 function readUsage({ usage, providerMetadata }: Json, notes: AnswerNotes): void {
-  const fields = objectOf(usage);
+  const fields = toObject(usage);
   const isFlat = typeof (fields["inputTokens"] ?? 0) !== "object";
-  const totals = isFlat ? flatTotals(fields, objectOf(providerMetadata)) : nestedTotals(fields);
+  const totals = isFlat ? flatTotals(fields, toObject(providerMetadata)) : readNestedTotals(fields);
   const hasSaid = notes.outputBytes !== 0;
   if (isMadeUp(totals.prompt, fields) || (hasSaid && isMadeUp(totals.output, fields)))
     notes.reports(undefined);
@@ -80,18 +80,18 @@ function readUsage({ usage, providerMetadata }: Json, notes: AnswerNotes): void 
  * calls free. What the provider sent is beside it: it does not have that 0.
  */
 function isMadeUp(total: unknown, { raw }: Json): boolean {
-  return total === 0 && !isMissing(raw) && !Object.values(objectOf(raw)).includes(0);
+  return total === 0 && !isMissing(raw) && !Object.values(toObject(raw)).includes(0);
 }
 
 /** Numbers that are undefined were not reported. */
 function report(totals: ReportedTotals, notes: AnswerNotes): void {
   if (isMissing(totals.prompt) || isMissing(totals.output)) return;
-  notes.reports(usageOfTotals(totals));
+  notes.reports(usageFromTotals(totals));
 }
 
-function nestedTotals({ inputTokens, outputTokens }: Json): ReportedTotals {
-  const { total: prompt, noCache, cacheRead: cached, cacheWrite } = objectOf(inputTokens);
-  const { total: output, text, reasoning } = objectOf(outputTokens);
+function readNestedTotals({ inputTokens, outputTokens }: Json): ReportedTotals {
+  const { total: prompt, noCache, cacheRead: cached, cacheWrite } = toObject(inputTokens);
+  const { total: output, text, reasoning } = toObject(outputTokens);
   return {
     prompt: prompt ?? sum(noCache, cached, cacheWrite),
     cached,
@@ -108,9 +108,9 @@ function nestedTotals({ inputTokens, outputTokens }: Json): ReportedTotals {
 function flatTotals(usage: Json, { anthropic, bedrock, openai }: Json): ReportedTotals {
   const { inputTokens, cachedInputTokens: cached, outputTokens: output } = usage;
   const cacheWrite =
-    objectOf(anthropic)["cacheCreationInputTokens"] ??
-    objectOf(objectOf(bedrock)["usage"])["cacheWriteInputTokens"] ??
-    objectOf(objectOf(openai)["usage"])["cacheWriteTokens"];
+    toObject(anthropic)["cacheCreationInputTokens"] ??
+    toObject(toObject(bedrock)["usage"])["cacheWriteInputTokens"] ??
+    toObject(toObject(openai)["usage"])["cacheWriteTokens"];
   const areCachesApart = anthropic !== undefined || bedrock !== undefined;
   return {
     prompt: areCachesApart ? sum(inputTokens, cached, cacheWrite) : inputTokens,
@@ -137,6 +137,6 @@ const NO_REASONS: ReadonlySet<unknown> = new Set(["unknown", "error", "interrupt
 
 /** Whether the provider said why it stopped: a word, and from version 3 on its own word too. */
 function hasReason(reason: unknown): boolean {
-  const { unified = reason, raw } = objectOf(reason);
+  const { unified = reason, raw } = toObject(reason);
   return !NO_REASONS.has(unified) && !(unified === "other" && unified !== reason && isMissing(raw));
 }

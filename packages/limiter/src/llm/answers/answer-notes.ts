@@ -44,7 +44,7 @@ export class AnswerNotes implements AnswerSoFar {
   }
 
   /** The model said something: text, reasoning or the input of a tool. Others are ignored. */
-  said(text: unknown): void {
+  addText(text: unknown): void {
     if (typeof text !== "string" || text === "") return;
     this.#outputBytes += Buffer.byteLength(text);
     this.#isReportCurrent = false;

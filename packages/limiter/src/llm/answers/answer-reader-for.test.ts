@@ -13,9 +13,9 @@ describe("the reader of an answer", () => {
     ["", BodyReader, EventStreamReader],
     [null, BodyReader, EventStreamReader],
   ])("%s", (contentType, plain, stream) => {
-    const readerOf = (isStream: boolean): unknown =>
+    const getReader = (isStream: boolean): unknown =>
       answerReaderFor({ protocol: "chat", contentType, isStream, withholdsUsage: false });
-    expect(readerOf(false)).toBeInstanceOf(plain);
-    expect(readerOf(true)).toBeInstanceOf(stream);
+    expect(getReader(false)).toBeInstanceOf(plain);
+    expect(getReader(true)).toBeInstanceOf(stream);
   });
 });

@@ -4,8 +4,8 @@
  * in every chunk, up to there.
  */
 import type { AnswerNotes } from "./answer-notes.ts";
-import { listOf, objectOf, type Json, type Protocol } from "./protocol.ts";
-import { usageOfTotals } from "./token-counts.ts";
+import { toList, toObject, type Json, type Protocol } from "./protocol.ts";
+import { usageFromTotals } from "./token-counts.ts";
 
 export const CHAT_PROTOCOL: Protocol = { readEvent: readChat, readBody: readChat };
 
@@ -17,35 +17,35 @@ export function isUsageChunk({ choices, usage, error }: Json): boolean {
 
 function readChat(chunk: Json, answer: AnswerNotes): void {
   if (chunk["error"] !== undefined && chunk["error"] !== null) answer.fails();
-  for (const choice of listOf(chunk["choices"])) readChoice(objectOf(choice), answer);
+  for (const choice of toList(chunk["choices"])) readChoice(toObject(choice), answer);
   if (chunk["usage"] !== undefined && chunk["usage"] !== null)
-    answer.reports(usageOf(objectOf(chunk["usage"])));
+    answer.reports(readUsage(toObject(chunk["usage"])));
 }
 
 function readChoice(choice: Json, answer: AnswerNotes): void {
-  const message = objectOf(choice["delta"] ?? choice["message"]);
-  answer.said(choice["text"]);
-  answer.said(message["content"]);
-  answer.said(message["refusal"]);
+  const message = toObject(choice["delta"] ?? choice["message"]);
+  answer.addText(choice["text"]);
+  answer.addText(message["content"]);
+  answer.addText(message["refusal"]);
   // Two names of the same; servers that have both say everything twice.
-  answer.said(message["reasoning_content"] ?? message["reasoning"]);
-  answer.said(objectOf(message["function_call"])["arguments"]);
-  for (const call of listOf(message["tool_calls"])) {
-    const tool = objectOf(call);
-    answer.said(objectOf(tool["function"])["arguments"]);
-    answer.said(objectOf(tool["custom"])["input"]);
+  answer.addText(message["reasoning_content"] ?? message["reasoning"]);
+  answer.addText(toObject(message["function_call"])["arguments"]);
+  for (const call of toList(message["tool_calls"])) {
+    const tool = toObject(call);
+    answer.addText(toObject(tool["function"])["arguments"]);
+    answer.addText(toObject(tool["custom"])["input"]);
   }
   if (typeof choice["finish_reason"] === "string") answer.finishes();
 }
 
-function usageOf(usage: Json): ReturnType<typeof usageOfTotals> {
-  const promptDetails = objectOf(usage["prompt_tokens_details"]);
-  return usageOfTotals({
+function readUsage(usage: Json): ReturnType<typeof usageFromTotals> {
+  const promptDetails = toObject(usage["prompt_tokens_details"]);
+  return usageFromTotals({
     prompt: usage["prompt_tokens"],
     cached: promptDetails["cached_tokens"],
     cacheWrite: promptDetails["cache_write_tokens"],
     output: usage["completion_tokens"],
-    reasoning: objectOf(usage["completion_tokens_details"])["reasoning_tokens"],
+    reasoning: toObject(usage["completion_tokens_details"])["reasoning_tokens"],
     total: usage["total_tokens"],
   });
 }

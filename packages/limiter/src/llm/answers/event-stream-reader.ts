@@ -3,7 +3,7 @@ import { AnswerNotes } from "./answer-notes.ts";
 import type { AnswerReader } from "./answer-reader.ts";
 import { eventData } from "./bytes/event-data.ts";
 import { EventSplitter } from "./bytes/event-splitter.ts";
-import { objectOf, type Json, type Protocol } from "./protocol.ts";
+import { toObject, type Json, type Protocol } from "./protocol.ts";
 import { MAX_HELD_BYTES, Withholding } from "./bytes/withholding.ts";
 
 /** Reads events as bytes go by. They pass at once and unchanged, but for those to leave out. */
@@ -31,10 +31,10 @@ export class EventStreamReader extends AnswerNotes implements AnswerReader<Uint8
       const { event } = this.#splitter;
       const json = this.#readData(event === undefined ? undefined : eventData(event));
       if (json === undefined) this.cannotRead();
-      this.#withholding.ended(end, this.#leavesOut(json, event));
+      this.#withholding.endEvent(end, this.#leavesOut(json, event));
       this.#hasEvents = true;
     }
-    return this.#isLeftOut === undefined ? chunk : this.#withholding.passed(this.#isNearEnd);
+    return this.#isLeftOut === undefined ? chunk : this.#withholding.pass(this.#isNearEnd);
   }
 
   /** The last event may be whole but for its blank line; its truncation is not an error. */
@@ -61,7 +61,7 @@ export class EventStreamReader extends AnswerNotes implements AnswerReader<Uint8
 
   #readJson(data: string): Json | undefined {
     try {
-      const json = objectOf(JSON.parse(data));
+      const json = toObject(JSON.parse(data));
       this.#protocol.readEvent(json, this);
       return json;
     } catch {

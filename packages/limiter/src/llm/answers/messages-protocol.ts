@@ -4,7 +4,7 @@
  */
 import type { TokenUsage } from "../tokens/token-usage.ts";
 import type { AnswerNotes } from "./answer-notes.ts";
-import { listOf, objectOf, type Json, type Protocol } from "./protocol.ts";
+import { toList, toObject, type Json, type Protocol } from "./protocol.ts";
 import { partCount, sensible, tokenCount } from "./token-counts.ts";
 
 export const MESSAGES_PROTOCOL: Protocol = { readEvent, readBody };
@@ -12,17 +12,17 @@ export const MESSAGES_PROTOCOL: Protocol = { readEvent, readBody };
 function readEvent(event: Json, answer: AnswerNotes): void {
   switch (event["type"]) {
     case "message_start":
-      readStart(objectOf(event["message"]), answer);
+      readStart(toObject(event["message"]), answer);
       break;
     case "content_block_start":
-      readBlock(objectOf(event["content_block"]), answer);
+      readBlock(toObject(event["content_block"]), answer);
       break;
     case "content_block_delta":
-      readBlock(objectOf(event["delta"]), answer);
+      readBlock(toObject(event["delta"]), answer);
       break;
     case "message_delta":
       readUsage(event, answer);
-      if (typeof objectOf(event["delta"])["stop_reason"] === "string") answer.finishes();
+      if (typeof toObject(event["delta"])["stop_reason"] === "string") answer.finishes();
       break;
     case "message_stop":
       answer.ends();
@@ -36,40 +36,40 @@ function readEvent(event: Json, answer: AnswerNotes): void {
 
 function readBody(body: Json, answer: AnswerNotes): void {
   if (body["type"] === "error") answer.fails();
-  for (const item of listOf(body["content"])) {
-    const block = objectOf(item);
+  for (const item of toList(body["content"])) {
+    const block = toObject(item);
     readBlock(block, answer);
-    if (block["input"] !== undefined) answer.said(JSON.stringify(block["input"]));
+    if (block["input"] !== undefined) answer.addText(JSON.stringify(block["input"]));
   }
   readUsage(body, answer);
 }
 
 function readBlock(block: Json, answer: AnswerNotes): void {
-  answer.said(block["text"]);
-  answer.said(block["thinking"]);
-  answer.said(block["partial_json"]);
+  answer.addText(block["text"]);
+  answer.addText(block["thinking"]);
+  answer.addText(block["partial_json"]);
 }
 
 /** The output that is reported here is what was said until now: a token or two. */
 function readStart({ usage }: Json, answer: AnswerNotes): void {
   if (usage !== undefined && usage !== null)
-    answer.reportsInput(sensible(inputOf(objectOf(usage), undefined)));
+    answer.reportsInput(sensible(readInput(toObject(usage), undefined)));
 }
 
 function readUsage({ usage }: Json, answer: AnswerNotes): void {
   if (usage === undefined || usage === null) return;
-  const numbers = objectOf(usage);
+  const numbers = toObject(usage);
   answer.reports(
     sensible({
-      ...inputOf(numbers, answer.reported),
+      ...readInput(numbers, answer.reported),
       output: tokenCount(numbers["output_tokens"]),
-      reasoning: partCount(objectOf(numbers["output_tokens_details"])["thinking_tokens"]),
+      reasoning: partCount(toObject(numbers["output_tokens_details"])["thinking_tokens"]),
     }),
   );
 }
 
 /** What the prompt has used. What is not told again is as it was. */
-function inputOf(usage: Json, before: Partial<TokenUsage> | undefined): InputUsage {
+function readInput(usage: Json, before: Partial<TokenUsage> | undefined): InputUsage {
   return {
     input: tokenCount(usage["input_tokens"] ?? before?.input),
     cachedInput: partCount(usage["cache_read_input_tokens"] ?? before?.cachedInput),

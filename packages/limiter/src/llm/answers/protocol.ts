@@ -12,12 +12,12 @@ export interface Protocol {
 }
 
 /** A value as an object to read from: an empty one if it is none. */
-export function objectOf(value: unknown): Json {
+export function toObject(value: unknown): Json {
   return typeof value === "object" && value !== null ? (value as Json) : NOTHING;
 }
 
 /** A value as a list to read from: an empty one if it is none. */
-export function listOf(value: unknown): readonly unknown[] {
+export function toList(value: unknown): readonly unknown[] {
   return Array.isArray(value) ? value : [];
 }
 

@@ -3,8 +3,8 @@
  * hold the usage; everything that is said comes in events whose names end in `.delta`.
  */
 import type { AnswerNotes } from "./answer-notes.ts";
-import { listOf, objectOf, type Json, type Protocol } from "./protocol.ts";
-import { usageOfTotals } from "./token-counts.ts";
+import { toList, toObject, type Json, type Protocol } from "./protocol.ts";
+import { usageFromTotals } from "./token-counts.ts";
 
 export const RESPONSES_PROTOCOL: Protocol = { readEvent, readBody };
 
@@ -26,42 +26,42 @@ const AUDIO = "response.audio.delta";
 function readEvent(event: Json, answer: AnswerNotes): void {
   const { type } = event;
   if (typeof type !== "string") return;
-  if (type.endsWith(".delta") && type !== AUDIO) answer.said(event["delta"]);
+  if (type.endsWith(".delta") && type !== AUDIO) answer.addText(event["delta"]);
   else if (type === "error") answer.fails();
   else if (ENDS.has(type)) {
-    readUsage(objectOf(event["response"]), answer);
+    readUsage(toObject(event["response"]), answer);
     answer.ends();
   }
 }
 
 function readBody(body: Json, answer: AnswerNotes): void {
   if (NOT_ENDED.has(body["status"])) answer.cannotRead();
-  for (const item of listOf(body["output"])) readItem(objectOf(item), answer);
+  for (const item of toList(body["output"])) readItem(toObject(item), answer);
   readUsage(body, answer);
 }
 
 function readItem(item: Json, answer: AnswerNotes): void {
-  answer.said(item["arguments"]);
-  answer.said(item["code"]);
-  if (item["type"] === "custom_tool_call") answer.said(item["input"]);
-  for (const part of [...listOf(item["content"]), ...listOf(item["summary"])]) {
-    answer.said(objectOf(part)["text"]);
-    answer.said(objectOf(part)["refusal"]);
+  answer.addText(item["arguments"]);
+  answer.addText(item["code"]);
+  if (item["type"] === "custom_tool_call") answer.addText(item["input"]);
+  for (const part of [...toList(item["content"]), ...toList(item["summary"])]) {
+    answer.addText(toObject(part)["text"]);
+    answer.addText(toObject(part)["refusal"]);
   }
 }
 
 function readUsage({ usage }: Json, answer: AnswerNotes): void {
   if (usage === undefined || usage === null) return;
-  const numbers = objectOf(usage);
-  const inputDetails = objectOf(numbers["input_tokens_details"]);
+  const numbers = toObject(usage);
+  const inputDetails = toObject(numbers["input_tokens_details"]);
   answer.finishes();
   answer.reports(
-    usageOfTotals({
+    usageFromTotals({
       prompt: numbers["input_tokens"],
       cached: inputDetails["cached_tokens"],
       cacheWrite: inputDetails["cache_write_tokens"],
       output: numbers["output_tokens"],
-      reasoning: objectOf(numbers["output_tokens_details"])["reasoning_tokens"],
+      reasoning: toObject(numbers["output_tokens_details"])["reasoning_tokens"],
       total: numbers["total_tokens"],
     }),
   );

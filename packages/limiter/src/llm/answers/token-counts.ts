@@ -21,7 +21,7 @@ export interface ReportedTotals {
 }
 
 /** The usage that a report tells; undefined if its numbers make no sense. */
-export function usageOfTotals(totals: ReportedTotals): TokenUsage | undefined {
+export function usageFromTotals(totals: ReportedTotals): TokenUsage | undefined {
   const prompt = tokenCount(totals.prompt);
   const cachedInput = partCount(totals.cached);
   const cacheWriteInput = partCount(totals.cacheWrite);

@@ -1,3 +1,3 @@
 export { limitFetch, type FetchOptions } from "../fetch/limit-fetch.ts";
-export type { LlmRequest } from "../fetch/sent-request.ts";
+export type { LlmRequest } from "../fetch/parse-sent-request.ts";
 export { limitMiddleware, type AnthropicMiddleware } from "./limit-middleware.ts";

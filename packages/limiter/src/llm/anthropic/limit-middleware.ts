@@ -1,8 +1,8 @@
 import { ValidationError } from "../../core/errors.ts";
 import { askApplication } from "../fetch/ask-application.ts";
-import { meteredExchange } from "../fetch/metered-exchange.ts";
-import { sentRequest, toldOf, type LlmRequest } from "../fetch/sent-request.ts";
-import { callOf, readerOf } from "../fetch/translation.ts";
+import { runExchange } from "../fetch/run-exchange.ts";
+import { parseSentRequest, toLlmRequest, type LlmRequest } from "../fetch/parse-sent-request.ts";
+import { toCall, findReader } from "../fetch/translation.ts";
 import { Meter } from "../meter.ts";
 import { isMeteredAlready } from "../nested-calls.ts";
 import type { MeteredOptions } from "../options.ts";
@@ -57,14 +57,14 @@ export function limitMiddleware(options: MeteredOptions<LlmRequest>): AnthropicM
         "limitMiddleware makes no fetch: give it to the client as middleware, or use limitFetch",
       );
     // The request and not `context.options`: a middleware further out may have changed it.
-    const sent = sentRequest(request.url, request as RequestInit);
+    const sent = parseSentRequest(request.url, request as RequestInit);
     if (sent?.protocol === undefined || isMeteredAlready()) return next(request);
     const { signal } = sent;
-    const terms = await askApplication(meter.ask(callOf(sent), toldOf(sent)), signal);
+    const terms = await askApplication(meter.ask(toCall(sent), toLlmRequest(sent)), signal);
     const call = await meter.beginOn(terms, signal);
-    return meteredExchange(call, signal, async () => {
+    return runExchange(call, signal, async () => {
       const response = await next(request);
-      return { response, reader: readerOf(sent, response, false), isShortened: false };
+      return { response, reader: findReader(sent, response, false), isShortened: false };
     });
   };
 }

@@ -4,7 +4,7 @@ type Fields = Readonly<Record<string, unknown>>;
 const TOOL_CALLS: ReadonlySet<unknown> = new Set(["tool_use", "tool_call", "function_call"]);
 
 /**
- * What of LangChain's messages is sent to a model, for `llmCallOf({ ...parameters, messages })`.
+ * What of LangChain's messages is sent to a model, for `toLlmCall({ ...parameters, messages })`.
  * The messages are objects of classes that hold everything several times.
  */
 export function langChainMessages(messages: unknown): readonly unknown[] {
@@ -12,12 +12,12 @@ export function langChainMessages(messages: unknown): readonly unknown[] {
   return messages.flat().map((message: unknown) => {
     if (typeof message !== "object" || message === null) return message;
     const { content, name } = message as Fields;
-    return { content, name, tool_calls: toolCallsOf(message as Fields) };
+    return { content, name, tool_calls: findToolCalls(message as Fields) };
   });
 }
 
 /** They may be among the parts of the content too: then they are counted there. */
-function toolCallsOf({ content, tool_calls, additional_kwargs }: Fields): unknown {
+function findToolCalls({ content, tool_calls, additional_kwargs }: Fields): unknown {
   const isPart = (part: unknown): boolean => TOOL_CALLS.has((Object(part) as Fields)["type"]);
   if (Array.isArray(content) && content.some(isPart)) return undefined;
   if (Array.isArray(tool_calls) && tool_calls.length > 0) return tool_calls;

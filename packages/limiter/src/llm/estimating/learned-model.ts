@@ -44,14 +44,14 @@ export class LearnedModel {
   }
 
   /** Corrects tokens that were estimated for a prompt. */
-  correctedInput(tokens: number): number {
+  correctInput(tokens: number): number {
     return this.#inputs === 0 ? tokens : wholeTokens((tokens * this.#reported) / this.#estimated);
   }
 
   /** Corrects tokens that were counted by an answer's text. */
-  correctedOutput(tokens: number): number {
+  correctOutput(tokens: number): number {
     const isKnown = this.#estimated >= LEAST_MEAN_INPUT * this.#inputs;
-    return isKnown ? this.correctedInput(tokens) : tokens;
+    return isKnown ? this.correctInput(tokens) : tokens;
   }
 
   /** Tokens to reserve for one answer that may have any length; undefined before any was seen. */

@@ -47,7 +47,7 @@ export function learningEstimator(options: LearningEstimatorOptions = {}): Estim
       const each = model?.output;
       const most = call.maxOutputTokens ?? Infinity;
       return {
-        input: model?.correctedInput(estimate.input) ?? estimate.input,
+        input: model?.correctInput(estimate.input) ?? estimate.input,
         output: each === undefined ? estimate.output : Math.min(each, most) * call.choices,
       };
     },
@@ -67,7 +67,7 @@ export function learningEstimator(options: LearningEstimatorOptions = {}): Estim
     },
     tokensOf(call: LlmCall, textBytes: number): number {
       const tokens = start.tokensOf?.(call, textBytes) ?? Math.ceil(textBytes / BYTES_PER_TOKEN);
-      return models.use(call.model)?.correctedOutput(tokens) ?? tokens;
+      return models.use(call.model)?.correctOutput(tokens) ?? tokens;
     },
   };
 }

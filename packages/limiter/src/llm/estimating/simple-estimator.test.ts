@@ -2,10 +2,10 @@ import { afterEach, describe, expect, it, vi } from "vitest";
 import { ValidationError } from "../../core/errors.ts";
 import { forgetWarnings } from "../../warnings/warn-once.ts";
 import type { LlmCall } from "../tokens/llm-call.ts";
-import { llmCallOf } from "./llm-call-of.ts";
+import { toLlmCall } from "./to-llm-call.ts";
 import { simpleEstimator, type SimpleEstimatorOptions } from "./simple-estimator.ts";
 
-const HELLO = callOf("Hello, world!!"); // 14 bytes
+const HELLO = toCall("Hello, world!!"); // 14 bytes
 
 describe("the input", () => {
   it("is a quarter of the bytes, rounded up", () => {
@@ -13,7 +13,7 @@ describe("the input", () => {
   });
 
   it("counts bytes of UTF-8, not characters", () => {
-    expect(simpleEstimator().estimate(callOf("限流器")).input).toBe(3);
+    expect(simpleEstimator().estimate(toCall("限流器")).input).toBe(3);
   });
 
   it("has other bytes in a token, and other tokens in an image, if asked for", () => {
@@ -42,7 +42,7 @@ describe("a tokenizer", () => {
     const estimator = simpleEstimator({
       count: (text, model) => counted.push(`${text} of ${model}`),
     });
-    const call = llmCallOf({
+    const call = toLlmCall({
       model: "gpt-5",
       messages: [
         { role: "user", content: "one" },
@@ -78,7 +78,7 @@ describe("a tokenizer", () => {
     const estimator = simpleEstimator({
       count: (text) => (text.includes("<|endoftext|>") ? Number.NaN : 100),
     });
-    const call = llmCallOf({ input: ["fine", "<|endoftext|>"] });
+    const call = toLlmCall({ input: ["fine", "<|endoftext|>"] });
     expect(estimator.estimate(call).input).toBe(100 + Math.ceil(13 / 4));
   });
 });
@@ -119,6 +119,6 @@ it.each<[Record<string, unknown>, string]>([
   expect(() => simpleEstimator(options)).toThrow(message);
 });
 
-function callOf(text: string): LlmCall {
-  return llmCallOf({ model: "gpt-5", messages: [{ role: "user", content: text }] });
+function toCall(text: string): LlmCall {
+  return toLlmCall({ model: "gpt-5", messages: [{ role: "user", content: text }] });
 }

@@ -1,7 +1,7 @@
 import * as fc from "fast-check";
 import { expect, it } from "vitest";
 import { AskingFetch, withQuestion } from "./asked-usage.ts";
-import { readBody, sentRequest } from "./sent-request.ts";
+import { readBody, parseSentRequest } from "./parse-sent-request.ts";
 
 const asked = (text: string): string | undefined => withQuestion(readBody(text));
 
@@ -100,7 +100,7 @@ it("the last 100 servers that do not know the question are not asked again", asy
     const before = questions;
     const url = `http://server-${server}/chat/completions`;
     const init = { method: "POST", body: '{"stream":true}' };
-    await asking.send(sentRequest(url, init)!, [url, init]);
+    await asking.send(parseSentRequest(url, init)!, [url, init]);
     return questions > before;
   };
   for (let server = 0; server <= 100; server += 1) expect(await isAsked(server)).toBe(true);

@@ -6,7 +6,7 @@
 import { BoundedMap } from "../../core/bounded-map.ts";
 import { isRecord } from "../../core/amounts.ts";
 import { findMember } from "./find-member.ts";
-import type { SentBody, SentRequest } from "./sent-request.ts";
+import type { SentBody, SentRequest } from "./parse-sent-request.ts";
 
 /** A response, and whether the limiter asked for the usage in it. */
 export interface Asked {
@@ -44,7 +44,7 @@ export class AskingFetch {
     const isAskable = this.#asks && sent.protocol === "chat";
     const text = isAskable && !this.#unasked.has(origin) ? withQuestion(sent.body) : undefined;
     if (text === undefined) return { response: await fetch(input, init), isAsked: false };
-    const response = await fetch(input, { ...init, ...changesOf(sent, init, text) });
+    const response = await fetch(input, { ...init, ...buildChanges(sent, init, text) });
     if (!(await isQuestionRefused(response))) return { response, isAsked: true };
     await response.body?.cancel();
     const repeated = await fetch(input, init);
@@ -71,7 +71,7 @@ export function withQuestion({ text, json }: SentBody): string | undefined {
 }
 
 /** What differs for a body with another text. */
-function changesOf({ headers }: SentRequest, init: RequestInit | undefined, text: string) {
+function buildChanges({ headers }: SentRequest, init: RequestInit | undefined, text: string) {
   const body = typeof init?.body === "string" ? text : Buffer.from(text);
   if (!headers.has("content-length")) return { body };
   const others = new Headers(headers);

@@ -5,10 +5,10 @@ import { isMeteredAlready } from "../nested-calls.ts";
 import { checkOneOf, type MeteredOptions } from "../options.ts";
 import { askApplication } from "./ask-application.ts";
 import { AskingFetch } from "./asked-usage.ts";
-import { meteredExchange } from "./metered-exchange.ts";
+import { runExchange } from "./run-exchange.ts";
 import { refusalResponse } from "./refusal-response.ts";
-import { sentRequest, toldOf, type LlmRequest } from "./sent-request.ts";
-import { callOf, readerOf } from "./translation.ts";
+import { parseSentRequest, toLlmRequest, type LlmRequest } from "./parse-sent-request.ts";
+import { toCall, findReader } from "./translation.ts";
 
 /** How `limitFetch` behaves towards its client. */
 export interface FetchOptions {
@@ -33,7 +33,7 @@ export interface FetchOptions {
 }
 
 /**
- * A `fetch` that limits calls of models. It serves `new OpenAI({ fetch })`,
+ * A `fetch` that limits model calls. It serves `new OpenAI({ fetch })`,
  * `createOpenAI({ fetch })`, LangChain's `configuration.fetch`, servers that speak OpenAI's or
  * Anthropic's protocol, and code that calls `fetch` itself. It sends requests with the `fetch` that
  * it is given, or else with the one that is global when `limitFetch` is called.
@@ -57,11 +57,11 @@ export function limitFetch(
         undefined,
         "limitFetch makes no middleware: give it to the client as fetch, or use limitMiddleware",
       );
-    const sent = sentRequest(input, init);
+    const sent = parseSentRequest(input, init);
     const isLimited = sent?.protocol !== undefined || otherPaths === "requests";
     if (sent === undefined || !isLimited || isMeteredAlready()) return fetch(input, init);
     const { signal } = sent;
-    const terms = await askApplication(meter.ask(callOf(sent), toldOf(sent)), signal);
+    const terms = await askApplication(meter.ask(toCall(sent), toLlmRequest(sent)), signal);
     let call: MeteredCall;
     try {
       call = await meter.beginOn(terms, signal);
@@ -69,9 +69,9 @@ export function limitFetch(
       if (refusal === "throw" || signal?.aborted === true) throw error;
       return refusalResponse(error, sent.provider);
     }
-    return await meteredExchange(call, signal, async () => {
+    return await runExchange(call, signal, async () => {
       const { response, isAsked } = await asking.send(sent, [input, init]);
-      return { response, reader: readerOf(sent, response, isAsked), isShortened: isAsked };
+      return { response, reader: findReader(sent, response, isAsked), isShortened: isAsked };
     });
   };
 }

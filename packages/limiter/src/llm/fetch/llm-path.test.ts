@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { deploymentOf, protocolOf } from "./llm-path.ts";
+import { findDeployment, findProtocol } from "./llm-path.ts";
 
 it.each([
   ["/v1/chat/completions", "chat"],
@@ -12,7 +12,7 @@ it.each([
   ["/v1/embeddings", "embeddings"],
   ["/v1/messages", "messages"],
 ])("%s is for a model: %s", (path, protocol) => {
-  expect(protocolOf("POST", path)).toBe(protocol);
+  expect(findProtocol("POST", path)).toBe(protocol);
 });
 
 it.each([
@@ -28,12 +28,12 @@ it.each([
   "/v1/mycompletions",
   "/v1/audio/speech",
 ])("%s is none", (path) => {
-  expect(protocolOf("POST", path)).toBeUndefined();
+  expect(findProtocol("POST", path)).toBeUndefined();
 });
 
 it("only POST asks a model", () => {
   for (const method of ["GET", "HEAD", "DELETE", "OPTIONS", "PUT", "post", ""])
-    expect(protocolOf(method, "/v1/responses")).toBeUndefined();
+    expect(findProtocol(method, "/v1/responses")).toBeUndefined();
 });
 
 it.each([
@@ -42,5 +42,5 @@ it.each([
   ["/openai/deployments/100%/embeddings", "100%"],
   ["/v1/chat/completions", undefined],
 ])("%s names the deployment %s", (path, name) => {
-  expect(deploymentOf(path)).toBe(name);
+  expect(findDeployment(path)).toBe(name);
 });

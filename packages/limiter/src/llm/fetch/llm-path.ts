@@ -15,7 +15,7 @@ const MESSAGE_OF_THREAD = /\/threads\/[^/]+\/messages$/;
 const DEPLOYMENT = /\/deployments\/([^/]+)\//;
 
 /** What a request to a model speaks; undefined if the request is none. */
-export function protocolOf(method: string, pathname: string): ProtocolName | undefined {
+export function findProtocol(method: string, pathname: string): ProtocolName | undefined {
   if (method !== "POST") return undefined;
   const path = pathname.endsWith("/") ? pathname.slice(0, -1) : pathname;
   if (MESSAGE_OF_THREAD.test(path)) return undefined;
@@ -23,7 +23,7 @@ export function protocolOf(method: string, pathname: string): ProtocolName | und
 }
 
 /** The deployment that a path of Azure names. There, the body need not name a model. */
-export function deploymentOf(pathname: string): string | undefined {
+export function findDeployment(pathname: string): string | undefined {
   const name = DEPLOYMENT.exec(pathname)?.[1];
   if (name === undefined) return undefined;
   try {

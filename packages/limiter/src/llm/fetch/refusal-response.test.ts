@@ -6,7 +6,7 @@ import { PermissionDenied, RateLimiterUnavailable, ValidationError } from "../..
 import { refusalResponse } from "./refusal-response.ts";
 
 /** The refusal of a call that wants so many tokens, of 60 a minute and at most 120. */
-async function refusalOf(tokens: number): Promise<RateLimitExceeded> {
+async function getRefusal(tokens: number): Promise<RateLimitExceeded> {
   const limiter = new RateLimiter({
     repository: new MemoryRepository({ clock: new ManualClock() }),
   });
@@ -21,7 +21,7 @@ async function refusalOf(tokens: number): Promise<RateLimitExceeded> {
   return result.refusal;
 }
 
-const fieldsOf = ({ headers }: Response): unknown[] =>
+const listFields = ({ headers }: Response): unknown[] =>
   ["retry-after-ms", "retry-after", "x-should-retry"].map((name) => headers.get(name));
 
 it.each([
@@ -30,7 +30,7 @@ it.each([
   [61, ["61000", "61", "false"]],
   [121, [null, null, "false"]],
 ])("a wait for %i tokens is in the headers: %j", async (tokens, fields) => {
-  expect(fieldsOf(refusalResponse(await refusalOf(tokens), "openai"))).toEqual(fields);
+  expect(listFields(refusalResponse(await getRefusal(tokens), "openai"))).toEqual(fields);
 });
 
 it("tells milliseconds exactly, and seconds never too early", async () => {
@@ -42,7 +42,7 @@ it("tells milliseconds exactly, and seconds never too early", async () => {
   await clock.advance(567);
   const result = await limiter.tryAcquire({ ...call, consume: { tpm: 2 } });
   const response = refusalResponse(result.granted ? undefined : result.refusal, "anthropic");
-  expect(fieldsOf(response)).toEqual(["1433", "2", null]);
+  expect(listFields(response)).toEqual(["1433", "2", null]);
 });
 
 it.each([
@@ -57,7 +57,7 @@ it.each([
     { type: "error", error: { type: "rate_limit_error", message: expect.any(String) } },
   ],
 ] as const)("a refusal has the shape of %s, and names no entity", async (provider, shape) => {
-  const response = refusalResponse(await refusalOf(7), provider);
+  const response = refusalResponse(await getRefusal(7), provider);
   const text = await response.text();
   expect(response.status).toBe(429);
   expect(response.headers.get("content-type")).toBe("application/json");
@@ -67,10 +67,10 @@ it.each([
 });
 
 it("a mistake is a bad request in our words, and an outage is reported without ids", async () => {
-  const mistake = new ValidationError("consume.tpm", "tpm", "is no limit of this call");
+  const mistake = new ValidationError("consume.tpm", "tpm", "is not a limit of this call");
   const bad = refusalResponse(mistake, "anthropic");
   expect(bad.status).toBe(400);
-  expect(fieldsOf(bad)).toEqual([null, null, "false"]);
+  expect(listFields(bad)).toEqual([null, null, "false"]);
   expect(await bad.json()).toEqual({
     type: "error",
     error: { type: "invalid_request_error", message: mistake.message },
@@ -82,7 +82,7 @@ it("a mistake is a bad request in our words, and an outage is reported without i
     "openai",
   );
   expect(outage.status).toBe(503);
-  expect(fieldsOf(outage)).toEqual([null, null, null]);
+  expect(listFields(outage)).toEqual([null, null, null]);
   const message =
     "The limits of this call cannot be checked, so it was not made (ERR_LIMITER_UNAVAILABLE).";
   const code = "ERR_LIMITER_UNAVAILABLE";
@@ -91,11 +91,11 @@ it("a mistake is a bad request in our words, and an outage is reported without i
   });
 
   const closed = refusalResponse(new RateLimiterUnavailable("This limiter was closed."), "openai");
-  expect([closed.status, ...fieldsOf(closed)]).toEqual([503, null, null, "false"]);
+  expect([closed.status, ...listFields(closed)]).toEqual([503, null, null, "false"]);
   expect(await closed.json()).toMatchObject({ error: { message: "This limiter was closed." } });
 
   const denied = refusalResponse(new PermissionDenied("secret-key"), "openai");
-  expect([denied.status, ...fieldsOf(denied)]).toEqual([503, null, null, "false"]);
+  expect([denied.status, ...listFields(denied)]).toEqual([503, null, null, "false"]);
 });
 
 it("an error of the application stays what it is", () => {

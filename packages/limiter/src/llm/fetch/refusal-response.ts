@@ -34,15 +34,15 @@ const TYPES = {
 /** The response that explains why a call was not made. Rethrows errors of other origin. */
 export function refusalResponse(error: unknown, provider: Provider): Response {
   if (!(error instanceof ZaeLimiterError)) throw error;
-  const problem = problemOf(error);
+  const problem = toProblem(error);
   const { status, headers } = problem;
-  return Response.json(bodyOf(problem, provider), {
+  return Response.json(buildBody(problem, provider), {
     status,
     headers: { "cache-control": "no-store", ...headers },
   });
 }
 
-function problemOf(error: ZaeLimiterError): Problem {
+function toProblem(error: ZaeLimiterError): Problem {
   const { code } = error;
   if (error instanceof RateLimitExceeded)
     return {
@@ -75,7 +75,7 @@ function retryFields(retryAfterSeconds: number): Problem["headers"] {
   };
 }
 
-function bodyOf({ status, message, code }: Problem, provider: Provider): unknown {
+function buildBody({ status, message, code }: Problem, provider: Provider): unknown {
   const type = TYPES[provider][status];
   return provider === "anthropic"
     ? { type: "error", error: { type, message }, request_id: null }

@@ -128,7 +128,7 @@ function ends(): readonly string[] {
   return records.map(({ end, source, usage }) => `${end} ${source} ${usage.input}+${usage.output}`);
 }
 
-async function left(model: string): Promise<Record<string, number>> {
+async function readLeft(model: string): Promise<Record<string, number>> {
   return options.limiter.available("key-1", model);
 }
 
@@ -191,7 +191,7 @@ it("limits models that complete a text", async () => {
   await model.invoke("Hello?");
   await expect(model.invoke("fail")).rejects.toThrow("as asked");
   expect(ends()).toEqual(["complete counted 2+2", "failed estimated 0+0"]);
-  expect(await left("complete-1")).toEqual({ rpm: 9, tpm: 996 });
+  expect(await readLeft("complete-1")).toEqual({ rpm: 9, tpm: 996 });
 });
 
 describe("a provider that is slow", () => {
@@ -267,7 +267,7 @@ it("stops a run when nothing is left to take", async () => {
   expect(tokens).toBeLessThan(1000 + 256);
   expect(model.isLeft).toBe(true);
   expect(ends()).toMatchObject([expect.stringMatching(/^stopped counted/)]);
-  expect((await left("word-1"))["tpm"]).toBeGreaterThanOrEqual(0);
+  expect((await readLeft("word-1"))["tpm"]).toBeGreaterThanOrEqual(0);
 });
 
 it("a refusal of one prompt among several ends all, and the charge is kept", async () => {
@@ -294,7 +294,7 @@ it("a run inside of a call that is metered already is part of that", async () =>
   forgetWarnings();
   warned.mockRestore();
   expect(ends()).toEqual([]);
-  expect(await left("word-1")).toEqual({ rpm: 10, tpm: 1000 });
+  expect(await readLeft("word-1")).toEqual({ rpm: 10, tpm: 1000 });
 });
 
 it("remembers the last 1000 runs that were stopped", async () => {

@@ -1,12 +1,12 @@
-import { objectOf } from "../answers/protocol.ts";
+import { toObject } from "../answers/protocol.ts";
 import { langChainMessages } from "../estimating/langchain-messages.ts";
-import { llmCallOf } from "../estimating/llm-call-of.ts";
+import { toLlmCall } from "../estimating/to-llm-call.ts";
 import { Meter } from "../meter.ts";
 import { isMeteredAlready } from "../nested-calls.ts";
 import { notCalled, type MeteredOptions } from "../options.ts";
 import type { LlmCall } from "../tokens/llm-call.ts";
 import { MeteredRun } from "./metered-run.ts";
-import { streamedPiece } from "./run-answer.ts";
+import { toPiece } from "./run-answer.ts";
 
 /** A call of a chat model of LangChain. */
 export interface LangChainCall {
@@ -45,7 +45,7 @@ export interface LangChainHandler {
 }
 
 /**
- * Limits the calls of a model of LangChain, whatever its provider. A run is one call, with all its
+ * Limits the model calls of LangChain, whatever its provider. A run is one call, with all its
  * attempts; answers from a cache cost nothing. A refusal is thrown to the caller, and LangChain
  * prints it.
  *
@@ -122,7 +122,7 @@ class LimitCallbacks implements LangChainHandler {
     fields?: unknown,
   ): Promise<void> {
     const run = await this.#runs.get(runId);
-    await run?.passed(streamedPiece(token, fields));
+    await run?.addPiece(toPiece(token, fields));
     if (this.#stopped.has(runId)) throw this.#stopped.get(runId);
   }
 
@@ -134,20 +134,20 @@ class LimitCallbacks implements LangChainHandler {
     extraParams?: Record<string, unknown>,
   ): Promise<void> {
     const run = await this.#remove(runId);
-    await (extraParams?.["cached"] === true ? run?.wasCached() : run?.ended(output));
+    await (extraParams?.["cached"] === true ? run?.cancelCached() : run?.complete(output));
   }
 
   async handleLLMError(error: unknown, runId: string): Promise<void> {
     const run = await this.#remove(runId);
-    await run?.failed(error);
+    await run?.fail(error);
   }
 
   /** A handler that was given twice is called twice for a run: it is charged once. */
   async #start(llm: unknown, prompts: unknown[], ...rest: RestOfStart): Promise<void> {
     const [runId, , extraParams, , metadata] = rest;
     if (isMeteredAlready() || this.#runs.has(runId)) return;
-    const signal = objectOf(extraParams?.["options"])["signal"];
-    const call = callOf(llm, prompts, extraParams?.["invocation_params"], metadata);
+    const signal = toObject(extraParams?.["options"])["signal"];
+    const call = toCall(llm, prompts, extraParams?.["invocation_params"], metadata);
     const run = this.#begin(call, { model: call.model, runId, metadata: metadata ?? {} }, signal);
     this.#runs.set(runId, run);
     try {
@@ -172,7 +172,7 @@ class LimitCallbacks implements LangChainHandler {
   /** A run was left. If it goes on all the same, nothing stops it. */
   async #leave(runId: string): Promise<void> {
     const run = await this.#remove(runId)?.catch(() => undefined); // it may have been refused
-    await run?.left();
+    await run?.abandon();
   }
 
   #stop(runId: string, reason: unknown): void {
@@ -191,15 +191,15 @@ class LimitCallbacks implements LangChainHandler {
 }
 
 /** The name of the model is in the parameters, in the metadata, or in the model itself. */
-function callOf(llm: unknown, prompts: unknown[], parameters: unknown, metadata: unknown): LlmCall {
-  const { model, model_name, modelName, modelId } = objectOf(parameters);
-  const { ls_model_name } = objectOf(metadata);
-  const kwargs = objectOf(objectOf(llm)["kwargs"]);
+function toCall(llm: unknown, prompts: unknown[], parameters: unknown, metadata: unknown): LlmCall {
+  const { model, model_name, modelName, modelId } = toObject(parameters);
+  const { ls_model_name } = toObject(metadata);
+  const kwargs = toObject(toObject(llm)["kwargs"]);
   const named = [model, model_name, modelName, modelId, ls_model_name, kwargs["model"]].find(
     (name) => typeof name === "string" && name !== "",
   );
-  const request = { ...objectOf(parameters), messages: langChainMessages(prompts) };
-  return llmCallOf(request, { model: named as string | undefined });
+  const request = { ...toObject(parameters), messages: langChainMessages(prompts) };
+  return toLlmCall(request, { model: named as string | undefined });
 }
 
 /** What LangChain tells of the start of a run, besides the model and the prompts. */

@@ -42,14 +42,14 @@ export class MeteredRun {
   }
 
   /** A piece of the answer went by. */
-  async passed(piece: Piece): Promise<void> {
+  async addPiece(piece: Piece): Promise<void> {
     if (this.#isOver) return;
     this.#source.enqueue(piece);
     await this.#read();
   }
 
   /** The run has its answer. */
-  async ended(output: unknown): Promise<void> {
+  async complete(output: unknown): Promise<void> {
     if (this.#isOver) return;
     this.#answer.complete(output);
     this.#source.close();
@@ -57,20 +57,20 @@ export class MeteredRun {
   }
 
   /** The answer was in a cache of the application: no provider was called. */
-  async wasCached(): Promise<void> {
+  async cancelCached(): Promise<void> {
     this.#isOver = true;
-    await this.#call.failed();
+    await this.#call.settleFailed();
     await this.#pieces.cancel();
   }
 
   /** LangChain has dropped the run without ending it. */
-  async left(): Promise<void> {
+  async abandon(): Promise<void> {
     this.#isOver = true;
     await this.#pieces.cancel();
   }
 
   /** The run has failed, after all attempts. */
-  async failed(error: unknown): Promise<void> {
+  async fail(error: unknown): Promise<void> {
     this.#isOver = true;
     const { end } = endOfError(error, this.#signal);
     if (this.#answer.outputBytes === undefined) await this.#call.end({ end });
@@ -80,7 +80,7 @@ export class MeteredRun {
       this.#source.error(error);
       await this.#read().catch(() => {});
     }
-    await this.#call.threw(error, this.#signal); // it is settled, and the mirror sees the error
+    await this.#call.settleThrown(error, this.#signal); // it is settled, and the mirror sees the error
   }
 
   /** Waits for what comes next, while another read begins. */

@@ -1,7 +1,7 @@
 import { AnswerNotes } from "../answers/answer-notes.ts";
 import type { AnswerReader } from "../answers/answer-reader.ts";
-import { listOf, objectOf, type Json } from "../answers/protocol.ts";
-import { usageOfTotals } from "../answers/token-counts.ts";
+import { toList, toObject, type Json } from "../answers/protocol.ts";
+import { usageFromTotals } from "../answers/token-counts.ts";
 
 /** What the model said in one piece of an answer: text, and input of tools. */
 export type Piece = readonly unknown[];
@@ -17,7 +17,7 @@ export class RunAnswer extends AnswerNotes implements AnswerReader<Piece> {
 
   read(piece: Piece): Piece {
     this.#hasBegun = true;
-    for (const text of piece) this.said(text);
+    for (const text of piece) this.addText(text);
     return piece;
   }
 
@@ -25,18 +25,18 @@ export class RunAnswer extends AnswerNotes implements AnswerReader<Piece> {
 
   /** Reads the whole answer. */
   complete(output: unknown): void {
-    const { generations, llmOutput } = objectOf(output);
-    const all = listOf(generations).flatMap(listOf).map(objectOf);
+    const { generations, llmOutput } = toObject(output);
+    const all = toList(generations).flatMap(toList).map(toObject);
     if (!this.#hasBegun) for (const generation of all) this.#readWhole(generation);
-    this.#readUsage(objectOf(all[0]?.["message"]), objectOf(llmOutput));
+    this.#readUsage(toObject(all[0]?.["message"]), toObject(llmOutput));
     this.ends();
   }
 
   #readWhole({ text, message }: Json): void {
     this.read([text]);
     try {
-      for (const call of listOf(objectOf(message)["tool_calls"]))
-        this.read([JSON.stringify(objectOf(call)["args"])]);
+      for (const call of toList(toObject(message)["tool_calls"]))
+        this.read([JSON.stringify(toObject(call)["args"])]);
     } catch {
       this.cannotRead(); // a model of the application may answer with anything
     }
@@ -44,21 +44,21 @@ export class RunAnswer extends AnswerNotes implements AnswerReader<Piece> {
 
   /** Prefers what the message says: it tells caches and reasoning apart. */
   #readUsage({ usage_metadata: ofMessage }: Json, { tokenUsage: ofOutput }: Json): void {
-    const usage = objectOf(ofMessage);
-    const { promptTokens, completionTokens } = objectOf(ofOutput);
-    const inputDetails = objectOf(usage["input_token_details"]);
+    const usage = toObject(ofMessage);
+    const { promptTokens, completionTokens } = toObject(ofOutput);
+    const inputDetails = toObject(usage["input_token_details"]);
     const prompt = usage["input_tokens"] ?? promptTokens;
     const output = usage["output_tokens"] ?? completionTokens;
     if (prompt === undefined && output === undefined) return;
     // LangChain says 0 for a number that the provider left out, which would make such calls free.
     if (prompt === 0 || (output === 0 && this.outputBytes !== 0)) return this.reports(undefined);
     this.reports(
-      usageOfTotals({
+      usageFromTotals({
         prompt,
         cached: inputDetails["cache_read"],
         cacheWrite: inputDetails["cache_creation"],
         output,
-        reasoning: objectOf(usage["output_token_details"])["reasoning"],
+        reasoning: toObject(usage["output_token_details"])["reasoning"],
         total: usage["total_tokens"],
       }),
     );
@@ -66,8 +66,8 @@ export class RunAnswer extends AnswerNotes implements AnswerReader<Piece> {
 }
 
 /** A piece of an answer that streams, as LangChain tells it. */
-export function streamedPiece(token: unknown, fields: unknown): Piece {
-  const { message } = objectOf(objectOf(fields)["chunk"]);
-  const calls = listOf(objectOf(message)["tool_call_chunks"]);
-  return [token, ...calls.map((call) => objectOf(call)["args"])];
+export function toPiece(token: unknown, fields: unknown): Piece {
+  const { message } = toObject(toObject(fields)["chunk"]);
+  const calls = toList(toObject(message)["tool_call_chunks"]);
+  return [token, ...calls.map((call) => toObject(call)["args"])];
 }

@@ -1,2 +1,2 @@
 export { limitFetch, type FetchOptions } from "../fetch/limit-fetch.ts";
-export type { LlmRequest } from "../fetch/sent-request.ts";
+export type { LlmRequest } from "../fetch/parse-sent-request.ts";

@@ -1,23 +1,23 @@
 import * as fc from "fast-check";
 import { expect, it } from "vitest";
-import { checkMetering, costOf, METERING } from "./metering.ts";
+import { checkMetering, computeCost, METERING } from "./metering.ts";
 import { NO_TOKENS } from "./token-usage.ts";
 
 const USAGE = { input: 100, cachedInput: 30, cacheWriteInput: 7, output: 50, reasoning: 20 };
 
 it("OpenAI counts tokens of every kind once; reasoning is part of the output", () => {
-  expect(costOf(METERING.openai, USAGE)).toEqual({ rpm: 1, tpm: 187 });
+  expect(computeCost(METERING.openai, USAGE)).toEqual({ rpm: 1, tpm: 187 });
 });
 
 it("Anthropic counts input without what was read from a cache, and output", () => {
-  expect(costOf(METERING.anthropic, USAGE)).toEqual({ rpm: 1, itpm: 107, otpm: 50 });
+  expect(computeCost(METERING.anthropic, USAGE)).toEqual({ rpm: 1, itpm: 107, otpm: 50 });
 });
 
 it("weights may be fractions, and costs are rounded up once, at the end", () => {
   const metering = { credits: { input: 0.07, output: 0.33, reasoning: 0.5 } };
-  expect(costOf(metering, { ...NO_TOKENS, input: 100 })).toEqual({ credits: 7 });
-  expect(costOf(metering, { ...NO_TOKENS, input: 1 })).toEqual({ credits: 1 });
-  expect(costOf(metering, { ...NO_TOKENS, input: 50, output: 50, reasoning: 1 })).toEqual({
+  expect(computeCost(metering, { ...NO_TOKENS, input: 100 })).toEqual({ credits: 7 });
+  expect(computeCost(metering, { ...NO_TOKENS, input: 1 })).toEqual({ credits: 1 });
+  expect(computeCost(metering, { ...NO_TOKENS, input: 50, output: 50, reasoning: 1 })).toEqual({
     credits: 21, // 3.5 + 16.5 + 0.5 = 20.5
   });
 });
@@ -28,7 +28,7 @@ it("a cost is the sum of weights and tokens, in exact arithmetic, rounded up", (
     fc.property(parts, parts, fc.nat(100_000), fc.nat(100_000), (each, more, input, output) => {
       const metering = { credits: { input: each / 1e6, output: more / 1e6 } };
       const exact = BigInt(each) * BigInt(input) + BigInt(more) * BigInt(output);
-      expect(costOf(metering, { ...NO_TOKENS, input, output })).toEqual({
+      expect(computeCost(metering, { ...NO_TOKENS, input, output })).toEqual({
         credits: Number((exact + 999_999n) / 1_000_000n),
       });
     }),

@@ -1,7 +1,7 @@
 import { isRecord, type Amounts } from "../../core/amounts.ts";
 import { ValidationError } from "../../core/errors.ts";
 import { limitName } from "../../core/identifiers.ts";
-import { unknownOption } from "../../core/options.ts";
+import { buildUnknownOptionError } from "../../core/options.ts";
 import { NO_TOKENS, type TokenKind, type TokenUsage } from "./token-usage.ts";
 
 /**
@@ -49,7 +49,7 @@ export function checkMetering(metering: unknown): void {
     if (!isRecord(weights))
       throw new ValidationError(field, weights, "must be weights, such as { input: 1, output: 1 }");
     for (const [kind, weight] of Object.entries(weights)) {
-      if (!KINDS.has(kind)) throw unknownOption(kind, KINDS, field);
+      if (!KINDS.has(kind)) throw buildUnknownOptionError(kind, KINDS, field);
       if (weight !== undefined && !isWeight(weight))
         throw new ValidationError(
           `${field}.${kind}`,
@@ -61,12 +61,12 @@ export function checkMetering(metering: unknown): void {
 }
 
 /** What one request with these tokens costs, by limit. */
-export function costOf(metering: Metering, usage: TokenUsage): Amounts {
+export function computeCost(metering: Metering, usage: TokenUsage): Amounts {
   const cost: Record<string, number> = {};
   for (const [name, weights] of Object.entries(metering)) {
-    let parts = partsOf(weights.requests);
+    let parts = toMillionths(weights.requests);
     for (const kind in NO_TOKENS)
-      parts += partsOf(weights[kind as TokenKind]) * usage[kind as keyof TokenUsage];
+      parts += toMillionths(weights[kind as TokenKind]) * usage[kind as keyof TokenUsage];
     cost[name] = Math.ceil(parts / PARTS);
   }
   return cost;
@@ -74,7 +74,7 @@ export function costOf(metering: Metering, usage: TokenUsage): Amounts {
 
 /** The most tokens that cost no more than so much, at a weight. */
 export function mostTokens(weight: number | undefined, cost: number): number {
-  const parts = partsOf(weight);
+  const parts = toMillionths(weight);
   return parts === 0 ? Infinity : Math.floor((cost * PARTS) / parts);
 }
 
@@ -88,6 +88,6 @@ function isWeight(weight: unknown): boolean {
 }
 
 /** The weight in millionths, which are whole numbers: 0.07 × 100 must not be more than 7. */
-function partsOf(weight = 0): number {
+function toMillionths(weight = 0): number {
   return Math.round(weight * PARTS);
 }

@@ -11,7 +11,7 @@ interface Refused {
 }
 
 /** Comparisons of one account on one resource, which are made one at a time. */
-export class AccountLane {
+export class AccountQueue {
   /** The last pause of each limit: at most as many as a mirror has names. */
   readonly #pauses = new Map<string, { readonly untilMs: number; readonly pauseMs: number }>();
   /** The 429s that wait for their turn, and what resolves when they were compared. */
@@ -36,7 +36,7 @@ export class AccountLane {
     compare: (all: Refused) => Promise<void>,
   ): Promise<void> {
     if (this.#crowd !== undefined) {
-      this.#crowd.refused = joined(this.#crowd.refused, refused);
+      this.#crowd.refused = mergeRefused(this.#crowd.refused, refused);
       return this.#crowd.compared;
     }
     const compared = this.enter(nowMs, () => {
@@ -49,12 +49,12 @@ export class AccountLane {
   }
 
   /** Remembers a pause that has begun. */
-  paused({ begins, pauseMs }: Pause, nowMs: number): void {
+  startPause({ begins, pauseMs }: Pause, nowMs: number): void {
     for (const name of begins) this.#pauses.set(name, { untilMs: nowMs + pauseMs, pauseMs });
   }
 
   /** How long a limit still pauses, if its pause was not shorter than this when it began; or 0. */
-  remainingPauseMs(name: string, pauseMs: number, nowMs: number): number {
+  getRemainingPauseMs(name: string, pauseMs: number, nowMs: number): number {
     const pause = this.#pauses.get(name);
     if (pause === undefined || pauseMs > pause.pauseMs) return 0;
     return Math.max(pause.untilMs - nowMs, 0);
@@ -67,7 +67,7 @@ export class AccountLane {
   }
 }
 
-function joined(one: Refused, other: Refused): Refused {
+function mergeRefused(one: Refused, other: Refused): Refused {
   return {
     seen: strictest(one.seen, other.seen),
     givenBack: addAmounts(one.givenBack, other.givenBack),
@@ -81,14 +81,14 @@ function joined(one: Refused, other: Refused): Refused {
 const MAX_LANES = 1000;
 
 /** The lanes of each limiter, which all its clients share: there may be one for each request. */
-const LANES_MEMO = new WeakMap<RateLimiter, BoundedMap<string, AccountLane>>();
+const LANES_MEMO = new WeakMap<RateLimiter, BoundedMap<string, AccountQueue>>();
 
 /** The lane of an account on a resource. */
-export function laneOf(limiter: RateLimiter, entityId: string, resource: string): AccountLane {
-  const lanes = LANES_MEMO.get(limiter) ?? new BoundedMap<string, AccountLane>(MAX_LANES);
+export function findLane(limiter: RateLimiter, entityId: string, resource: string): AccountQueue {
+  const lanes = LANES_MEMO.get(limiter) ?? new BoundedMap<string, AccountQueue>(MAX_LANES);
   LANES_MEMO.set(limiter, lanes);
   const key = `${entityId}#${resource}`;
-  const lane = lanes.get(key) ?? new AccountLane();
-  lanes.set(key, lane);
-  return lane;
+  const queue = lanes.get(key) ?? new AccountQueue();
+  lanes.set(key, queue);
+  return queue;
 }

@@ -1,4 +1,4 @@
-import { amountOf, MAX_AMOUNT, type Amounts } from "../../core/amounts.ts";
+import { getAmount, MAX_AMOUNT, type Amounts } from "../../core/amounts.ts";
 import type { LimitStatus } from "../../core/bucket/decision.ts";
 import type { Limit } from "../../core/limit.ts";
 import type { UpstreamKind, UpstreamLimit, UpstreamLimits } from "./upstream-limits.ts";
@@ -41,10 +41,10 @@ export function amountsToTake(
   pause: Pause | undefined,
 ): Amounts {
   const amounts: Record<string, number> = {};
-  for (const { status, told } of mirroredLimits(seen, names, statuses)) {
+  for (const { status, told } of listMirroredLimits(seen, names, statuses)) {
     const { limitName, limit, available } = status;
     const amount = Math.max(
-      surplusOf(told, available, limit.capacity),
+      computeSurplus(told, available, limit.capacity),
       pause === undefined ? 0 : shortOfPause(pause, status),
       amounts[limitName] ?? 0, // two kinds may share a limit
     );
@@ -57,7 +57,7 @@ export function amountsToTake(
 export function amountsThere(amounts: Amounts, statuses: readonly LimitStatus[]): Amounts {
   const there: Record<string, number> = {};
   for (const { limitName, available } of statuses) {
-    const amount = Math.min(amountOf(amounts, limitName), available);
+    const amount = Math.min(getAmount(amounts, limitName), available);
     if (amount > 0) there[limitName] = amount;
   }
   return there;
@@ -81,18 +81,22 @@ export function limitsToPause(
   names: LimitNames,
   statuses: readonly LimitStatus[],
 ): readonly string[] {
-  const mirrored = mirroredLimits(seen, names, statuses);
+  const mirrored = listMirroredLimits(seen, names, statuses);
   const exhausted = mirrored.filter(({ told }) => told?.remaining === 0);
   return (exhausted.length > 0 ? exhausted : mirrored).map(({ status }) => status.limitName);
 }
 
 /** How long a 429 pauses. */
-export function pauseMsOf({ retryAfterMs = 0 }: UpstreamLimits, maxPauseMs: number): number {
+export function computePauseMs({ retryAfterMs = 0 }: UpstreamLimits, maxPauseMs: number): number {
   return Math.min(Math.max(retryAfterMs, MIN_PAUSE_MS), maxPauseMs);
 }
 
 /** What the account holds more than its provider says is left; 0 if that says too little. */
-function surplusOf(told: UpstreamLimit | undefined, available: number, capacity: number): number {
+function computeSurplus(
+  told: UpstreamLimit | undefined,
+  available: number,
+  capacity: number,
+): number {
   // That nothing is left is believed of a limit that is named beside it, and of no other: Azure
   // says 0 of limits that it does not tell.
   if (told?.remaining === undefined || (told.remaining === 0 && told.limit === undefined)) return 0;
@@ -106,19 +110,22 @@ function surplusOf(told: UpstreamLimit | undefined, available: number, capacity:
  * four processes that each took all of it made pauses of 6 s last for 26 s.
  */
 function shortOfPause(pause: Pause, { limitName, limit, available }: LimitStatus): number {
-  if (pause.begins.includes(limitName)) return available + earnedIn(pause.pauseMs, limit);
+  if (pause.begins.includes(limitName)) return available + computeEarnings(pause.pauseMs, limit);
   const lastsMs = pause.lasts.get(limitName);
   if (lastsMs === undefined) return 0;
-  return Math.min(available + earnedIn(lastsMs, limit), amountOf(pause.givenBack, limitName));
+  return Math.min(
+    available + computeEarnings(lastsMs, limit),
+    getAmount(pause.givenBack, limitName),
+  );
 }
 
 /** What flows back in a time, rounded up to whole tokens. */
-function earnedIn(ms: number, { refillAmount, refillPeriodSeconds }: Limit): number {
+function computeEarnings(ms: number, { refillAmount, refillPeriodSeconds }: Limit): number {
   return Math.ceil((ms * refillAmount) / (refillPeriodSeconds * 1000));
 }
 
 /** The limits that the account has and a name stands for, and what the answer says of each. */
-function mirroredLimits(
+function listMirroredLimits(
   seen: UpstreamLimits,
   names: LimitNames,
   statuses: readonly LimitStatus[],

@@ -12,7 +12,7 @@ beforeEach(async () => {
 describe("a 429", () => {
   it("pauses the limit that is exhausted, until retry-after is covered by debt", async () => {
     const headers = { ...openai(0, 80), "retry-after": "6" };
-    await account.mirror().saw(headers, 429, "gpt-5");
+    await account.mirror().observeProviderLimits(headers, 429, "gpt-5");
     expect(await account.left()).toEqual({ rpm: 80, tpm: -1000 });
     expect(
       await account.limiter.timeUntilAvailable("account", "gpt-5", { tpm: 1 }),
@@ -23,7 +23,7 @@ describe("a 429", () => {
 
   it("pauses all mirrored limits, and no other, if none is exhausted", async () => {
     await account.repository.setLimits("account", [...LIMITS, Limit.perDay("tpd", 100)]);
-    await account.mirror().saw({ "retry-after-ms": "6000" }, 429, "gpt-5");
+    await account.mirror().observeProviderLimits({ "retry-after-ms": "6000" }, 429, "gpt-5");
     expect(await account.left()).toEqual({ rpm: -10, tpm: -1000, tpd: 100 });
   });
 
@@ -32,13 +32,13 @@ describe("a 429", () => {
       "anthropic-ratelimit-input-tokens-remaining": "0",
       "retry-after": "6",
     };
-    await account.mirror().saw(headers, 429, "gpt-5");
+    await account.mirror().observeProviderLimits(headers, 429, "gpt-5");
     expect(await account.left()).toEqual({ rpm: -10, tpm: -1000 });
   });
 
   it("believes a 0 without a limit", async () => {
     const headers = { "x-ratelimit-remaining-tokens": "0", "retry-after": "6" };
-    await account.mirror().saw(headers, 429, "gpt-5");
+    await account.mirror().observeProviderLimits(headers, 429, "gpt-5");
     expect(await account.left()).toEqual({ rpm: 100, tpm: -1000 });
   });
 
@@ -48,7 +48,9 @@ describe("a 429", () => {
     [0, 0],
   ])("pauses for at most maxPauseMs: %j", async (maxPauseMs, tpm) => {
     const headers = { ...openai(0), "retry-after": "86400" };
-    await account.mirror(maxPauseMs === undefined ? {} : { maxPauseMs }).saw(headers, 429, "gpt-5");
+    await account
+      .mirror(maxPauseMs === undefined ? {} : { maxPauseMs })
+      .observeProviderLimits(headers, 429, "gpt-5");
     expect((await account.left())["tpm"]).toBe(tpm);
   });
 
@@ -61,7 +63,7 @@ describe("a 429", () => {
       { rpm: 100, tpm: -167 },
     ],
   ])("pauses for a second if it %s", async (_, headers, expected) => {
-    await account.mirror().saw(headers, 429, "gpt-5");
+    await account.mirror().observeProviderLimits(headers, 429, "gpt-5");
     expect(await account.left()).toEqual(expected);
   });
 
@@ -71,7 +73,7 @@ describe("a 429", () => {
       const resource = `after-${afterMs}`;
       await account.limiter.charge({ entityId: "account", resource, amounts: { rpm: 3 } });
       await account.clock.advance(afterMs);
-      await account.mirror().saw({ "retry-after": "20" }, 429, resource);
+      await account.mirror().observeProviderLimits({ "retry-after": "20" }, 429, resource);
       expect(
         await account.limiter.timeUntilAvailable("account", resource, { rpm: 1 }),
       ).toBeGreaterThanOrEqual(20);
@@ -81,12 +83,14 @@ describe("a 429", () => {
   it("never charges twice if it is replayed, at once or while the pause lasts", async () => {
     const mirror = account.mirror();
     const headers = { ...openai(0), "retry-after": "6" };
-    await Promise.all(Array.from({ length: 10 }, () => mirror.saw(headers, 429, "gpt-5")));
+    await Promise.all(
+      Array.from({ length: 10 }, () => mirror.observeProviderLimits(headers, 429, "gpt-5")),
+    );
     expect(account.takes).toBe(2);
     expect((await account.left())["tpm"]).toBe(-1000);
     await account.clock.advance(3000);
-    await mirror.saw(headers, 429, "gpt-5");
-    await account.mirror().saw(headers, 429, "gpt-5");
+    await mirror.observeProviderLimits(headers, 429, "gpt-5");
+    await account.mirror().observeProviderLimits(headers, 429, "gpt-5");
     expect((await account.left())["tpm"]).toBe(-500);
     expect(account.takes).toBe(2);
   });
@@ -101,15 +105,15 @@ describe("a 429", () => {
     const last = await reserve();
     for (const lease of leases) {
       await lease.rollback();
-      await mirror.saw(headers, 429, "gpt-5", reserved);
+      await mirror.observeProviderLimits(headers, 429, "gpt-5", reserved);
       expect((await account.left())["tpm"]).toBe(-1000);
     }
     await account.clock.advance(3000);
     await last.rollback();
-    await mirror.saw(headers, 429, "gpt-5", reserved);
+    await mirror.observeProviderLimits(headers, 429, "gpt-5", reserved);
     expect((await account.left())["tpm"]).toBe(-500);
     await account.limiter.charge({ ...called, amounts: { tpm: 300 } });
-    await mirror.saw(headers, 429, "gpt-5", reserved);
+    await mirror.observeProviderLimits(headers, 429, "gpt-5", reserved);
     expect((await account.left())["tpm"]).toBe(-800);
   });
 
@@ -121,49 +125,49 @@ describe("a 429", () => {
       resource: "gpt-5",
       amounts: { tpm: 10_000 },
     });
-    await mirror.saw(headers, 429, "gpt-5");
+    await mirror.observeProviderLimits(headers, 429, "gpt-5");
     await account.clock.advance(12_000);
     const reserved = { tpm: 400 };
     const called = { entityId: "account", resource: "gpt-5", consume: reserved };
     const leases = [await account.limiter.acquire(called), await account.limiter.acquire(called)];
-    await mirror.saw(headers, 429, "gpt-5");
+    await mirror.observeProviderLimits(headers, 429, "gpt-5");
     expect((await account.left())["tpm"]).toBe(-1000);
     for (const lease of leases) await lease.rollback();
-    await mirror.saw(headers, 429, "gpt-5", reserved);
+    await mirror.observeProviderLimits(headers, 429, "gpt-5", reserved);
     expect((await account.left())["tpm"]).toBe(-600);
-    await mirror.saw(headers, 429, "gpt-5", reserved);
+    await mirror.observeProviderLimits(headers, 429, "gpt-5", reserved);
     expect((await account.left())["tpm"]).toBe(-1000);
   });
 
   it("charges the rest if it asks for a longer pause than the one before", async () => {
     const mirror = account.mirror();
-    await mirror.saw({ ...openai(0), "retry-after": "6" }, 429, "gpt-5");
+    await mirror.observeProviderLimits({ ...openai(0), "retry-after": "6" }, 429, "gpt-5");
     await account.clock.advance(3000);
-    await mirror.saw({ ...openai(0), "retry-after": "12" }, 429, "gpt-5");
+    await mirror.observeProviderLimits({ ...openai(0), "retry-after": "12" }, 429, "gpt-5");
     expect((await account.left())["tpm"]).toBe(-2000);
   });
 
   it("pauses again when the pause is over", async () => {
     const mirror = account.mirror();
     const headers = { ...openai(0), "retry-after": "6" };
-    await mirror.saw(headers, 429, "gpt-5");
+    await mirror.observeProviderLimits(headers, 429, "gpt-5");
     await account.clock.advance(12_000);
     expect((await account.left())["tpm"]).toBe(1000);
-    await mirror.saw(headers, 429, "gpt-5");
+    await mirror.observeProviderLimits(headers, 429, "gpt-5");
     expect((await account.left())["tpm"]).toBe(-1000);
   });
 
   it("pauses another limit while the first one pauses", async () => {
     const mirror = account.mirror();
-    await mirror.saw({ ...openai(0), "retry-after": "6" }, 429, "gpt-5");
-    await mirror.saw({ ...openai(5000, 0), "retry-after": "6" }, 429, "gpt-5");
+    await mirror.observeProviderLimits({ ...openai(0), "retry-after": "6" }, 429, "gpt-5");
+    await mirror.observeProviderLimits({ ...openai(5000, 0), "retry-after": "6" }, 429, "gpt-5");
     expect(await account.left()).toEqual({ rpm: -10, tpm: -1000 });
   });
 
   it("is never left out because of an answer before", async () => {
     const mirror = account.mirror();
-    const before = mirror.saw(openai(9000), 200, "gpt-5");
-    await mirror.saw({ ...openai(0), "retry-after": "6" }, 429, "gpt-5");
+    const before = mirror.observeProviderLimits(openai(9000), 200, "gpt-5");
+    await mirror.observeProviderLimits({ ...openai(0), "retry-after": "6" }, 429, "gpt-5");
     await before;
     expect((await account.left())["tpm"]).toBe(-1000);
   });
@@ -189,7 +193,11 @@ describe("a 429", () => {
     const mirror = account.mirror();
     await Promise.all(
       [6, 12, 18, 24, 30].map(async (seconds) => {
-        await mirror.saw({ ...openai(0), "retry-after": `${seconds}` }, 429, "gpt-5");
+        await mirror.observeProviderLimits(
+          { ...openai(0), "retry-after": `${seconds}` },
+          429,
+          "gpt-5",
+        );
         expect(
           (
             await inner.read({
@@ -214,10 +222,10 @@ describe("a 429", () => {
     const headers = { ...openai(0), "retry-after": "6" };
     const refuse = async (lease: Lease): Promise<void> => {
       await lease.rollback();
-      await mirror.saw(headers, 429, "gpt-5", reserved);
+      await mirror.observeProviderLimits(headers, 429, "gpt-5", reserved);
     };
     const others: Promise<void>[] = [];
-    account.faultOf = (operation) => {
+    account.findFault = (operation) => {
       // The first one has read the account, and begins its pause: the others give back now.
       if (operation === "charge" && others.length === 0) others.push(...leases.map(refuse));
       return undefined;
@@ -231,7 +239,11 @@ describe("a 429", () => {
   it("is compared once for a crowd, by the strictest of what it says", async () => {
     const mirror = account.mirror();
     const saw = (seconds: number, requests = 100): Promise<void> =>
-      mirror.saw({ ...openai(0, requests), "retry-after": `${seconds}` }, 429, "gpt-5");
+      mirror.observeProviderLimits(
+        { ...openai(0, requests), "retry-after": `${seconds}` },
+        429,
+        "gpt-5",
+      );
     await Promise.all(Array.from({ length: 200 }, () => saw(6)));
     expect(account.reads).toBe(1);
     expect(await account.left()).toEqual({ rpm: 100, tpm: -1000 });
@@ -245,7 +257,9 @@ describe("the account", () => {
     await account.repository.createEntity("account");
     await account.repository.createEntity("key-1", { parentId: "account", cascade: true });
     await account.repository.setLimits("key-1", LIMITS);
-    await account.mirror().saw({ ...openai(0), "retry-after": "6" }, 429, "gpt-5");
+    await account
+      .mirror()
+      .observeProviderLimits({ ...openai(0), "retry-after": "6" }, 429, "gpt-5");
     const other = new RateLimiter({ repository: account.repository });
     const request = { entityId: "key-1", resource: "gpt-5", consume: { rpm: 1, tpm: 10 } };
     const verdict = await other.tryAcquire(request);
@@ -263,7 +277,7 @@ describe("the account", () => {
         const process = new RateLimiter({ repository: account.repository });
         const options = { entityId: "account", maxPauseMs: 0 };
         const mirror = new Mirror(process, options, (model) => model);
-        return mirror.saw(openai(remaining), status, "gpt-5");
+        return mirror.observeProviderLimits(openai(remaining), status, "gpt-5");
       });
       await Promise.all(saws);
       expect((await account.left())["tpm"]).toBe(expected);
@@ -273,7 +287,9 @@ describe("the account", () => {
 
   it("is paused even if what is left cannot be taken, because another limit is in debt", async () => {
     await account.limiter.charge({ entityId: "account", resource: "gpt-5", amounts: { rpm: 150 } });
-    await account.mirror().saw({ ...openai(0, 50), "retry-after": "6" }, 429, "gpt-5");
+    await account
+      .mirror()
+      .observeProviderLimits({ ...openai(0, 50), "retry-after": "6" }, 429, "gpt-5");
     expect(await account.left()).toEqual({ rpm: -50, tpm: -1000 });
   });
 
@@ -281,7 +297,9 @@ describe("the account", () => {
     await account.limiter.charge({ entityId: "account", resource: "gpt-5", amounts: { rpm: 150 } });
     const saws = Array.from({ length: 4 }, () => {
       account.limiter = new RateLimiter({ repository: account.repository });
-      return account.mirror().saw({ ...openai(0, 50), "retry-after": "6" }, 429, "gpt-5");
+      return account
+        .mirror()
+        .observeProviderLimits({ ...openai(0, 50), "retry-after": "6" }, 429, "gpt-5");
     });
     await Promise.all(saws);
     // The debt of each pause, and not four times what was there.
@@ -292,7 +310,9 @@ describe("the account", () => {
     await account.repository.createEntity("company");
     await account.repository.setLimits("company", [Limit.perMinute("tpm", 10)]);
     await account.repository.createEntity("account", { parentId: "company", cascade: true });
-    await account.mirror().saw({ ...openai(4000, 0), "retry-after": "6" }, 429, "gpt-5");
+    await account
+      .mirror()
+      .observeProviderLimits({ ...openai(4000, 0), "retry-after": "6" }, 429, "gpt-5");
     const buckets = await account.repository.getBuckets("account", { resource: "gpt-5" });
     const left = buckets.map(({ limitName, available }) => [limitName, available]);
     expect(Object.fromEntries(left)).toEqual({ rpm: -10, tpm: 10_000 });
@@ -302,7 +322,7 @@ describe("the account", () => {
     await account.repository.createEntity("company");
     await account.repository.setLimits("company", [Limit.perMinute("tpm", 8000)]);
     await account.repository.createEntity("account", { parentId: "company", cascade: true });
-    await account.mirror().saw(openai(9000), 200, "gpt-5");
+    await account.mirror().observeProviderLimits(openai(9000), 200, "gpt-5");
     const { statuses } = await account.limiter.check({
       entityId: "account",
       resource: "gpt-5",
@@ -323,7 +343,7 @@ describe("the account", () => {
       resource: () => "all-models",
       limits: { requests: "calls", inputTokens: "in" },
     });
-    await mirror.saw(
+    await mirror.observeProviderLimits(
       {
         "anthropic-ratelimit-requests-remaining": "60",
         "anthropic-ratelimit-input-tokens-remaining": "700",
@@ -341,13 +361,15 @@ describe("the account", () => {
       "anthropic-ratelimit-input-tokens-remaining": "7000",
       "anthropic-ratelimit-output-tokens-remaining": "6000",
     };
-    await mirror.saw(headers, 200, "claude");
+    await mirror.observeProviderLimits(headers, 200, "claude");
     expect((await account.left("claude"))["tpm"]).toBe(6000);
   });
 
   it("need not have been created, and then has the limits of the system", async () => {
     await account.repository.setSystemDefaults([Limit.perMinute("tpm", 10_000)]);
-    await account.mirror({ entityId: "unheard-of" }).saw(openai(4000), 200, "gpt-5");
+    await account
+      .mirror({ entityId: "unheard-of" })
+      .observeProviderLimits(openai(4000), 200, "gpt-5");
     expect(await account.limiter.available("unheard-of", "gpt-5")).toEqual({ tpm: 4000 });
   });
 
@@ -356,7 +378,7 @@ describe("the account", () => {
     const seen = vi.fn<NonNullable<UpstreamMirror["onMirror"]>>();
     await account
       .mirror({ onMirror: seen })
-      .saw({ ...openai(0), "retry-after": "6" }, 429, "gpt-5");
+      .observeProviderLimits({ ...openai(0), "retry-after": "6" }, 429, "gpt-5");
     expect(await account.left()).toEqual({ images: 5 });
     expect(seen).toHaveBeenCalledExactlyOnceWith(
       {

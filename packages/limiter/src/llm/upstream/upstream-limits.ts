@@ -1,9 +1,9 @@
 import { hasMethod } from "../../core/options.ts";
 import {
-  countOf,
-  durationOf,
-  millisecondsOf,
-  retryAfterOf,
+  parseCount,
+  parseDuration,
+  parseMilliseconds,
+  parseRetryAfter,
   untilTimestamp,
 } from "./header-values.ts";
 
@@ -59,7 +59,7 @@ export function readUpstreamLimits(
 ): UpstreamLimits | undefined {
   const lookup = lookupIn(headers);
   const retryAfterMs =
-    millisecondsOf(lookup("retry-after-ms")) ?? retryAfterOf(lookup("retry-after"), nowMs);
+    parseMilliseconds(lookup("retry-after-ms")) ?? parseRetryAfter(lookup("retry-after"), nowMs);
   const seen = tightestLimits(retryAfterMs, ({ openai, anthropic }) => [
     ...openai.map((name) => openaiLimit(lookup, name)),
     anthropicLimit(lookup, anthropic, nowMs),
@@ -68,28 +68,28 @@ export function readUpstreamLimits(
 }
 
 function openaiLimit(lookup: Lookup, name: string): UpstreamLimit | undefined {
-  return limitOf(
+  return parseUpstreamLimit(
     lookup(`x-ratelimit-limit-${name}`),
     lookup(`x-ratelimit-remaining-${name}`),
-    durationOf(lookup(`x-ratelimit-reset-${name}`)),
+    parseDuration(lookup(`x-ratelimit-reset-${name}`)),
   );
 }
 
 function anthropicLimit(lookup: Lookup, name: string, nowMs: number): UpstreamLimit | undefined {
-  return limitOf(
+  return parseUpstreamLimit(
     lookup(`anthropic-ratelimit-${name}-limit`),
     lookup(`anthropic-ratelimit-${name}-remaining`),
     untilTimestamp(lookup(`anthropic-ratelimit-${name}-reset`), nowMs),
   );
 }
 
-function limitOf(
+function parseUpstreamLimit(
   limitText: string | undefined,
   remainingText: string | undefined,
   fullAfterMs: number | undefined,
 ): UpstreamLimit | undefined {
-  const limit = countOf(limitText) || undefined;
-  const left = countOf(remainingText);
+  const limit = parseCount(limitText) || undefined;
+  const left = parseCount(remainingText);
   // Nothing left of a limit that makes no sense itself means that nothing is known.
   const isMeaningless = left === 0 && limitText !== undefined && limit === undefined;
   const remaining = isMeaningless ? undefined : left;
@@ -109,11 +109,11 @@ export function strictest(one: UpstreamLimits, other: UpstreamLimits): UpstreamL
  */
 function tightestLimits(
   retryAfterMs: number | undefined,
-  toldOf: (source: (typeof KINDS)[number]) => readonly (UpstreamLimit | undefined)[],
+  readLimit: (source: (typeof KINDS)[number]) => readonly (UpstreamLimit | undefined)[],
 ): UpstreamLimits {
   const limits: Partial<Record<UpstreamKind, UpstreamLimit>> = {};
   for (const source of KINDS) {
-    const told = toldOf(source).filter((limit) => limit !== undefined);
+    const told = readLimit(source).filter((limit) => limit !== undefined);
     if (told.length > 0) limits[source.kind] = told.reduce(tighter);
   }
   return { ...limits, ...(retryAfterMs !== undefined && { retryAfterMs }) };

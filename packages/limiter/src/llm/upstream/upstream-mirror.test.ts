@@ -15,9 +15,9 @@ afterEach(() => {
   vi.restoreAllMocks();
 });
 
-describe("an answer that is no 429", () => {
+describe("an answer that is not a 429", () => {
   it("charges what the account holds more than its provider says is left", async () => {
-    await account.mirror().saw(openai(4000, 90), 200, "gpt-5");
+    await account.mirror().observeProviderLimits(openai(4000, 90), 200, "gpt-5");
     expect(await account.left()).toEqual({ rpm: 90, tpm: 4000 });
   });
 
@@ -27,45 +27,48 @@ describe("an answer that is no 429", () => {
       resource: "gpt-5",
       amounts: { rpm: 90, tpm: 9000 },
     });
-    await account.mirror().saw(openai(9000, 99), 200, "gpt-5");
+    await account.mirror().observeProviderLimits(openai(9000, 99), 200, "gpt-5");
     expect(await account.left()).toEqual({ rpm: 10, tpm: 1000 });
     expect(account.takes).toBe(1);
   });
 
   it("charges once if ten answers at a time say the same, and if ten say it one by one", async () => {
     const mirror = account.mirror();
-    const answers = Array.from({ length: 10 }, () => mirror.saw(openai(4000), 200, "gpt-5"));
+    const answers = Array.from({ length: 10 }, () =>
+      mirror.observeProviderLimits(openai(4000), 200, "gpt-5"),
+    );
     await Promise.all(answers);
     expect([account.reads, account.takes]).toEqual([1, 1]);
-    for (let count = 0; count < 10; count += 1) await mirror.saw(openai(4000), 200, "gpt-5");
+    for (let count = 0; count < 10; count += 1)
+      await mirror.observeProviderLimits(openai(4000), 200, "gpt-5");
     expect([account.reads, account.takes]).toEqual([1, 1]);
     expect(await account.left()).toEqual({ rpm: 100, tpm: 4000 });
   });
 
   it("is compared at most once a second, by all clients of a limiter together", async () => {
-    await account.mirror().saw(openai(9000), 200, "gpt-5");
+    await account.mirror().observeProviderLimits(openai(9000), 200, "gpt-5");
     await account.clock.advance(999);
-    await account.mirror().saw(openai(2000), 200, "gpt-5");
+    await account.mirror().observeProviderLimits(openai(2000), 200, "gpt-5");
     expect(account.reads).toBe(1);
     await account.clock.advance(1);
-    await account.mirror().saw(openai(2000), 200, "gpt-5");
+    await account.mirror().observeProviderLimits(openai(2000), 200, "gpt-5");
     expect(account.reads).toBe(2);
     expect((await account.left())["tpm"]).toBe(2000);
   });
 
   it("is compared for each resource on its own", async () => {
     const mirror = account.mirror();
-    await mirror.saw(openai(4000), 200, "gpt-5");
-    await mirror.saw(openai(3000), 200, "gpt-5-mini");
+    await mirror.observeProviderLimits(openai(4000), 200, "gpt-5");
+    await mirror.observeProviderLimits(openai(3000), 200, "gpt-5-mini");
     expect((await account.left("gpt-5"))["tpm"]).toBe(4000);
     expect((await account.left("gpt-5-mini"))["tpm"]).toBe(3000);
   });
 
   it("is compared again after the clock was set back", async () => {
     const mirror = account.mirror();
-    await mirror.saw(openai(9000), 200, "gpt-5");
+    await mirror.observeProviderLimits(openai(9000), 200, "gpt-5");
     account.clock.set(account.clock.now() - 3_600_000);
-    await mirror.saw(openai(2000), 200, "gpt-5");
+    await mirror.observeProviderLimits(openai(2000), 200, "gpt-5");
     expect((await account.left())["tpm"]).toBe(2000);
   });
 
@@ -73,35 +76,41 @@ describe("an answer that is no 429", () => {
     ["below 1 % of the limit is ignored", 9901, 10_000],
     ["of 1 % is charged", 9900, 9900],
   ])("a difference %s: Anthropic rounds", async (_, remaining, expected) => {
-    await account.mirror().saw(openai(remaining), 200, "gpt-5");
+    await account.mirror().observeProviderLimits(openai(remaining), 200, "gpt-5");
     expect((await account.left())["tpm"]).toBe(expected);
   });
 
   it.each(["-1", "abc", "", "5, 5"])("a remaining of %j charges nothing", async (remaining) => {
-    await account.mirror().saw(openai(remaining, remaining), 200, "gpt-5");
+    await account.mirror().observeProviderLimits(openai(remaining, remaining), 200, "gpt-5");
     expect(await account.left()).toEqual({ rpm: 100, tpm: 10_000 });
   });
 
   it("a remaining of 0 is believed beside a limit, and not without one", async () => {
-    await account.mirror().saw({ "x-ratelimit-remaining-tokens": "0" }, 200, "gpt-5");
+    await account
+      .mirror()
+      .observeProviderLimits({ "x-ratelimit-remaining-tokens": "0" }, 200, "gpt-5");
     expect((await account.left())["tpm"]).toBe(10_000);
     await account.clock.advance(1000);
-    await account.mirror().saw({ "x-ratelimit-remaining-tokens": "500" }, 200, "gpt-5");
+    await account
+      .mirror()
+      .observeProviderLimits({ "x-ratelimit-remaining-tokens": "500" }, 200, "gpt-5");
     expect((await account.left())["tpm"]).toBe(500);
     await account.clock.advance(1000);
-    await account.mirror().saw(openai(0), 200, "gpt-5");
+    await account.mirror().observeProviderLimits(openai(0), 200, "gpt-5");
     expect((await account.left())["tpm"]).toBe(0);
   });
 
   it("is not even read for if it tells nothing", async () => {
-    await account.mirror().saw({ "content-type": "application/json" }, 200, "gpt-5");
-    await account.mirror().saw(new Headers(), 500, "gpt-5");
+    await account
+      .mirror()
+      .observeProviderLimits({ "content-type": "application/json" }, 200, "gpt-5");
+    await account.mirror().observeProviderLimits(new Headers(), 500, "gpt-5");
     expect(account.operations).toEqual([]);
   });
 
   it("changes no stored limit", async () => {
     const headers = { ...openai(4000), "x-ratelimit-limit-tokens": "5000" };
-    await account.mirror().saw(headers, 200, "gpt-5");
+    await account.mirror().observeProviderLimits(headers, 200, "gpt-5");
     expect(await account.repository.getLimits("account")).toEqual(LIMITS);
   });
 });
@@ -110,9 +119,10 @@ describe("onMirror", () => {
   it("hears every answer that tells something, also those that are not compared", async () => {
     const seen = vi.fn<NonNullable<UpstreamMirror["onMirror"]>>();
     const mirror = account.mirror({ onMirror: seen });
-    for (let count = 0; count < 3; count += 1) await mirror.saw(openai(4000), 200, "gpt-5");
-    await mirror.saw({}, 200, "gpt-5");
-    await mirror.saw({}, 429, "gpt-5");
+    for (let count = 0; count < 3; count += 1)
+      await mirror.observeProviderLimits(openai(4000), 200, "gpt-5");
+    await mirror.observeProviderLimits({}, 200, "gpt-5");
+    await mirror.observeProviderLimits({}, 429, "gpt-5");
     expect(seen).toHaveBeenCalledTimes(3);
   });
 
@@ -138,8 +148,8 @@ describe("onMirror", () => {
   ])("may fail: it %s, with one warning", async (_, onMirror) => {
     const warned = vi.spyOn(process, "emitWarning").mockImplementation(() => {});
     const mirror = account.mirror({ onMirror });
-    await mirror.saw({ ...openai(0), "retry-after": "6" }, 429, "gpt-5");
-    await mirror.saw(openai(0), 200, "gpt-5");
+    await mirror.observeProviderLimits({ ...openai(0), "retry-after": "6" }, 429, "gpt-5");
+    await mirror.observeProviderLimits(openai(0), 200, "gpt-5");
     expect((await account.left())["tpm"]).toBe(-1000);
     expect(warned).toHaveBeenCalledExactlyOnceWith(
       expect.stringContaining("upstream.onMirror failed: "),
@@ -153,32 +163,34 @@ describe("a failure", () => {
     "of the store to %s causes one warning, and the next answer tries again",
     async (failing) => {
       const warned = vi.spyOn(process, "emitWarning").mockImplementation(() => {});
-      account.faultOf = (operation) => (operation === failing ? "error-before" : undefined);
+      account.findFault = (operation) => (operation === failing ? "error-before" : undefined);
       const mirror = account.mirror();
       const headers = { ...openai(0), "retry-after": "6" };
-      await mirror.saw(headers, 429, "gpt-5");
-      await mirror.saw(headers, 429, "gpt-5");
+      await mirror.observeProviderLimits(headers, 429, "gpt-5");
+      await mirror.observeProviderLimits(headers, 429, "gpt-5");
       expect(warned).toHaveBeenCalledOnce();
-      account.faultOf = () => undefined;
-      await mirror.saw(headers, 429, "gpt-5");
+      account.findFault = () => undefined;
+      await mirror.observeProviderLimits(headers, 429, "gpt-5");
       expect((await account.left())["tpm"]).toBe(-1000);
     },
   );
 
   it("of the store is not waited for by each of the 429s that came meanwhile", async () => {
     vi.spyOn(process, "emitWarning").mockImplementation(() => {});
-    account.faultOf = () => "error-before";
+    account.findFault = () => "error-before";
     const mirror = account.mirror();
     const headers = { ...openai(0), "retry-after": "6" };
-    const answer = mirror.saw(openai(0), 200, "gpt-5");
-    await Promise.all(Array.from({ length: 20 }, () => mirror.saw(headers, 429, "gpt-5")));
+    const answer = mirror.observeProviderLimits(openai(0), 200, "gpt-5");
+    await Promise.all(
+      Array.from({ length: 20 }, () => mirror.observeProviderLimits(headers, 429, "gpt-5")),
+    );
     await answer;
     expect(account.reads).toBe(2);
   });
 
   it.each([
     ["an account without limits", { entityId: "unlimited" }],
-    ["a resource that is no name", { resource: () => "#" }],
+    ["a resource that is not a name", { resource: () => "#" }],
     [
       "a resource function that throws",
       {
@@ -189,15 +201,19 @@ describe("a failure", () => {
     ],
   ])("because of %s breaks no call", async (_, options) => {
     const warned = vi.spyOn(process, "emitWarning").mockImplementation(() => {});
-    await account.mirror(options).saw({ ...openai(0), "retry-after": "6" }, 429, "gpt-5");
-    await account.mirror(options).saw(openai(0), 200, "gpt-5");
+    await account
+      .mirror(options)
+      .observeProviderLimits({ ...openai(0), "retry-after": "6" }, 429, "gpt-5");
+    await account.mirror(options).observeProviderLimits(openai(0), 200, "gpt-5");
     expect(warned).toHaveBeenCalledOnce();
   });
 
   it("because the limiter is closed breaks no call", async () => {
     const warned = vi.spyOn(process, "emitWarning").mockImplementation(() => {});
     await account.limiter.close();
-    await account.mirror().saw({ ...openai(0), "retry-after": "6" }, 429, "gpt-5");
+    await account
+      .mirror()
+      .observeProviderLimits({ ...openai(0), "retry-after": "6" }, 429, "gpt-5");
     expect(warned).toHaveBeenCalledOnce();
   });
 });
@@ -207,27 +223,31 @@ it("remembers a bounded number of models", async () => {
   const mirror = account.mirror();
   const seeModels = async (): Promise<void> => {
     for (let model = 0; model < 1001; model += 1)
-      await mirror.saw(openai(10_000), 200, `model-${model}`);
+      await mirror.observeProviderLimits(openai(10_000), 200, `model-${model}`);
   };
   await seeModels();
   expect(account.reads).toBe(1001);
   // The first one was forgotten, so it is compared again within the same second.
-  await mirror.saw(openai(10_000), 200, "model-1000");
+  await mirror.observeProviderLimits(openai(10_000), 200, "model-1000");
   expect(account.reads).toBe(1001);
-  await mirror.saw(openai(10_000), 200, "model-0");
+  await mirror.observeProviderLimits(openai(10_000), 200, "model-0");
   expect(account.reads).toBe(1002);
 });
 
 it.each([
   ["no account", {}, "upstream.entityId"],
-  ["an account that is no id", { entityId: "a#b" }, "upstream.entityId"],
+  ["an account that is not an id", { entityId: "a#b" }, "upstream.entityId"],
   ["an unknown option", { entityId: "a", maxPause: 5 }, "maxPause"],
   ["no object", "account", "upstream"],
   ["an unknown kind", { entityId: "a", limits: { token: "tpm" } }, "token"],
-  ["a limit that is no name", { entityId: "a", limits: { tokens: "1" } }, "upstream.limits.tokens"],
-  ["limits that are no object", { entityId: "a", limits: "tpm" }, "options"],
-  ["a resource that is no function", { entityId: "a", resource: "gpt" }, "upstream.resource"],
-  ["an onMirror that is no function", { entityId: "a", onMirror: 1 }, "upstream.onMirror"],
+  [
+    "a limit that is not a name",
+    { entityId: "a", limits: { tokens: "1" } },
+    "upstream.limits.tokens",
+  ],
+  ["limits that are not object", { entityId: "a", limits: "tpm" }, "options"],
+  ["a resource that is not a function", { entityId: "a", resource: "gpt" }, "upstream.resource"],
+  ["an onMirror that is not a function", { entityId: "a", onMirror: 1 }, "upstream.onMirror"],
   ["a negative pause", { entityId: "a", maxPauseMs: -1 }, "upstream.maxPauseMs"],
   ["an endless pause", { entityId: "a", maxPauseMs: Infinity }, "upstream.maxPauseMs"],
   ["a pause in words", { entityId: "a", maxPauseMs: "60" }, "upstream.maxPauseMs"],

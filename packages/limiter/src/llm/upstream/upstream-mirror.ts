@@ -23,21 +23,21 @@
  * not of the rate.
  */
 import { addAmounts, isRecord, NO_AMOUNTS, type Amounts } from "../../core/amounts.ts";
-import { negated, type LimitStatus } from "../../core/bucket/decision.ts";
+import { negate, type LimitStatus } from "../../core/bucket/decision.ts";
 import { ValidationError } from "../../core/errors.ts";
 import { entityId, limitName } from "../../core/identifiers.ts";
 import { checkOptions, optionNames } from "../../core/options.ts";
-import { runSafely, textOf } from "../../warnings/run-safely.ts";
+import { runSafely, toText } from "../../warnings/run-safely.ts";
 import { warnOnce } from "../../warnings/warn-once.ts";
 import type { AcquireRequest } from "../../limiter/call.ts";
 import type { RateLimiter } from "../../limiter/rate-limiter.ts";
-import { laneOf, type AccountLane } from "./account-lanes.ts";
+import { findLane, type AccountQueue } from "./account-lanes.ts";
 import {
   amountsThere,
   amountsToTake,
   limitsBesideDebt,
   limitsToPause,
-  pauseMsOf,
+  computePauseMs,
   type LimitNames,
   type Pause,
 } from "./mirror-charges.ts";
@@ -95,7 +95,7 @@ const DEFAULT_NAMES: LimitNames = {
 
 const MAX_PAUSE_MS = 60_000;
 
-/** How often an account is compared with answers that are no 429, in one process. */
+/** How often an account is compared with answers that are not 429, in one process. */
 const COMPARED_EVERY_MS = 1000;
 
 /** How often what is there is tried to be taken, when others take it meanwhile. */
@@ -116,7 +116,7 @@ export class Mirror {
     checkMirror(options);
     this.#limiter = limiter;
     this.#options = options;
-    this.#names = namesOf(options.limits);
+    this.#names = resolveNames(options.limits);
     this.#resource = options.resource ?? resource;
   }
 
@@ -125,7 +125,7 @@ export class Mirror {
    * rejects: the call that was answered must not fail because of it. `givenBack` is what the call
    * had reserved, if it got it back.
    */
-  async saw(
+  async observeProviderLimits(
     headers: AnswerHeaders,
     status: number,
     model: string,
@@ -139,22 +139,22 @@ export class Mirror {
       const isRefused = status === 429;
       if (seen === undefined && !isRefused) return;
       const resource = this.#resource(model);
-      const lane = laneOf(this.#limiter, this.#options.entityId, resource);
+      const queue = findLane(this.#limiter, this.#options.entityId, resource);
       const told = seen ?? {};
       if (isRefused)
-        await lane.enterRefused(nowMs, { seen: told, givenBack }, (all) =>
-          this.#compare(lane, resource, all.seen, all.givenBack),
+        await queue.enterRefused(nowMs, { seen: told, givenBack }, (all) =>
+          this.#compare(queue, resource, all.seen, all.givenBack),
         );
-      else if (!lane.wasEnteredWithin(COMPARED_EVERY_MS, nowMs))
-        await lane.enter(nowMs, () => this.#compare(lane, resource, told));
+      else if (!queue.wasEnteredWithin(COMPARED_EVERY_MS, nowMs))
+        await queue.enter(nowMs, () => this.#compare(queue, resource, told));
     } catch (error) {
       this.#warn(error);
     }
   }
 
-  /** `givenBack` is undefined for an answer that is no 429. */
+  /** `givenBack` is undefined for an answer that is not a 429. */
   async #compare(
-    lane: AccountLane,
+    queue: AccountQueue,
     resource: string,
     seen: UpstreamLimits,
     givenBack?: Amounts,
@@ -162,9 +162,9 @@ export class Mirror {
     try {
       const request: Account = { entityId: this.#options.entityId, resource };
       const statuses = await this.#read(request);
-      const pause = givenBack && { givenBack, ...this.#pauseOf(lane, seen, statuses) };
+      const pause = givenBack && { givenBack, ...this.#computePause(queue, seen, statuses) };
       await this.#take(request, seen, statuses, pause);
-      if (pause !== undefined) lane.paused(pause, this.#limiter.clock.now());
+      if (pause !== undefined) queue.startPause(pause, this.#limiter.clock.now());
     } catch (error) {
       this.#warn(error);
     }
@@ -189,7 +189,7 @@ export class Mirror {
       });
       if (verdict.granted) {
         await verdict.lease.commit();
-        amounts = addAmounts(amounts, negated(consume));
+        amounts = addAmounts(amounts, negate(consume));
         break;
       }
       statuses = await this.#read(request);
@@ -204,17 +204,17 @@ export class Mirror {
   }
 
   /** What a 429 pauses. Limits that pause already for as long go on as they are. */
-  #pauseOf(
-    lane: AccountLane,
+  #computePause(
+    queue: AccountQueue,
     seen: UpstreamLimits,
     statuses: readonly LimitStatus[],
   ): Omit<Pause, "givenBack"> {
-    const pauseMs = pauseMsOf(seen, this.#options.maxPauseMs ?? MAX_PAUSE_MS);
+    const pauseMs = computePauseMs(seen, this.#options.maxPauseMs ?? MAX_PAUSE_MS);
     const nowMs = this.#limiter.clock.now();
     const begins: string[] = [];
     const lasts = new Map<string, number>();
     for (const name of limitsToPause(seen, this.#names, statuses)) {
-      const remainingMs = lane.remainingPauseMs(name, pauseMs, nowMs);
+      const remainingMs = queue.getRemainingPauseMs(name, pauseMs, nowMs);
       if (remainingMs > 0) lasts.set(name, remainingMs);
       else begins.push(name);
     }
@@ -230,7 +230,7 @@ export class Mirror {
   #warn(error: unknown): void {
     warnOnce(
       "WARN_LIMITER_MIRROR_FAILED",
-      `The account ${this.#options.entityId} could not be kept in step with its provider: ${textOf(error)}`,
+      `The account ${this.#options.entityId} could not be kept in step with its provider: ${toText(error)}`,
     );
   }
 }
@@ -260,7 +260,7 @@ function checkMirror(options: UpstreamMirror): void {
     );
 }
 
-function namesOf(limits: UpstreamMirror["limits"] = {}): LimitNames {
+function resolveNames(limits: UpstreamMirror["limits"] = {}): LimitNames {
   const named = Object.entries(limits).filter(([, name]) => name !== undefined);
   return { ...DEFAULT_NAMES, ...Object.fromEntries(named) };
 }

@@ -3,15 +3,15 @@ import { DAY_MS } from "../../core/usage.ts";
 import type { AuditStore, Guard, Keyed, KeyPage } from "../store.ts";
 import {
   marshalItem,
-  numberOf,
-  stringOf,
+  getNumber,
+  getString,
   unmarshalItem,
   type AttributeMap,
   type Value,
 } from "./transport/attribute-values.ts";
-import { keyOf, marshalKey, queryAll } from "./table/batch.ts";
+import { getKey, marshalKey, queryAll } from "./table/batch.ts";
 import type { Connection, Transacted, TransactItem } from "./table/connection.ts";
-import { guardedTransaction } from "./items/guarded-transaction.ts";
+import { transactGuarded } from "./items/transact-guarded.ts";
 import { parseAuditPartition, parseEventId } from "./items/key-parsers.ts";
 import { auditKey, auditPartition, auditPrefix, namespaceIndexKeys } from "./items/keys.ts";
 import type { KeyQuery } from "./table/key-query.ts";
@@ -41,7 +41,7 @@ export class DynamoAudit implements AuditStore {
     });
     const items: AuditEvent[] = [];
     for await (const item of queryAll(this.#connection, query)) {
-      if ((numberOf(item["ttl"]) ?? Infinity) * 1000 > nowMs) items.push(eventOf(item));
+      if ((getNumber(item["ttl"]) ?? Infinity) * 1000 > nowMs) items.push(parseEvent(item));
       if (items.length > limit) break;
     }
     return {
@@ -64,7 +64,7 @@ export class DynamoAudit implements AuditStore {
     guard: Guard,
   ): Promise<Transacted> {
     const items = [...writes, { Put: await this.#put(event) }];
-    return guardedTransaction(this.#connection, this.#namespaceId, items, guard);
+    return transactGuarded(this.#connection, this.#namespaceId, items, guard);
   }
 
   async #put(event: AuditEvent): Promise<{ readonly Item: AttributeMap }> {
@@ -113,16 +113,16 @@ function eventItem(namespaceId: string, event: AuditEvent, retentionDays: number
 }
 
 /** The event of an item. */
-export function eventOf(item: AttributeMap): AuditEvent {
-  const { PK, SK } = keyOf(item);
+export function parseEvent(item: AttributeMap): AuditEvent {
+  const { PK, SK } = getKey(item);
   const details = item["details"];
   return {
     eventId: parseEventId(SK) ?? "",
-    timestamp: new Date(stringOf(item["timestamp"]) ?? 0),
+    timestamp: new Date(getString(item["timestamp"]) ?? 0),
     entityId: parseAuditPartition(PK)?.entityId ?? "",
-    action: stringOf(item["action"]) ?? "",
-    principal: stringOf(item["principal"]),
-    resource: stringOf(item["resource"]),
+    action: getString(item["action"]) ?? "",
+    principal: getString(item["principal"]),
+    resource: getString(item["resource"]),
     details: details !== undefined && "M" in details ? unmarshalItem(details.M) : {},
   };
 }

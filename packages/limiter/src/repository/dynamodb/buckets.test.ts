@@ -1,10 +1,10 @@
 import { describe, expect, it } from "vitest";
 import { bucketProcess, requestFor } from "../../../test/support/bucket-process.ts";
-import { bucketOf } from "../../../test/support/proxied-table.ts";
+import { buildBucket } from "../../../test/support/proxied-table.ts";
 import { fullBucket } from "../../core/bucket/bucket.ts";
 import { RateLimiterUnavailable } from "../../core/errors.ts";
 import { Limit } from "../../core/limit.ts";
-import { policyOf } from "../../core/bucket/policy.ts";
+import { buildPolicy } from "../../core/bucket/policy.ts";
 import { shardPolicy } from "../../core/bucket/shares.ts";
 import { mostRequests } from "./acquire/bounds.ts";
 import { MAX_OVERTAKEN } from "./write/bucket-writer.ts";
@@ -27,24 +27,24 @@ interface Adversary {
 
 describe("the bound of one acquire", () => {
   it.each<[string, Adversary, number]>([
-    ["whose every write is overtaken", { shards: 1, write: overtaken }, 13],
-    ["that is throttled for ever", { shards: 1, write: throttled }, 2 * MAX_ATTEMPTS],
+    ["whose every write is overtaken", { shards: 1, write: overtake }, 13],
+    ["that is throttled forever", { shards: 1, write: throttled }, 2 * MAX_ATTEMPTS],
     ["that never gets an answer", { shards: 1, write: reset }, 2 * MAX_ATTEMPTS],
     ["whose shards are always emptied by others", { shards: 32, write: emptied }, Infinity],
     ["whose shards are all throttled", { shards: 8, write: throttled }, Infinity],
   ])("holds for a call %s", async (_, adversary, expected) => {
-    const requests = await requestsOf(adversary, ["e"]);
+    const requests = await countRequests(adversary, ["e"]);
     expect(requests).toBeLessThanOrEqual(mostRequests(adversary.shards) * MAX_ATTEMPTS);
     expect(requests).toBeLessThanOrEqual(expected);
     expect(requests).toBeGreaterThan(1);
   });
 
   it.each<[string, Adversary, number]>([
-    ["whose every write is overtaken", { shards: 1, write: overtaken }, MAX_OVERTAKEN],
-    ["that is throttled for ever", { shards: 1, write: throttled }, MAX_ATTEMPTS],
+    ["whose every write is overtaken", { shards: 1, write: overtake }, MAX_OVERTAKEN],
+    ["that is throttled forever", { shards: 1, write: throttled }, MAX_ATTEMPTS],
     ["that never gets an answer", { shards: 1, write: reset }, MAX_ATTEMPTS],
   ])("holds three times over for a charge %s", async (_, adversary, once) => {
-    expect(await requestsOf(adversary, ["e"], "charge")).toBe(1 + 3 * once);
+    expect(await countRequests(adversary, ["e"], "charge")).toBe(1 + 3 * once);
   });
 
   // One read of both buckets. Then each write is a shared request, and a read of both items; or one
@@ -52,28 +52,28 @@ describe("the bound of one acquire", () => {
   it.each<[string, Adversary, number]>([
     [
       "whose every write is overtaken",
-      { shards: 1, write: overtaken, statement: failed("ConditionalCheckFailed") },
+      { shards: 1, write: overtake, statement: fail("ConditionalCheckFailed") },
       1 + 2 * MAX_OVERTAKEN,
     ],
     [
-      "that are throttled for ever",
-      { shards: 1, write: throttled, statement: failed("ThrottlingError") },
+      "that are throttled forever",
+      { shards: 1, write: throttled, statement: fail("ThrottlingError") },
       3 + 2 * MAX_ATTEMPTS,
     ],
     [
       "that are always invalid together, and overtaken alone",
-      { shards: 1, write: overtaken, statement: failed("ValidationError") },
+      { shards: 1, write: overtake, statement: fail("ValidationError") },
       2 + 2 * MAX_OVERTAKEN,
     ],
   ])("holds for two calls %s, in shared requests", async (_, adversary, expected) => {
-    const requests = await requestsOf(adversary, ["e", "f"]);
+    const requests = await countRequests(adversary, ["e", "f"]);
     expect(requests).toBe(expected);
     expect(requests).toBeLessThanOrEqual(mostRequests(adversary.shards) * MAX_ATTEMPTS);
   });
 });
 
 /** What acquires send until they give up; what they send in the background does not count. */
-async function requestsOf(
+async function countRequests(
   { shards, write, statement }: Adversary,
   entities: readonly string[],
   method: "consume" | "charge" = "consume",
@@ -84,7 +84,7 @@ async function requestsOf(
       if (operation === "BatchExecuteStatement")
         return { Responses: (input as { Statements: [] }).Statements.map(() => statement) };
       const key = (input as { readonly Key?: AttributeMap }).Key;
-      return write(key === undefined ? undefined : itemOf(key, shards));
+      return write(key === undefined ? undefined : buildItem(key, shards));
     },
     close: () => {},
   };
@@ -106,14 +106,14 @@ async function requestsOf(
   return process.transport.counts().requests;
 }
 
-function failed(Code: string): object {
+function fail(Code: string): object {
   return { Error: { Code } };
 }
 
 let writes = 1;
 
 /** Another process was faster: the condition fails, and the item is another one than was seen. */
-async function overtaken(item: AttributeMap | undefined): Promise<never> {
+async function overtake(item: AttributeMap | undefined): Promise<never> {
   throw failure("ConditionalCheckFailedException", { Item: item });
 }
 
@@ -147,15 +147,15 @@ interface BatchGet {
 }
 
 function read({ RequestItems }: BatchGet, shards: number): object {
-  const items = RequestItems.t.Keys.map((key) => itemOf(key, shards));
+  const items = RequestItems.t.Keys.map((key) => buildItem(key, shards));
   return { Responses: { t: items } };
 }
 
 /** A full shard; each time it is looked at, others have written it in between. */
-function itemOf(primary: AttributeMap, shards: number): AttributeMap {
+function buildItem(primary: AttributeMap, shards: number): AttributeMap {
   writes += 1;
-  const { entityId, shard } = bucketOf(primary)!;
-  const policy = shardPolicy(policyOf([LIMIT], "system"), shard, shards);
+  const { entityId, shard } = buildBucket(primary)!;
+  const policy = shardPolicy(buildPolicy([LIMIT], "system"), shard, shards);
   const key = bucketKey({ namespaceId: "ns123456789", entityId, resource: "r", shard }, undefined);
   return marshalItem({
     ...keyAttributes(key),

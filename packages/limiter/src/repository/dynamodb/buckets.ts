@@ -15,7 +15,7 @@
  * The bound of one acquire: at most MAX_DECISIONS decisions and, for each of its buckets,
  * MAX_TAKE_ROUNDS rounds of takes over all of them, and so no more than `mostRequests` requests
  * (bounds.ts), each attempted at most `maxAttempts` times and ended after `requestTimeoutMs`.
- * Waiting for a write, a gather or a read of other calls of this process is no round, and sends
+ * Waiting for a write, a gather or a read of other calls of this process is not a round, and sends
  * nothing.
  */
 import type { LimitStatus } from "../../core/bucket/decision.ts";
@@ -31,9 +31,14 @@ import type { Clock, Random } from "../system-clock.ts";
 import { BucketWriter } from "./write/bucket-writer.ts";
 import type { BucketKey } from "./items/bucket-key.ts";
 import type { BucketCounts } from "./write/write-observer.ts";
-import { contended, MAX_DECISIONS, MAX_TAKE_ROUNDS, type Admission } from "./acquire/bounds.ts";
+import {
+  buildContentionError,
+  MAX_DECISIONS,
+  MAX_TAKE_ROUNDS,
+  type OverloadGuard,
+} from "./acquire/bounds.ts";
 import { mayFit } from "./acquire/fit.ts";
-import { ChargePreparation, type KnownEntity } from "./acquire/prepare.ts";
+import { ClaimPreparation, type KnownEntity } from "./acquire/prepare.ts";
 import { noteThrottled, takeFromShard, type TakeAttempt } from "./acquire/take.ts";
 import type { Connection } from "./table/connection.ts";
 import type { Expiring } from "./cache/expiring.ts";
@@ -45,14 +50,14 @@ import { LeaseEnds, type DynamoReceipt } from "./acquire/lease-end.ts";
 import { BucketList } from "./acquire/list-buckets.ts";
 import type { OperationIds } from "./write/operation-ids.ts";
 import type { Merger } from "./shards/merger.ts";
-import { resharding } from "./shards/resharding.ts";
+import { createResharding } from "./shards/create-resharding.ts";
 import type { ReceiptPart, Refused, Taken, Undecided } from "./acquire/receipt.ts";
 import { Refusals, unlessUnavailable } from "./acquire/refusal.ts";
 import type { Splitter } from "./shards/splitter.ts";
 import { ShardTaker } from "./acquire/take-from-shards.ts";
 import { UndecidedCalls } from "./cache/undecided-calls.ts";
 import { takeFromSeveral, type SeveralRefused } from "./acquire/take-from-several.ts";
-import type { WantedCharge } from "./acquire/wanted-charge.ts";
+import type { WantedClaim } from "./acquire/wanted-claim.ts";
 
 /** What the buckets of one namespace are made of. */
 export interface BucketsOptions {
@@ -64,7 +69,7 @@ export interface BucketsOptions {
   readonly ids: OperationIds;
   readonly policies: PolicySource;
   readonly entities: Expiring<KnownEntity>;
-  readonly admission: Admission;
+  readonly admission: OverloadGuard;
   readonly counts: BucketCounts;
   /** The names of active namespaces, by id. */
   readonly active: Expiring<string>;
@@ -83,7 +88,7 @@ export interface BucketsOptions {
 /** A call, and what it takes from. */
 interface Call {
   readonly request: ConsumeRequest;
-  readonly charges: readonly WantedCharge[];
+  readonly claims: readonly WantedClaim[];
   /** The receipt that it adds to. */
   readonly extending: Receipt | undefined;
   /** Its place in the order of requests: higher ones were sent after the call began. */
@@ -96,13 +101,13 @@ interface Call {
 
 /** Buckets of one namespace on DynamoDB. */
 export class DynamoBuckets implements BucketStore {
-  readonly #admission: Admission;
+  readonly #admission: OverloadGuard;
   readonly #clock: Clock;
   readonly #random: Random;
   readonly #undecided = new UndecidedCalls();
   readonly #known: KnownBuckets;
   readonly #resolver: PolicyResolver;
-  readonly #preparation: ChargePreparation;
+  readonly #preparation: ClaimPreparation;
   readonly #writer: BucketWriter;
   readonly #shardTaker: ShardTaker;
   readonly #splitter: Splitter;
@@ -121,10 +126,10 @@ export class DynamoBuckets implements BucketStore {
     const resolver = new PolicyResolver(options.policies, known);
     this.#resolver = resolver;
     const undecided = this.#undecided;
-    this.#preparation = new ChargePreparation({ ...options, resolver, undecided });
-    const { splitter, merger, mergeMonitor, pressure } = resharding({
+    this.#preparation = new ClaimPreparation({ ...options, resolver, undecided });
+    const { splitter, merger, mergeMonitor, pressure } = createResharding({
       ...options,
-      policyOf: ({ entityId, resource }) => options.policies.refresh(entityId, resource),
+      refreshPolicy: ({ entityId, resource }) => options.policies.refresh(entityId, resource),
     });
     this.#splitter = splitter;
     this.#merger = merger;
@@ -151,18 +156,18 @@ export class DynamoBuckets implements BucketStore {
     const begun = this.#known.stampRequest();
     const shortage = this.#preparation.shortage(request, begun.ms);
     if (shortage !== undefined) return this.#refusals.fromMemory(shortage, begun.ms);
-    const charges = this.#preparation.prepare(request);
+    const claims = this.#preparation.prepare(request);
     return this.#admission.count(
-      charges instanceof Promise
-        ? charges.then((read) => this.#decide(newCall(request, read, extending, begun)))
-        : this.#decide(newCall(request, charges, extending, begun)),
+      claims instanceof Promise
+        ? claims.then((read) => this.#decide(newCall(request, read, extending, begun)))
+        : this.#decide(newCall(request, claims, extending, begun)),
     );
   }
 
   charge(request: ConsumeRequest): MaybePromise<void> {
     this.#admission.check();
-    const charges = Promise.resolve(this.#preparation.prepare(request));
-    return this.#admission.count(charges.then((read) => this.#leaseEnds.charge(read)));
+    const claims = Promise.resolve(this.#preparation.prepare(request));
+    return this.#admission.count(claims.then((read) => this.#leaseEnds.charge(read)));
   }
 
   settle(receipt: Receipt, deltas: readonly ResourceAmounts[]): Promise<void> {
@@ -175,12 +180,12 @@ export class DynamoBuckets implements BucketStore {
 
   async read(request: ConsumeRequest): Promise<readonly LimitStatus[]> {
     const { order } = this.#known.stampRequest();
-    const charges = await this.#preparation.prepare(request);
-    const isRead = ({ key }: WantedCharge): boolean => {
-      const { isWhole, seenAt } = this.#known.known(key);
+    const claims = await this.#preparation.prepare(request);
+    const isRead = ({ key }: WantedClaim): boolean => {
+      const { isWhole, seenAt } = this.#known.get(key);
       return isWhole && seenAt !== undefined && seenAt.order >= order;
     };
-    const current = charges.every(isRead) ? charges : await this.#readAll(charges);
+    const current = claims.every(isRead) ? claims : await this.#readAll(claims);
     return this.#refusals.statuses(current, this.#nowMs());
   }
 
@@ -215,7 +220,7 @@ export class DynamoBuckets implements BucketStore {
   }
 
   async #decideFromTable(call: Call): Promise<ConsumeOutcome> {
-    return this.#decide({ ...call, charges: await this.#readAll(call.charges) }, true);
+    return this.#decide({ ...call, claims: await this.#readAll(call.claims) }, true);
   }
 
   /**
@@ -228,62 +233,62 @@ export class DynamoBuckets implements BucketStore {
   }
 
   #decideAgain(call: Call): MaybePromise<ConsumeOutcome> {
-    if (call.decisions === MAX_DECISIONS) throw contended(call.charges[0]!.key);
+    if (call.decisions === MAX_DECISIONS) throw buildContentionError(call.claims[0]!.key);
     return this.#decide({ ...call, decisions: call.decisions + 1 });
   }
 
   /** Whether every bucket holds its part, in one shard or in all together, as far as is known. */
-  #mayFit({ charges }: Call, nowMs: number): boolean {
-    return charges.every((charge) => mayFit(charge, this.#known.known(charge.key), nowMs));
+  #mayFit({ claims }: Call, nowMs: number): boolean {
+    return claims.every((claim) => mayFit(claim, this.#known.get(claim.key), nowMs));
   }
 
   #take(call: Call): Promise<ConsumeOutcome> {
-    const { charges } = call;
+    const { claims } = call;
     const taking =
-      charges.length === 1 ? this.#takeFromBucket(charges[0]!, call) : this.#takeFromSeveral(call);
+      claims.length === 1 ? this.#takeFromBucket(claims[0]!, call) : this.#takeFromSeveral(call);
     return taking.then((outcome) =>
-      outcome.kind === "taken" ? granted(call, outcome) : this.#notGranted(call, outcome),
+      outcome.kind === "taken" ? toGranted(call, outcome) : this.#notGranted(call, outcome),
     );
   }
 
   #takeFromSeveral(call: Call): Promise<Taken | SeveralRefused> {
     const steps = {
-      take: (charge: WantedCharge) => this.#takeFromBucket(charge, call),
+      take: (claim: WantedClaim) => this.#takeFromBucket(claim, call),
       // When the store is gone, this call's own cost stays charged until it refills.
       giveBack: (part: ReceiptPart) => unlessUnavailable(this.#leaseEnds.undo(part)),
     };
-    return this.#undecided.note(call.charges, takeFromSeveral(call.charges, steps));
+    return this.#undecided.note(call.claims, takeFromSeveral(call.claims, steps));
   }
 
   #notGranted(call: Call, outcome: Refused | SeveralRefused): MaybePromise<ConsumeOutcome> {
-    const charges = "charges" in outcome ? outcome.charges : [outcome.charge];
-    const refused = { ...call, charges };
+    const claims = "claims" in outcome ? outcome.claims : [outcome.claim];
+    const refused = { ...call, claims };
     // The refusal may come from the answer to a write that was sent before this call began.
     return this.#refusals.mayRefuse(refused)
       ? this.#refuse(refused, outcome.atMs, this.#nowMs())
       : this.#decideAgain(refused);
   }
 
-  async #takeFromBucket(wanted: WantedCharge, call: Call): Promise<Taken | Refused> {
+  async #takeFromBucket(wanted: WantedClaim, call: Call): Promise<Taken | Refused> {
     const attempt: TakeAttempt = {
       requests: call.extending === undefined ? 1 : 0,
-      undone: call.charges.length > 1 ? 0 : undefined,
+      undone: call.claims.length > 1 ? 0 : undefined,
       begun: call.begun,
       begunMs: call.begunMs,
       throttled: undefined,
       wantsHome: true,
       isLate: call.decisions > 1,
     };
-    for (let charge = wanted; ;) {
-      const { key } = charge;
+    for (let claim = wanted; ;) {
+      const { key } = claim;
       call.rounds.begin(key);
-      const isSingle = this.#known.countOf(key) === 1;
+      const isSingle = this.#known.getCount(key) === 1;
       let outcome = isSingle
-        ? await takeFromShard(charge, key, attempt, this.#writer)
-        : await this.#shardTaker.takeOnce(charge, attempt);
+        ? await takeFromShard(claim, key, attempt, this.#writer)
+        : await this.#shardTaker.takeOnce(claim, attempt);
       if (isSingle && outcome.kind !== "taken") outcome = await this.#notTaken(outcome, attempt);
       if (outcome.kind !== "undecided") return outcome;
-      ({ charge } = outcome);
+      ({ claim } = outcome);
     }
   }
 
@@ -295,16 +300,16 @@ export class DynamoBuckets implements BucketStore {
     outcome: Refused | Undecided,
     attempt: TakeAttempt,
   ): Promise<Refused | Undecided> {
-    const { charge } = outcome;
-    const { key } = charge;
+    const { claim } = outcome;
+    const { key } = claim;
     const throttled = outcome.kind === "undecided" ? outcome.throttled : undefined;
     if (throttled !== undefined) noteThrottled(attempt, key, throttled);
     // Reads are not throttled by writes: if the bucket has other shards, they show it.
     const { count } =
-      throttled === undefined ? this.#known.known(key) : await this.#known.readAll(key);
-    if (count > 1) return { kind: "undecided", charge };
+      throttled === undefined ? this.#known.get(key) : await this.#known.readAll(key);
+    if (count > 1) return { kind: "undecided", claim };
     if (throttled !== undefined) throw throttled;
-    return outcome.kind === "refused" ? outcome : { kind: "refused", atMs: this.#nowMs(), charge };
+    return outcome.kind === "refused" ? outcome : { kind: "refused", atMs: this.#nowMs(), claim };
   }
 
   /** Refuses, unless what a bucket is short of may still be given back. */
@@ -319,20 +324,20 @@ export class DynamoBuckets implements BucketStore {
    * all of them keep what they took, and the call is refused by it.
    */
   async #lookAgain(call: Call, atMs: number): Promise<ConsumeOutcome> {
-    const isShort = (charge: WantedCharge): boolean =>
-      !mayFit(charge, this.#known.known(charge.key), atMs);
-    const short = call.charges.filter(isShort);
-    const before = short.map(({ key }) => this.#known.known(key));
+    const isShort = (claim: WantedClaim): boolean =>
+      !mayFit(claim, this.#known.get(claim.key), atMs);
+    const short = call.claims.filter(isShort);
+    const before = short.map(({ key }) => this.#known.get(key));
     const isSureOfOthers = this.#refusals.isSure(call, atMs);
     const own = this.#undecided.wait(short);
-    let { charges } = call;
+    let { claims } = call;
     if (!isSureOfOthers) {
       await this.#clock.sleep(this.#known.decisionMs * (1 + this.#random()));
       const read = await this.#readAll(short);
-      charges = charges.map((charge) => read[short.indexOf(charge)] ?? charge);
+      claims = claims.map((claim) => read[short.indexOf(claim)] ?? claim);
     }
     await own;
-    const current = { ...call, charges };
+    const current = { ...call, claims };
     if (short.some(({ key }, index) => !this.#known.isSame(key, before[index]!)))
       return this.#decideAgain(current);
     if (!isSureOfOthers)
@@ -341,12 +346,12 @@ export class DynamoBuckets implements BucketStore {
   }
 
   /** Reads all shards of all buckets; returns the charges with the policies that they show. */
-  async #readAll(charges: readonly WantedCharge[]): Promise<readonly WantedCharge[]> {
-    const known = await Promise.all(charges.map(({ key }) => this.#known.readAll(key)));
-    const current: WantedCharge[] = [];
-    for (const [index, charge] of charges.entries()) {
-      const policy = await this.#resolver.resolveForAll(charge.policy, known[index]!.shards);
-      current.push({ ...charge, policy });
+  async #readAll(claims: readonly WantedClaim[]): Promise<readonly WantedClaim[]> {
+    const known = await Promise.all(claims.map(({ key }) => this.#known.readAll(key)));
+    const current: WantedClaim[] = [];
+    for (const [index, claim] of claims.entries()) {
+      const policy = await this.#resolver.resolveForAll(claim.policy, known[index]!.shards);
+      current.push({ ...claim, policy });
     }
     return current;
   }
@@ -366,23 +371,23 @@ class TakeRounds {
 
   /** Throws when there were too many. */
   begin(key: BucketKey): void {
-    if (this.#left === 0) throw contended(key);
+    if (this.#left === 0) throw buildContentionError(key);
     this.#left -= 1;
   }
 }
 
 function newCall(
   request: ConsumeRequest,
-  charges: readonly WantedCharge[],
+  claims: readonly WantedClaim[],
   extending: Receipt | undefined,
   { order: begun, ms }: RequestStamp,
 ): Call {
-  const rounds = new TakeRounds(charges.length);
+  const rounds = new TakeRounds(claims.length);
   const begunMs = Math.floor(ms);
-  return { request, charges, extending, begun, begunMs, decisions: 1, rounds };
+  return { request, claims, extending, begun, begunMs, decisions: 1, rounds };
 }
 
-function granted({ request, extending }: Call, { parts }: Taken): ConsumeOutcome {
+function toGranted({ request, extending }: Call, { parts }: Taken): ConsumeOutcome {
   const receipt = (extending ?? { parts: [], ends: undefined }) as DynamoReceipt;
   receipt.parts.push(...parts);
   const limitNames = request.resources.map(

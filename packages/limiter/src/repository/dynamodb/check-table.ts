@@ -1,11 +1,15 @@
 import { VERSION } from "../../core/version.ts";
 import type { VersionRecord } from "../repository.ts";
-import { compatibilityOf, type Compatibility, type TableVersions } from "./items/compatibility.ts";
+import {
+  judgeCompatibility,
+  type Compatibility,
+  type TableVersions,
+} from "./items/compatibility.ts";
 import { namespaceIdPrefix, systemPartition, TABLE_NAMESPACE, versionKey } from "./items/keys.ts";
 import { LOST_VERSION } from "./items/schema-version.ts";
 import { openConnection } from "./opening/open-connection.ts";
 import type { DynamoOptions } from "./opening/options.ts";
-import { versionOf } from "./records.ts";
+import { parseVersion } from "./records.ts";
 import { marshalKey, queryPage } from "./table/batch.ts";
 import type { Connection } from "./table/connection.ts";
 import type { AttributeMap } from "./transport/attribute-values.ts";
@@ -35,7 +39,7 @@ export function judgeVersion(record: VersionRecord | undefined): TableCheck {
     lambdaVersion: record?.lambdaVersion,
     clientMinVersion: record?.clientMinVersion,
   };
-  return { ...versions, ...compatibilityOf(versions) };
+  return { ...versions, ...judgeCompatibility(versions) };
 }
 
 /** The version record of a table; undefined for a new one, which has no namespaces either. */
@@ -44,7 +48,7 @@ export async function readVersion(connection: Connection): Promise<VersionRecord
     Key: marshalKey(versionKey()),
     ConsistentRead: true,
   });
-  if (Item !== undefined) return versionOf(Item);
+  if (Item !== undefined) return parseVersion(Item);
   const { items } = await queryPage(connection, {
     partition: systemPartition(TABLE_NAMESPACE),
     range: { beginsWith: namespaceIdPrefix },

@@ -15,8 +15,8 @@
  * aggregator/ stands on top of them. Who may change what on the write path:
  *
  *   images and stamps of shards                 KnownBuckets (cache/known-buckets.ts)
- *   queue, tick, failed units, what is owed     BucketWriter (write/bucket-writer.ts)
- *   the fate of a write without an answer       UnansweredWrites (write/unanswered-writes.ts)
+ *   queue, tick, failed units                   BucketWriter (write/bucket-writer.ts)
+ *   writes without an answer, what is owed      WriteOutcomes (write/write-outcomes.ts)
  *   names in slots                              OperationIds (write/operation-ids.ts)
  *   how far limits were compared                PolicyResolver (cache/)
  *   measured rates, throttling, looks           PressureWatch, MergeMonitor (shards/)
@@ -31,7 +31,7 @@ import type { BackendCapabilities, RepositoryStatistics } from "../repository.ts
 import type { NamespaceData, PolicySource, Store } from "../store.ts";
 import { DynamoAudit } from "./audit.ts";
 import { marshalKey } from "./table/batch.ts";
-import { Admission } from "./acquire/bounds.ts";
+import { OverloadGuard } from "./acquire/bounds.ts";
 import { DynamoBuckets } from "./buckets.ts";
 import { newCounts } from "./write/write-observer.ts";
 import type { KnownEntity } from "./acquire/prepare.ts";
@@ -48,7 +48,7 @@ import { DynamoNamespaces } from "./namespaces.ts";
 import { OperationIds } from "./write/operation-ids.ts";
 import { DynamoProvisioner } from "./provisioner.ts";
 import { DynamoVersions } from "./records.ts";
-import { retentionOf, type RetentionDays } from "./cache/retention.ts";
+import { resolveRetention, type RetentionDays } from "./cache/retention.ts";
 import { DynamoUsage } from "./usage.ts";
 
 /** What a store is opened with. */
@@ -85,7 +85,7 @@ export class DynamoStore implements Store {
   readonly #active: Expiring<string>;
   readonly #ttlMultipliers = new Map<string, number>();
   readonly #counts = newCounts();
-  readonly #admission = new Admission();
+  readonly #admission = new OverloadGuard();
 
   constructor(options: DynamoStoreOptions) {
     const { connection } = options;
@@ -128,7 +128,7 @@ export class DynamoStore implements Store {
     const reader = this.#reader;
     const ttlMs = cacheTtlMs;
     const retention: Expiring<RetentionDays> = new Expiring({
-      read: async () => retentionOf((await limits.read([{ level: "system" }]))[0]?.settings),
+      read: async () => resolveRetention((await limits.read([{ level: "system" }]))[0]?.settings),
       clock,
       ttlMs,
     });

@@ -6,19 +6,19 @@ import { absent, Aliases, exists } from "./table/aliases.ts";
 import { ExpressionBuilder } from "./table/update-expression.ts";
 import { contention } from "./table/table-errors.ts";
 import {
-  booleanOf,
+  getBoolean,
   marshalItem,
-  stringOf,
+  getString,
   unmarshal,
   unmarshalItem,
   type AttributeMap,
 } from "./transport/attribute-values.ts";
 import type { DynamoAudit } from "./audit.ts";
-import { batchGet, batchWrite, keyOf, marshalKey, queryAll } from "./table/batch.ts";
+import { batchGet, batchWrite, getKey, marshalKey, queryAll } from "./table/batch.ts";
 import type { Connection, TransactItem } from "./table/connection.ts";
 import { eachWithin } from "./table/each-within.ts";
 import type { ItemReader } from "./table/item-reader.ts";
-import { guardedTransaction } from "./items/guarded-transaction.ts";
+import { transactGuarded } from "./items/transact-guarded.ts";
 import { isEntityKey, parseBucketPartition, parseEntityPartition } from "./items/key-parsers.ts";
 import {
   childKeys,
@@ -87,18 +87,18 @@ export class DynamoEntities implements EntityStore {
   async update(
     entityId: string,
     change: EntityChange,
-    eventOf: (before: Entity) => AuditEvent,
+    buildEvent: (before: Entity) => AuditEvent,
     guard: Guard,
   ): Promise<Entity> {
     for (let attempt = 0; attempt < MAX_UPDATES; attempt += 1) {
       const item = await this.#reader.get(entityKey(this.#namespaceId, entityId));
       if (item === undefined) {
-        await guardedTransaction(this.#connection, this.#namespaceId, [], guard);
+        await transactGuarded(this.#connection, this.#namespaceId, [], guard);
         throw new EntityNotFoundError(entityId);
       }
-      const before = entityOf(item);
+      const before = parseEntity(item);
       const update = { Update: updateEntity(this.#namespaceId, item, change) };
-      const { applied } = await this.#audit.transact([update], eventOf(before), guard);
+      const { applied } = await this.#audit.transact([update], buildEvent(before), guard);
       if (!applied) continue;
       this.#onChange(entityId);
       return { ...before, ...change };
@@ -108,18 +108,18 @@ export class DynamoEntities implements EntityStore {
 
   async get(entityId: string): Promise<Entity | undefined> {
     const item = await this.#reader.get(entityKey(this.#namespaceId, entityId));
-    return item === undefined ? undefined : entityOf(item);
+    return item === undefined ? undefined : parseEntity(item);
   }
 
   async children(parentId: string): Promise<readonly Entity[]> {
     const children: Entity[] = [];
     for await (const item of queryAll(this.#connection, childrenQuery(this.#namespaceId, parentId)))
-      children.push(entityOf(item));
+      children.push(parseEntity(item));
     return children;
   }
 
   /** One query for each entity, because the index of children knows no other way. */
-  async cascadedInto(entityIds: readonly string[]): Promise<ReadonlySet<string>> {
+  async findCascadeTargets(entityIds: readonly string[]): Promise<ReadonlySet<string>> {
     const found = new Set<string>();
     await eachWithin(CONCURRENT_QUERIES, entityIds, async (id) => {
       if (await this.#isCascaded(id)) found.add(id);
@@ -130,7 +130,7 @@ export class DynamoEntities implements EntityStore {
   async #isCascaded(entityId: string): Promise<boolean> {
     const query = childrenQuery(this.#namespaceId, entityId, CHILDREN_PER_QUERY);
     for await (const item of queryAll(this.#connection, query))
-      if (booleanOf(item["cascade"]) === true) return true;
+      if (getBoolean(item["cascade"]) === true) return true;
     return false;
   }
 
@@ -140,7 +140,7 @@ export class DynamoEntities implements EntityStore {
       this.#connection,
       entitiesQuery(this.#namespaceId, { limit: limit + 1, after }),
     )) {
-      if (isEntityKey(keyOf(item))) keys.push(keyOf(item));
+      if (isEntityKey(getKey(item))) keys.push(getKey(item));
       if (keys.length > limit) break;
     }
     const items = await batchGet(this.#connection, keys.slice(0, limit));
@@ -148,7 +148,7 @@ export class DynamoEntities implements EntityStore {
       keys.length > limit ? parseEntityPartition(keys[limit - 1]!.PK)?.entityId : undefined;
     // The index may still list what was deleted a moment ago.
     return {
-      items: items.flatMap((item) => (item === undefined ? [] : entityOf(item))),
+      items: items.flatMap((item) => (item === undefined ? [] : parseEntity(item))),
       next: last,
     };
   }
@@ -206,7 +206,7 @@ export class DynamoEntities implements EntityStore {
 
   async #keys(query: KeyQuery): Promise<readonly ItemKey[]> {
     const keys: ItemKey[] = [];
-    for await (const item of queryAll(this.#connection, query)) keys.push(keyOf(item));
+    for await (const item of queryAll(this.#connection, query)) keys.push(getKey(item));
     return keys;
   }
 }
@@ -237,7 +237,7 @@ export function createEntity(namespaceId: string, entity: Entity): readonly Tran
 /** Changes attributes of an entity's record, if they still have the values that were read. */
 function updateEntity(namespaceId: string, read: AttributeMap, change: EntityChange): object {
   const update = new ExpressionBuilder();
-  const key = entityKey(namespaceId, entityOf(read).id);
+  const key = entityKey(namespaceId, parseEntity(read).id);
   update.require(`attribute_exists(${update.name("PK")})`);
   for (const [attribute, value] of Object.entries(change)) {
     const seen = read[attribute];
@@ -305,23 +305,23 @@ function entityItem(namespaceId: string, entity: Entity): AttributeMap {
 }
 
 /** The entity of an item. */
-function entityOf(item: AttributeMap): Entity {
-  const id = parseEntityPartition(keyOf(item).PK)?.entityId ?? "";
+function parseEntity(item: AttributeMap): Entity {
+  const id = parseEntityPartition(getKey(item).PK)?.entityId ?? "";
   const metadata = item["metadata"];
   return {
     id,
-    name: stringOf(item["name"]) ?? id,
-    parentId: stringOf(item["parent_id"]),
-    cascade: booleanOf(item["cascade"]) ?? false,
-    metadata: metadata !== undefined && "M" in metadata ? textsOf(metadata.M) : {},
-    createdAt: new Date(stringOf(item["created_at"]) ?? 0),
+    name: getString(item["name"]) ?? id,
+    parentId: getString(item["parent_id"]),
+    cascade: getBoolean(item["cascade"]) ?? false,
+    metadata: metadata !== undefined && "M" in metadata ? toTexts(metadata.M) : {},
+    createdAt: new Date(getString(item["created_at"]) ?? 0),
   };
 }
 
 /**
  * Metadata values are strings; numbers and lists that other clients stored are read as JSON text.
  */
-function textsOf(map: AttributeMap): Readonly<Record<string, string>> {
+function toTexts(map: AttributeMap): Readonly<Record<string, string>> {
   const texts = Object.entries(unmarshalItem(map)).map(([name, value]) => [
     name,
     typeof value === "string" ? value : JSON.stringify(value),

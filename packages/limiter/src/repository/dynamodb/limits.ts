@@ -2,7 +2,7 @@ import type { AuditEvent } from "../../core/audit.ts";
 import { RateLimiterUnavailable } from "../../core/errors.ts";
 import type { ConfigKey } from "../../core/bucket/policy.ts";
 import {
-  mergedConfig,
+  mergeConfig,
   NO_CONFIG,
   withoutLimits,
   type DeleteOptions,
@@ -15,14 +15,14 @@ import {
 import { Aliases, absent, exists } from "./table/aliases.ts";
 import {
   marshalItem,
-  numberOf,
-  stringOf,
+  getNumber,
+  getString,
   type AttributeMap,
 } from "./transport/attribute-values.ts";
 import type { DynamoAudit } from "./audit.ts";
-import { keyOf, marshalKey, queryAll } from "./table/batch.ts";
-import { configItem, configOf } from "./items/config-item.ts";
-import { guardedTransaction } from "./items/guarded-transaction.ts";
+import { getKey, marshalKey, queryAll } from "./table/batch.ts";
+import { configItem, parseConfig } from "./items/config-item.ts";
+import { transactGuarded } from "./items/transact-guarded.ts";
 import type { Connection, TransactItem } from "./table/connection.ts";
 import type { ItemReader } from "./table/item-reader.ts";
 import { parseConfigKey, parseEntityConfigIndex } from "./items/key-parsers.ts";
@@ -34,7 +34,7 @@ import {
   resourcesPrefix,
 } from "./items/keys.ts";
 import type { KeyQuery } from "./table/key-query.ts";
-import { retentionOf, type Retention } from "./cache/retention.ts";
+import { resolveRetention, type Retention } from "./cache/retention.ts";
 
 /**
  * Sorts after every GSI4 key of the same resource and before those of the next: '$' follows '#',
@@ -82,7 +82,7 @@ export class DynamoLimits implements LimitStore {
 
   async put(key: ConfigKey, config: StoredConfig, event: AuditEvent, guard: Guard): Promise<void> {
     if (key.level === "system")
-      await this.#changeSystem((stored) => mergedConfig(stored, config), event, guard);
+      await this.#changeSystem((stored) => mergeConfig(stored, config), event, guard);
     else {
       const put = { Put: { Item: configItem(this.#namespaceId, key, config) } };
       await this.#audit.transact([put], event, guard);
@@ -101,15 +101,15 @@ export class DynamoLimits implements LimitStore {
     const key: ConfigKey = { level: "system" };
     for (let attempt = 0; attempt < MAX_CHANGES; attempt += 1) {
       const item = await this.#reader.get(configKey(this.#namespaceId, key));
-      const config = change(configOf(key, item));
+      const config = change(parseConfig(key, item));
       if (config === undefined) {
-        await guardedTransaction(this.#connection, this.#namespaceId, [], guard);
+        await transactGuarded(this.#connection, this.#namespaceId, [], guard);
         return false;
       }
       const write = systemWrite(this.#namespaceId, config, item);
       const { applied } = await this.#audit.transact([write], event, guard);
       if (!applied) continue;
-      this.#retention.learn(this.#namespaceId, retentionOf(config.settings));
+      this.#retention.learn(this.#namespaceId, resolveRetention(config.settings));
       return true;
     }
     throw new RateLimiterUnavailable(
@@ -127,7 +127,8 @@ export class DynamoLimits implements LimitStore {
       );
     const write = { Delete: deleteConfig(this.#namespaceId, key) };
     const { applied } = await this.#audit.transact([write], event, options);
-    if (key.level === "system") this.#retention.learn(this.#namespaceId, retentionOf(undefined));
+    if (key.level === "system")
+      this.#retention.learn(this.#namespaceId, resolveRetention(undefined));
     return applied;
   }
 
@@ -139,7 +140,7 @@ export class DynamoLimits implements LimitStore {
       partition: this.#namespaceId,
       range,
     })) {
-      const key = parseConfigKey(keyOf(item));
+      const key = parseConfigKey(getKey(item));
       if (key?.level === "resource") resources.push(key.resource);
     }
     return resources.sort();
@@ -149,7 +150,7 @@ export class DynamoLimits implements LimitStore {
     const query = entitiesWithLimitsQuery(this.#namespaceId, resource, { limit: limit + 1, after });
     const entityIds: string[] = [];
     for await (const item of queryAll(this.#connection, query)) {
-      entityIds.push(stringOf(item["GSI3SK"]) ?? "");
+      entityIds.push(getString(item["GSI3SK"]) ?? "");
       if (entityIds.length > limit) break;
     }
     return {
@@ -166,7 +167,7 @@ export class DynamoLimits implements LimitStore {
       const query = nextResourceQuery(this.#namespaceId, from);
       const first = await queryAll(this.#connection, query).next();
       const item: AttributeMap | undefined = first.done === true ? undefined : first.value;
-      const found = parseEntityConfigIndex(stringOf(item?.["GSI4SK"]) ?? "");
+      const found = parseEntityConfigIndex(getString(item?.["GSI4SK"]) ?? "");
       if (found === undefined) break;
       resources.push(found.resource);
       from = entityConfigsPrefix + found.resource + AFTER_RESOURCE;
@@ -182,7 +183,7 @@ export async function readConfigs(
   keys: readonly ConfigKey[],
 ): Promise<readonly StoredConfig[]> {
   const items = await Promise.all(keys.map((key) => reader.get(configKey(namespaceId, key))));
-  return keys.map((key, index) => configOf(key, items[index]));
+  return keys.map((key, index) => parseConfig(key, items[index]));
 }
 
 /**
@@ -196,7 +197,7 @@ function systemWrite(
 ): TransactItem {
   const key: ConfigKey = { level: "system" };
   const alias = new Aliases();
-  const version = numberOf(seen?.["config_version"]);
+  const version = getNumber(seen?.["config_version"]);
   const condition = {
     ConditionExpression: seen === undefined ? absent(alias) : hasVersion(alias, version),
     ...alias.fields(),

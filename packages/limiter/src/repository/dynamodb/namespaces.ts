@@ -2,7 +2,7 @@ import { NamespaceNotFoundError, NamespaceStateError } from "../../core/errors.t
 import type { NamespaceInfo } from "../../core/namespace.ts";
 import type { NamespaceStore } from "../store.ts";
 import type { AttributeMap } from "./transport/attribute-values.ts";
-import { batchWrite, keyOf, queryAll, queryPage } from "./table/batch.ts";
+import { batchWrite, getKey, queryAll, queryPage } from "./table/batch.ts";
 import { contention } from "./table/table-errors.ts";
 import type { Connection } from "./table/connection.ts";
 import type { ItemReader } from "./table/item-reader.ts";
@@ -19,7 +19,7 @@ import {
   beginPurge,
   deleteWrites,
   endPurge,
-  namespaceOf,
+  parseNamespace,
   recoverWrites,
   registerWrites,
 } from "./items/namespace-items.ts";
@@ -85,17 +85,17 @@ export class DynamoNamespaces implements NamespaceStore {
   }
 
   async byName(name: string): Promise<NamespaceInfo | undefined> {
-    return infoOf(await this.#reader.get(namespaceNameKey(name)));
+    return toInfo(await this.#reader.get(namespaceNameKey(name)));
   }
 
   async byId(namespaceId: string): Promise<NamespaceInfo | undefined> {
-    return infoOf(await this.#reader.get(namespaceIdKey(namespaceId)));
+    return toInfo(await this.#reader.get(namespaceIdKey(namespaceId)));
   }
 
   async list(): Promise<readonly NamespaceInfo[]> {
     const namespaces: NamespaceInfo[] = [];
     for await (const item of queryAll(this.#connection, namespacesQuery(namespaceIdPrefix)))
-      namespaces.push(namespaceOf(item));
+      namespaces.push(parseNamespace(item));
     return namespaces.sort((left, right) => (left.name < right.name ? -1 : 1));
   }
 
@@ -138,7 +138,7 @@ export class DynamoNamespaces implements NamespaceStore {
   async purge(namespaceId: string, { onProgress, signal }: PurgeOptions): Promise<boolean> {
     // The registry itself is filed like a namespace.
     if (namespaceId === TABLE_NAMESPACE) return false;
-    const info = (await this.byId(namespaceId)) ?? (await this.#namedAs(namespaceId));
+    const info = (await this.byId(namespaceId)) ?? (await this.#findByName(namespaceId));
     if (info?.status === "active")
       throw new NamespaceStateError(info.name, "active", "delete it before you purge it");
     signal?.throwIfAborted();
@@ -157,7 +157,7 @@ export class DynamoNamespaces implements NamespaceStore {
       // The index lags behind the table, so a pass may miss what was written last and see what it
       // has just deleted: passes are repeated until one finds nothing. A purge that was interrupted
       // continues with what is left.
-      for await (const keys of this.#pagesOf(namespaceId, signal)) {
+      for await (const keys of this.#listPages(namespaceId, signal)) {
         await batchWrite(
           this.#connection,
           keys.map((key) => ({ delete: key })),
@@ -174,16 +174,16 @@ export class DynamoNamespaces implements NamespaceStore {
   }
 
   /** The namespace that has a name, but no record by its id: the original may have lost that. */
-  async #namedAs(namespaceId: string): Promise<NamespaceInfo | undefined> {
+  async #findByName(namespaceId: string): Promise<NamespaceInfo | undefined> {
     for await (const item of queryAll(this.#connection, namespacesQuery(namespaceNamePrefix))) {
-      const info = namespaceOf(item);
+      const info = parseNamespace(item);
       if (info.namespaceId === namespaceId) return info;
     }
     return undefined;
   }
 
   /** The keys of all items of a namespace, page by page. */
-  async *#pagesOf(
+  async *#listPages(
     namespaceId: string,
     signal: AbortSignal | undefined,
   ): AsyncGenerator<readonly ItemKey[]> {
@@ -191,7 +191,7 @@ export class DynamoNamespaces implements NamespaceStore {
     do {
       signal?.throwIfAborted();
       const page = await queryPage(this.#connection, itemsQuery(namespaceId, after), { signal });
-      if (page.items.length > 0) yield page.items.map(keyOf);
+      if (page.items.length > 0) yield page.items.map(getKey);
       after = page.next;
     } while (after !== undefined);
   }
@@ -217,6 +217,6 @@ function itemsQuery(namespaceId: string, after: AttributeMap | undefined): KeyQu
   };
 }
 
-function infoOf(item: AttributeMap | undefined): NamespaceInfo | undefined {
-  return item === undefined ? undefined : namespaceOf(item);
+function toInfo(item: AttributeMap | undefined): NamespaceInfo | undefined {
+  return item === undefined ? undefined : parseNamespace(item);
 }

@@ -1,5 +1,5 @@
 import { describe, expect, it, vi } from "vitest";
-import { named, ScriptedTable } from "../../../test/support/scripted-table.ts";
+import { nameIt, ScriptedTable } from "../../../test/support/scripted-table.ts";
 import { IncompatibleSchemaError } from "../../core/errors.ts";
 import { VERSION } from "../../core/version.ts";
 import { DynamoStore } from "./dynamo-store.ts";
@@ -9,7 +9,7 @@ import type { DynamoOptions } from "./opening/options.ts";
 import type { StackOptions } from "./opening/stack-options.ts";
 import { StackAccess, type StackTools } from "./opening/stack-tools.ts";
 import type { DynamoTransport } from "./transport/transport.ts";
-import { stringOf, type AttributeMap } from "./transport/attribute-values.ts";
+import { getString, type AttributeMap } from "./transport/attribute-values.ts";
 
 /** The only name that the scripted table goes by. */
 const stack = "table";
@@ -40,7 +40,7 @@ class World {
   readonly transport: DynamoTransport = {
     call: async (operation, input) => {
       this.requested.push(operation);
-      if (!this.isThere) throw named("ResourceNotFoundException");
+      if (!this.isThere) throw nameIt("ResourceNotFoundException");
       if (operation === "PutItem") this.puts.push(input);
       if (operation === "TransactWriteItems") this.registered.push(...namesIn(input));
       return this.table.call(operation, input);
@@ -252,7 +252,7 @@ function namesIn(input: object): readonly string[] {
     readonly TransactItems: readonly { readonly Put?: { readonly Item: AttributeMap } }[];
   };
   return items
-    .map(({ Put }) => stringOf(Put?.Item["SK"]) ?? "")
+    .map(({ Put }) => getString(Put?.Item["SK"]) ?? "")
     .flatMap((key) => /^#NAMESPACE#(.+)$/.exec(key)?.[1] ?? []);
 }
 
@@ -267,6 +267,6 @@ function versionItem(lambdaVersion: string | undefined): AttributeMap {
 }
 
 function versionIn(table: ScriptedTable): string | undefined {
-  const record = [...table.items.values()].find(({ SK }) => stringOf(SK) === "#VERSION");
-  return stringOf(record?.["lambda_version"]);
+  const record = [...table.items.values()].find(({ SK }) => getString(SK) === "#VERSION");
+  return getString(record?.["lambda_version"]);
 }

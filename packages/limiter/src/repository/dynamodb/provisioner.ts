@@ -5,14 +5,14 @@ import { configResource, entityId, resourceName } from "../../core/identifiers.t
 import { stateOfText, stateText } from "../provisioner-state.ts";
 import type { ProvisionerState } from "../repository.ts";
 import type { ProvisionerStore } from "../store.ts";
-import { hasRevision } from "./items/guarded-transaction.ts";
+import { hasRevision } from "./items/transact-guarded.ts";
 import { namespaceIndexKeys, provisionerKey, provisionerStateKey } from "./items/keys.ts";
 import type { Connection, TransactItem } from "./table/connection.ts";
 import type { ItemReader } from "./table/item-reader.ts";
 import { Aliases } from "./table/aliases.ts";
 import {
   marshalItem,
-  stringOf,
+  getString,
   unmarshalItem,
   type AttributeMap,
 } from "./transport/attribute-values.ts";
@@ -48,7 +48,7 @@ export class DynamoProvisioner implements ProvisionerStore {
       this.#reader.get(provisionerStateKey(this.#namespaceId)),
       this.#reader.get(provisionerKey(this.#namespaceId)),
     ]);
-    const compressed = stringOf(item?.["state"]);
+    const compressed = getString(item?.["state"]);
     if (compressed === undefined) return head && pythonState(head);
     return stateOfText(String(await decompress(Buffer.from(compressed, "base64"))));
   }

@@ -23,7 +23,7 @@ export class DynamoVersions implements VersionStore {
   async get(): Promise<VersionRecord | undefined> {
     const item = await this.#reader.get(versionKey());
     this.#isRecorded = item !== undefined;
-    return item && versionOf(item);
+    return item && parseVersion(item);
   }
 
   async put(record: VersionRecord): Promise<void> {
@@ -72,7 +72,7 @@ export function versionItem(record: VersionRecord): AttributeMap {
 }
 
 /** The version record of an item. */
-export function versionOf(item: AttributeMap): VersionRecord {
+export function parseVersion(item: AttributeMap): VersionRecord {
   const stored = unmarshalItem(item);
   const text = (name: string): string | undefined =>
     typeof stored[name] === "string" ? stored[name] : undefined;

@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest";
 import { Aliases } from "./table/aliases.ts";
-import { chunksOf } from "./table/batch.ts";
+import { toChunks } from "./table/batch.ts";
 import { createEntity } from "./entities.ts";
 import { deleteConfig, nextResourceQuery } from "./limits.ts";
-import { revisionCheck } from "./items/guarded-transaction.ts";
+import { revisionCheck } from "./items/transact-guarded.ts";
 import { deleteWrites, recoverWrites } from "./items/namespace-items.ts";
 import { queryInput } from "./table/key-query.ts";
 import { putProvisioner } from "./provisioner.ts";
@@ -101,7 +101,7 @@ describe("requests", () => {
   });
 
   it("are cut into chunks that lose nothing", () => {
-    expect(chunksOf([1, 2, 3, 4, 5], 2)).toEqual([[1, 2], [3, 4], [5]]);
-    expect(chunksOf([], 2)).toEqual([]);
+    expect(toChunks([1, 2, 3, 4, 5], 2)).toEqual([[1, 2], [3, 4], [5]]);
+    expect(toChunks([], 2)).toEqual([]);
   });
 });

@@ -1,8 +1,8 @@
 import { MILLI, type Amounts } from "../../core/amounts.ts";
 import { DAY_MS, windowEndMs, type UsageRow, type UsageWindow } from "../../core/usage.ts";
 import type { Keyed, KeyPage, UsageRange, UsageStore } from "../store.ts";
-import { marshalItem, numberOf, type AttributeMap } from "./transport/attribute-values.ts";
-import { batchGet, keyOf, queryAll } from "./table/batch.ts";
+import { marshalItem, getNumber, type AttributeMap } from "./transport/attribute-values.ts";
+import { batchGet, getKey, queryAll } from "./table/batch.ts";
 import type { Connection } from "./table/connection.ts";
 import { parseUsageKey } from "./items/key-parsers.ts";
 import {
@@ -50,7 +50,7 @@ export class DynamoUsage implements UsageStore {
     this.#heartbeat = options.heartbeat;
   }
 
-  async countedUntilMs(): Promise<number | undefined> {
+  async getCountedUntilMs(): Promise<number | undefined> {
     return (await this.#heartbeat.read())?.countedUntilMs;
   }
 
@@ -62,7 +62,7 @@ export class DynamoUsage implements UsageStore {
       this.#connection,
       usageQuery(this.#namespaceId, range, { limit: limit + 1, after }),
     )) {
-      const name = parseUsageKey(keyOf(item));
+      const name = parseUsageKey(getKey(item));
       if (name !== undefined && isWanted(name, range, oldestMs)) names.push(name);
       if (names.length > limit) break;
     }
@@ -72,8 +72,8 @@ export class DynamoUsage implements UsageStore {
       page.map((name): ItemKey => usageKey(this.#namespaceId, name)),
     );
     return {
-      items: items.flatMap((item) => (item === undefined ? [] : rowOf(item))),
-      next: names.length > limit ? cursorOf(page.at(-1)!) : undefined,
+      items: items.flatMap((item) => (item === undefined ? [] : parseRow(item))),
+      next: names.length > limit ? buildCursor(page.at(-1)!) : undefined,
     };
   }
 }
@@ -89,8 +89,8 @@ function usageQuery(
 ): KeyQuery {
   const prefix = entityId === undefined ? resourceUsagePrefix(window) : usagePrefix(window);
   // Real keys go on after the start of their window, so the upper end is not part of the range.
-  const from = prefix + (startMs === undefined ? "" : boundText(startMs));
-  const to = prefix + (endMs === undefined ? "~" : boundText(endMs));
+  const from = prefix + (startMs === undefined ? "" : formatBound(startMs));
+  const to = prefix + (endMs === undefined ? "~" : formatBound(endMs));
   // DynamoDB refuses a range that ends before it starts. From a start to itself there is nothing.
   const range = { from, to: to < from ? from : to };
   const name = after === undefined ? undefined : nameOfCursor(after, window);
@@ -113,8 +113,8 @@ function usageQuery(
   };
 }
 
-function rowOf(item: AttributeMap): readonly UsageRow[] {
-  const name = parseUsageKey(keyOf(item));
+function parseRow(item: AttributeMap): readonly UsageRow[] {
+  const name = parseUsageKey(getKey(item));
   if (name === undefined) return [];
   return [
     {
@@ -122,16 +122,16 @@ function rowOf(item: AttributeMap): readonly UsageRow[] {
       resource: name.resource,
       window: name.window,
       windowStartMs: name.startMs,
-      counters: tokensOf(item, CONSUMED_PREFIX),
-      requests: numberOf(item[REQUESTS_ATTRIBUTE]) ?? 0,
-      cascaded: tokensOf(item, CASCADED_PREFIX),
-      cascadedRequests: numberOf(item[CASCADED_REQUESTS_ATTRIBUTE]) ?? 0,
+      counters: readTokens(item, CONSUMED_PREFIX),
+      requests: getNumber(item[REQUESTS_ATTRIBUTE]) ?? 0,
+      cascaded: readTokens(item, CASCADED_PREFIX),
+      cascadedRequests: getNumber(item[CASCADED_REQUESTS_ATTRIBUTE]) ?? 0,
     },
   ];
 }
 
 /** The counters whose attributes begin with a prefix, by limit. Attributes come in any order. */
-function tokensOf(item: AttributeMap, prefix: string): Amounts {
+function readTokens(item: AttributeMap, prefix: string): Amounts {
   const counters = Object.entries(item).flatMap(
     ([attribute, value]): readonly (readonly [string, number])[] =>
       attribute.startsWith(prefix) && "N" in value
@@ -159,11 +159,11 @@ function isWanted(
 }
 
 /** The first start of a window at or after a time; windows start at whole seconds. */
-function boundText(timeMs: number): string {
+function formatBound(timeMs: number): string {
   return windowText(Math.min(Math.max(0, Math.ceil(timeMs / 1000) * 1000), LAST_TIME_MS));
 }
 
-function cursorOf({ startMs, entityId, resource }: UsageName): string {
+function buildCursor({ startMs, entityId, resource }: UsageName): string {
   return `${windowText(startMs)}#${entityId}#${resource}`;
 }
 

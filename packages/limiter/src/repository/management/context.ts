@@ -75,7 +75,7 @@ export class CurrentContext {
   constructor(scope: Scope, shared: Shared) {
     this.#shared = shared;
     this.#scope = scope;
-    this.#context = contextOf(scope, shared);
+    this.#context = getContext(scope, shared);
     this.#losses = scope.reopening?.losses.count;
   }
 
@@ -98,13 +98,13 @@ export class CurrentContext {
   async #find({ losses: { count }, find }: Reopening): Promise<void> {
     const namespaceId = await find(this.#scope.namespaceName);
     this.#scope = { ...this.#scope, namespaceId };
-    this.#context = contextOf(this.#scope, this.#shared);
+    this.#context = getContext(this.#scope, this.#shared);
     this.#losses = count;
   }
 }
 
 /** The context of a namespace, which repositories of that namespace share. */
-function contextOf({ store, namespaceId, options }: Scope, { contexts }: Shared): Context {
+function getContext({ store, namespaceId, options }: Scope, { contexts }: Shared): Context {
   const shared = contexts.get(namespaceId);
   if (shared !== undefined) return shared;
   const clock = options.clock ?? systemClock;
@@ -123,7 +123,7 @@ function contextOf({ store, namespaceId, options }: Scope, { contexts }: Shared)
     clock,
     random: options.random ?? systemRandom,
     principal,
-    eventOrder: eventOrderOf(clock),
+    eventOrder: getEventOrder(clock),
   };
   contexts.set(namespaceId, context);
   return context;
@@ -135,7 +135,7 @@ function contextOf({ store, namespaceId, options }: Scope, { contexts }: Shared)
  * order in which they were made. Events of other processes that fall into the same millisecond are
  * ordered at random.
  */
-function eventOrderOf(clock: Clock): EventOrder {
+function getEventOrder(clock: Clock): EventOrder {
   const held = EVENT_ORDER_MEMO.get(clock) ?? new EventOrder();
   EVENT_ORDER_MEMO.set(clock, held);
   return held;

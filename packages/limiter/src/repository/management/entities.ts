@@ -4,7 +4,7 @@ import {
   entityCascade,
   entityMetadata,
   entityName,
-  fieldsOf,
+  pickFields,
   type Entity,
   type EntityChange,
 } from "../../core/entity.ts";
@@ -20,8 +20,8 @@ import type {
 } from "../repository.ts";
 import { wholeMs } from "../system-clock.ts";
 import { auditEvent, type Context } from "./context.ts";
-import { guardOf } from "./guard.ts";
-import { keyPage, pageOf } from "./paging.ts";
+import { buildGuard } from "./guard.ts";
+import { keyPage, toPage } from "./paging.ts";
 
 /** Checks a description and creates the entity. */
 export async function createEntity(
@@ -29,7 +29,7 @@ export async function createEntity(
   entityId: string,
   options: CreateEntityOptions,
 ): Promise<Entity> {
-  const entity = describedEntity(context, entityId, options);
+  const entity = buildEntity(context, entityId, options);
   await create(context, entity, options);
   return entity;
 }
@@ -40,7 +40,7 @@ export async function ensureEntity(
   entityId: string,
   options: CreateEntityOptions,
 ): Promise<Entity> {
-  const entity = describedEntity(context, entityId, options);
+  const entity = buildEntity(context, entityId, options);
   const { entities } = context.data;
   // A guarded call begins with the write, which checks the revision even if the entity exists.
   const isGuarded = options.ifRevision !== undefined;
@@ -64,15 +64,15 @@ export async function updateEntity(
   options: UpdateEntityOptions,
 ): Promise<Entity> {
   const id = checkEntityId(entityId);
-  const change = checkedChange(options);
-  const eventOf = (before: Entity): AuditEvent =>
+  const change = checkChange(options);
+  const buildEvent = (before: Entity): AuditEvent =>
     auditEvent(context, {
       entityId: id,
       action: "entity_updated",
       principal: options.principal,
-      details: { before: fieldsOf(before, change), after: change },
+      details: { before: pickFields(before, change), after: change },
     });
-  return context.data.entities.update(id, change, eventOf, guardOf(options));
+  return context.data.entities.update(id, change, buildEvent, buildGuard(options));
 }
 
 /** Reads one entity. */
@@ -87,7 +87,7 @@ export async function getChildren(context: Context, parentId: string): Promise<r
 
 /** Reads one page of entities. */
 export async function listEntities(context: Context, paging: Paging): Promise<Page<Entity>> {
-  return pageOf(
+  return toPage(
     "entities",
     await context.data.entities.list(keyPage("entities", paging)),
     (entity) => entity,
@@ -114,7 +114,7 @@ export async function deleteEntity(
 /** Losing more races than this takes somebody who creates and deletes the entity in a loop. */
 const MAX_ENSURES = 3;
 
-function describedEntity(context: Context, entityId: string, options: CreateEntityOptions): Entity {
+function buildEntity(context: Context, entityId: string, options: CreateEntityOptions): Entity {
   const { principal } = options;
   if (principal !== undefined) checkPrincipal(principal);
   const id = checkEntityId(entityId);
@@ -139,11 +139,11 @@ async function create(context: Context, entity: Entity, options: By): Promise<vo
   await context.data.entities.create(
     entity,
     auditEvent(context, { entityId: id, action: "entity_created", principal, details }),
-    guardOf(options),
+    buildGuard(options),
   );
 }
 
-function checkedChange(options: UpdateEntityOptions): EntityChange {
+function checkChange(options: UpdateEntityOptions): EntityChange {
   const { name, metadata, cascade, principal } = options;
   if (principal !== undefined) checkPrincipal(principal);
   const { parentId } = options as { readonly parentId?: unknown };

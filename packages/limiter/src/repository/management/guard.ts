@@ -3,7 +3,7 @@ import type { By } from "../repository.ts";
 import type { Guard } from "../store.ts";
 
 /** The condition of a write, checked. */
-export function guardOf({ ifRevision }: By): Guard {
+export function buildGuard({ ifRevision }: By): Guard {
   if (ifRevision !== undefined && !isRevision(ifRevision))
     throw new ValidationError("ifRevision", ifRevision, "must be a whole number, 0 or more");
   return { ifRevision };

@@ -4,8 +4,8 @@ import { configResource, entityId as checkEntityId, resourceName } from "../../c
 import { checkLimits, type Limit } from "../../core/limit.ts";
 import {
   checkOnUnavailable,
-  resolvedPolicy,
-  sourceOf,
+  resolvePolicy,
+  toSource,
   sourceOfLimit,
   type ConfigKey,
   type Policy,
@@ -28,8 +28,8 @@ import type {
 } from "../repository.ts";
 import { NO_SETTINGS, type StoredConfig, type SystemSettings } from "../store.ts";
 import { auditEvent, type Context } from "./context.ts";
-import { guardOf } from "./guard.ts";
-import { keyPage, pageOf } from "./paging.ts";
+import { buildGuard } from "./guard.ts";
+import { keyPage, toPage } from "./paging.ts";
 
 /** Stores limits of an entity. */
 export async function setLimits(
@@ -38,7 +38,7 @@ export async function setLimits(
   limits: readonly Limit[],
   options: SetLimitsOptions,
 ): Promise<void> {
-  await put(context, entityKey(entityId, options.resource), levelOf(limits, options), options);
+  await put(context, entityKey(entityId, options.resource), buildLevel(limits, options), options);
 }
 
 /** Reads the limits stored for an entity. */
@@ -65,7 +65,7 @@ export async function getLevel(
         : resourceKey(resource);
   const [config] = await context.data.limits.read([key]);
   if (config?.limits === undefined) return undefined;
-  const source = sourceOf(key) as StoredLevel["source"];
+  const source = toSource(key) as StoredLevel["source"];
   return { source, limits: config.limits, inherit: config.inherit ?? false };
 }
 
@@ -85,7 +85,7 @@ export async function setResourceDefaults(
   limits: readonly Limit[],
   options: SetDefaultsOptions,
 ): Promise<void> {
-  await put(context, resourceKey(resource), levelOf(limits, options), options);
+  await put(context, resourceKey(resource), buildLevel(limits, options), options);
 }
 
 /** Reads the limits stored for a resource. */
@@ -173,7 +173,7 @@ export async function listEntitiesWithCustomLimits(
 ): Promise<Page<string>> {
   const checked = configResource(resource);
   const query = `limits of ${checked}`;
-  return pageOf(
+  return toPage(
     query,
     await context.data.limits.entitiesWithLimits(checked, keyPage(query, paging)),
     (entityId) => entityId,
@@ -187,7 +187,7 @@ export async function resolveLimits(
   resource: string,
 ): Promise<ResolvedLimits | undefined> {
   const levels = await context.policies.levels(checkEntityId(entityId), resourceName(resource));
-  const policy = resolvedPolicy(levels);
+  const policy = resolvePolicy(levels);
   if (policy === undefined) return undefined;
   const sources = policy.limits.map(({ name }) => [name, sourceOfLimit(policy, name)] as const);
   return {
@@ -195,16 +195,16 @@ export async function resolveLimits(
     onUnavailable: context.policies.lastOnUnavailable,
     source: policy.source,
     sources: Object.fromEntries(sources),
-    levels: levels.flatMap((level) => (level === undefined ? [] : storedLevel(level))),
+    levels: levels.flatMap((level) => (level === undefined ? [] : toStoredLevel(level))),
   };
 }
 
-function storedLevel({ source, limits, inherits }: Policy): StoredLevel {
+function toStoredLevel({ source, limits, inherits }: Policy): StoredLevel {
   return { source: source as StoredLevel["source"], limits, inherit: inherits };
 }
 
 /** What a level stores: `inherit` belongs to the list that it comes with. */
-function levelOf(
+function buildLevel(
   limits: readonly Limit[],
   { inherit = false }: { readonly inherit?: boolean },
 ): StoredConfig {
@@ -245,8 +245,8 @@ async function put(
   await context.data.limits.put(
     key,
     config,
-    auditEvent(context, { ...subjectOf(key), action: "limits_set", principal, details }),
-    guardOf(options),
+    auditEvent(context, { ...toSubject(key), action: "limits_set", principal, details }),
+    buildGuard(options),
   );
   context.policies.evict(key);
   if (onUnavailable !== undefined) context.policies.lastOnUnavailable = onUnavailable;
@@ -261,14 +261,14 @@ async function remove(
   const { principal } = options;
   await context.data.limits.delete(
     key,
-    auditEvent(context, { ...subjectOf(key), action: "limits_deleted", principal }),
-    { ...guardOf(options), keepSettings },
+    auditEvent(context, { ...toSubject(key), action: "limits_deleted", principal }),
+    { ...buildGuard(options), keepSettings },
   );
   context.policies.evict(key);
 }
 
 /** What an audit event is about. */
-function subjectOf(key: ConfigKey): { readonly entityId: string; readonly resource?: string } {
+function toSubject(key: ConfigKey): { readonly entityId: string; readonly resource?: string } {
   if (key.level === "system") return { entityId: SYSTEM_AUDIT_ID };
   return {
     entityId: key.level === "resource" ? resourceAuditId(key.resource) : key.entityId,

@@ -9,7 +9,7 @@ import { auditEvent, type Context } from "./context.ts";
 
 /** Creates a namespace if there is none with this name, and returns its id. */
 export async function registerNamespace(context: Context, name: string): Promise<string> {
-  const note = await noteOf(context, "namespace_registered");
+  const note = await buildNote(context, "namespace_registered");
   const newId = (): string => newNamespaceId(context.random);
   const { namespaceId, created } = await context.store.namespaces.register(
     namespaceName(name),
@@ -36,7 +36,7 @@ export async function registerNamespaces(
 
 /** Deletes a namespace and frees its name. */
 export async function deleteNamespace(context: Context, name: string): Promise<void> {
-  const note = await noteOf(context, "namespace_deleted");
+  const note = await buildNote(context, "namespace_deleted");
   const namespaceId = await context.store.namespaces.delete(
     namespaceName(name),
     wholeMs(context.clock),
@@ -47,8 +47,8 @@ export async function deleteNamespace(context: Context, name: string): Promise<v
 
 /** Makes a deleted namespace active again, and returns its name. */
 export async function recoverNamespace(context: Context, namespaceId: string): Promise<string> {
-  const note = await noteOf(context, "namespace_recovered");
-  const name = await context.store.namespaces.recover(namespaceIdOf(namespaceId), note);
+  const note = await buildNote(context, "namespace_recovered");
+  const name = await context.store.namespaces.recover(checkNamespaceId(namespaceId), note);
   await fileAfterwards(context, note, { name, namespaceId });
   return name;
 }
@@ -69,8 +69,8 @@ export async function purgeNamespace(
   options: PurgeOptions,
 ): Promise<void> {
   const isOwn = namespaceId === context.namespaceId;
-  const note = isOwn ? undefined : await noteOf(context, "namespace_purged");
-  const info = await context.store.namespaces.byId(namespaceIdOf(namespaceId));
+  const note = isOwn ? undefined : await buildNote(context, "namespace_purged");
+  const info = await context.store.namespaces.byId(checkNamespaceId(namespaceId));
   const purged = await context.store.namespaces.purge(namespaceId, options, note);
   if (purged) await fileAfterwards(context, note, { name: info?.name, namespaceId });
 }
@@ -79,7 +79,10 @@ export async function purgeNamespace(
  * Describes a change, unless it is made from no namespace, or from one that was purged: the event
  * would be all that there is of it.
  */
-async function noteOf(context: Context, action: AuditAction): Promise<NamespaceNote | undefined> {
+async function buildNote(
+  context: Context,
+  action: AuditAction,
+): Promise<NamespaceNote | undefined> {
   if (context.namespaceId === NO_NAMESPACE) return undefined;
   const own = await context.store.namespaces.byId(context.namespaceId);
   if (own === undefined || own.status === "purging") return undefined;
@@ -99,7 +102,7 @@ async function fileAfterwards(
     await context.data.audit.add(note.event(details));
 }
 
-function namespaceIdOf(value: unknown): string {
+function checkNamespaceId(value: unknown): string {
   if (typeof value === "string" && /^[A-Za-z0-9_-]{1,64}$/.test(value)) return value;
   throw new ValidationError(
     "namespaceId",

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { ValidationError } from "../../core/errors.ts";
 import type { Keyed, KeyPage } from "../store.ts";
-import { allOf, keyPage, pageOf } from "./paging.ts";
+import { readAllPages, keyPage, toPage } from "./paging.ts";
 
 function numbersAfter({ limit, after = "0" }: KeyPage, last: number): Keyed<number> {
   const first = Number(after) + 1;
@@ -22,7 +22,7 @@ describe("pages", () => {
 
   it("continue after the key in the cursor, whatever the key contains", () => {
     for (const key of ["", "a", "k1:", "ä#/ \n", "0".repeat(300)]) {
-      const { cursor } = pageOf("q", { items: [], next: key }, (item) => item);
+      const { cursor } = toPage("q", { items: [], next: key }, (item) => item);
       expect(cursor).toMatch(/^[\w-]+$/);
       expect(keyPage("q", { cursor: cursor! }).after).toBe(key);
     }
@@ -37,7 +37,7 @@ describe("pages", () => {
 
   it("refuse a cursor with a letter too many", () => {
     // With twelve bytes, no further letter is the beginning of another byte.
-    const { cursor } = pageOf("q", { items: [], next: "key-123" }, (item) => item);
+    const { cursor } = toPage("q", { items: [], next: "key-123" }, (item) => item);
     for (const more of ["A", "=", "\n", " "])
       expect(() => keyPage("q", { cursor: cursor + more })).toThrow(
         expect.objectContaining({ field: "cursor" }),
@@ -46,7 +46,7 @@ describe("pages", () => {
 
   it("refuse a cursor whose last letter is another with the same meaning", () => {
     // Of 13 bytes, the last of 18 letters says two bits; four more are left over.
-    const { cursor } = pageOf("q", { items: [], next: "key-1234" }, (item) => item);
+    const { cursor } = toPage("q", { items: [], next: "key-1234" }, (item) => item);
     expect(cursor).toMatch(/^.{17}A$/);
     expect(() => keyPage("q", { cursor: `${cursor!.slice(0, -1)}B` })).toThrow(
       expect.objectContaining({ field: "cursor" }),
@@ -54,7 +54,7 @@ describe("pages", () => {
   });
 
   it("refuse the cursor of another query", () => {
-    const { cursor } = pageOf("limits of gpt-4", { items: [], next: "key-1" }, (item) => item);
+    const { cursor } = toPage("limits of gpt-4", { items: [], next: "key-1" }, (item) => item);
     for (const query of ["limits of gpt", "limits of gpt-40", "entities"])
       expect(() => keyPage(query, { cursor: cursor! })).toThrow(
         expect.objectContaining({ field: "cursor" }),
@@ -62,14 +62,14 @@ describe("pages", () => {
   });
 
   it("convert their items, and the last one has no cursor", () => {
-    expect(pageOf("q", { items: [1, 2], next: undefined }, (item) => item * 2)).toEqual({
+    expect(toPage("q", { items: [1, 2], next: undefined }, (item) => item * 2)).toEqual({
       items: [2, 4],
       cursor: undefined,
     });
   });
 
   it("are all read by allOf", async () => {
-    const all = await allOf((page) => numbersAfter(page, 2500));
+    const all = await readAllPages((page) => numbersAfter(page, 2500));
     expect(all).toHaveLength(2500);
     expect(all.at(-1)).toBe(2500);
   });

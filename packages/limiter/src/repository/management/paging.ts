@@ -9,7 +9,7 @@ const LARGEST_PAGE = 1000;
  * A cursor holds the query it belongs to, and the key to continue after. Without the query, a
  * cursor of another list would silently skip or repeat items.
  */
-function prefixOf(query: string): string {
+function buildPrefix(query: string): string {
   return `k1:${query}\n`;
 }
 
@@ -21,15 +21,15 @@ export function keyPage(query: string, { limit = DEFAULT_PAGE, cursor }: Paging)
 }
 
 /** Converts a page of a store to a page for users. */
-export function pageOf<T, U>(query: string, page: Keyed<T>, convert: (item: T) => U): Page<U> {
+export function toPage<T, U>(query: string, page: Keyed<T>, convert: (item: T) => U): Page<U> {
   return {
     items: page.items.map(convert),
-    cursor: page.next === undefined ? undefined : encoded(prefixOf(query) + page.next),
+    cursor: page.next === undefined ? undefined : encodeCursor(buildPrefix(query) + page.next),
   };
 }
 
 /** Reads all pages. Every page makes progress, so the loop ends with the data. */
-export async function allOf<T>(
+export async function readAllPages<T>(
   read: (page: KeyPage) => Promise<Keyed<T>> | Keyed<T>,
 ): Promise<readonly T[]> {
   const items: T[] = [];
@@ -43,25 +43,25 @@ export async function allOf<T>(
 }
 
 function openCursor(query: string, cursor: unknown): string {
-  const text = typeof cursor === "string" ? decoded(cursor) : "";
+  const text = typeof cursor === "string" ? decodeCursor(cursor) : "";
   // Decoding ignores bits at the end that belong to no byte.
-  if (!text.startsWith(prefixOf(query)) || encoded(text) !== cursor)
+  if (!text.startsWith(buildPrefix(query)) || encodeCursor(text) !== cursor)
     throw new ValidationError(
       "cursor",
       cursor,
       "must be the cursor of an earlier page of the same query",
     );
-  return text.slice(prefixOf(query).length);
+  return text.slice(buildPrefix(query).length);
 }
 
 /** Base64url of the text's UTF-8, by what browsers have too. */
-function encoded(text: string): string {
+function encodeCursor(text: string): string {
   const bytes = Array.from(new TextEncoder().encode(text), (byte) => String.fromCharCode(byte));
   return btoa(bytes.join("")).replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
 }
 
 /** The reverse, or nothing where this is not base64url. */
-function decoded(cursor: string): string {
+function decodeCursor(cursor: string): string {
   if (!/^(?:[\w-]{4})*(?:[\w-]{2,3})?$/.test(cursor)) return "";
   const bytes = atob(cursor.replaceAll("-", "+").replaceAll("_", "/"));
   return new TextDecoder().decode(Uint8Array.from(bytes, (byte) => byte.charCodeAt(0)));

@@ -3,8 +3,8 @@ import { MILLI } from "../../core/amounts.ts";
 import {
   balanceMilli,
   ceilingMilli,
-  consumedMilli,
-  storedMilli,
+  getConsumedMilli,
+  getStoredMilli,
 } from "../../core/bucket/bucket.ts";
 import { InfrastructureError, ValidationError } from "../../core/errors.ts";
 import {
@@ -14,8 +14,8 @@ import {
 } from "../../core/identifiers.ts";
 import {
   ownUsage,
-  snapshotOf,
-  summaryOf,
+  toSnapshot,
+  summarize,
   USAGE_WINDOWS,
   type UsageRow,
   type UsageSnapshot,
@@ -35,7 +35,7 @@ import type {
 import type { StoredBucket, UsageRange } from "../store.ts";
 import { wholeMs } from "../system-clock.ts";
 import type { Context } from "./context.ts";
-import { allOf, keyPage, pageOf } from "./paging.ts";
+import { readAllPages, keyPage, toPage } from "./paging.ts";
 
 /** Reads the buckets of an entity, one entry for each visible limit. */
 export async function getBuckets(
@@ -75,14 +75,14 @@ export async function getResourceCapacity(
   const entities = [...sums]
     .filter(([entityId]) => roots === undefined || roots.has(entityId))
     .map(([entityId, sum]) =>
-      capacityOf(entityId, sum.capacityMilli / MILLI, Math.floor(sum.availableMilli / MILLI)),
+      buildCapacity(entityId, sum.capacityMilli / MILLI, Math.floor(sum.availableMilli / MILLI)),
     )
     .sort((left, right) => (left.entityId < right.entityId ? -1 : 1));
-  const parents = await context.data.entities.cascadedInto(
+  const parents = await context.data.entities.findCascadeTargets(
     entities.map(({ entityId }) => entityId),
   );
-  const total = sumOf(entities);
-  const cascaded = sumOf(entities.filter(({ entityId }) => parents.has(entityId)));
+  const total = addCapacities(entities);
+  const cascaded = addCapacities(entities.filter(({ entityId }) => parents.has(entityId)));
   return {
     resource,
     limitName,
@@ -106,10 +106,10 @@ export async function getUsageSnapshots(
   const listed = `usage of ${range.entityId} on ${range.resource}, ${range.window}`;
   const wanted = keyPage(listed, query);
   // Read before the rows: what is counted between the two must not make a window look complete.
-  const countedUntilMs = await countedUntil(context);
+  const countedUntilMs = await readCountedUntil(context);
   const page = await context.data.usage.rows(range, wanted);
   return {
-    ...pageOf(listed, page, shown(context, range, countedUntilMs)),
+    ...toPage(listed, page, createShow(context, range, countedUntilMs)),
     ...completeness(context, range, countedUntilMs),
   };
 }
@@ -117,22 +117,22 @@ export async function getUsageSnapshots(
 /** Reads all windows of a query and adds them up. */
 export async function getUsageSummary(context: Context, query: UsageQuery): Promise<UsageSummary> {
   const range = usageRange(query);
-  const countedUntilMs = await countedUntil(context);
-  const rows = await allOf(async (page) => context.data.usage.rows(range, page));
+  const countedUntilMs = await readCountedUntil(context);
+  const rows = await readAllPages(async (page) => context.data.usage.rows(range, page));
   return {
-    ...summaryOf(rows.map(shown(context, range, countedUntilMs))),
+    ...summarize(rows.map(createShow(context, range, countedUntilMs))),
     ...completeness(context, range, countedUntilMs),
   };
 }
 
 /** How the rows of a query are shown: over several entities, each call counts once. */
-function shown(
+function createShow(
   { clock }: Context,
   { entityId }: UsageRange,
   countedUntilMs: number,
 ): (row: UsageRow) => UsageSnapshot {
   const untilMs = Math.min(wholeMs(clock), countedUntilMs);
-  return (row) => snapshotOf(entityId === undefined ? ownUsage(row) : row, untilMs);
+  return (row) => toSnapshot(entityId === undefined ? ownUsage(row) : row, untilMs);
 }
 
 function completeness(
@@ -155,7 +155,7 @@ export async function getAuditEvents(
 ): Promise<Page<AuditEvent>> {
   const id = auditId(entityId);
   const query = `audit of ${id}`;
-  return pageOf(
+  return toPage(
     query,
     await context.data.audit.events(id, keyPage(query, paging)),
     (event) => event,
@@ -184,12 +184,12 @@ function bucketStates(
       limitName: limit.limit.name,
       shard,
       shardCount,
-      tokensMilli: storedMilli(bucket, index),
+      tokensMilli: getStoredMilli(bucket, index),
       lastRefillMs: bucket.refilledAtMs,
       capacityMilli: ceilingMilli(limit),
       refillAmountMilli: limit.refillAmountMilli,
       refillPeriodMs: limit.refillPeriodMs,
-      totalConsumedMilli: consumedMilli(bucket, index),
+      totalConsumedMilli: getConsumedMilli(bucket, index),
       available: Math.floor(balanceMilli(bucket, index, timeMs) / MILLI),
     };
   });
@@ -205,7 +205,7 @@ async function withoutParents(
   return new Set(entityIds.filter((_, index) => entities[index]?.parentId === undefined));
 }
 
-function sumOf(entities: readonly EntityCapacity[]): {
+function addCapacities(entities: readonly EntityCapacity[]): {
   readonly capacity: number;
   readonly available: number;
 } {
@@ -215,7 +215,7 @@ function sumOf(entities: readonly EntityCapacity[]): {
   };
 }
 
-function capacityOf(entityId: string, capacity: number, available: number): EntityCapacity {
+function buildCapacity(entityId: string, capacity: number, available: number): EntityCapacity {
   return { entityId, capacity, available, utilizationPct: utilization(capacity, available) };
 }
 
@@ -224,8 +224,8 @@ function utilization(capacity: number, available: number): number {
 }
 
 /** Until when usage is counted. Throws if it never was: a zero would look like a count. */
-async function countedUntil({ data }: Context): Promise<number> {
-  const timeMs = await data.usage.countedUntilMs();
+async function readCountedUntil({ data }: Context): Promise<number> {
+  const timeMs = await data.usage.getCountedUntilMs();
   if (timeMs !== undefined) return timeMs;
   throw new InfrastructureError(
     "ERR_LIMITER_USAGE_NOT_RECORDED",
@@ -244,12 +244,12 @@ function usageRange({ entityId, resource, window = "hourly", start, end }: Usage
     entityId: entityId === undefined ? undefined : checkEntityId(entityId),
     resource: resource === undefined ? undefined : resourceName(resource),
     window,
-    startMs: timeOf(start, "start"),
-    endMs: timeOf(end, "end"),
+    startMs: toTimeMs(start, "start"),
+    endMs: toTimeMs(end, "end"),
   };
 }
 
-function timeOf(date: Date | undefined, field: string): number | undefined {
+function toTimeMs(date: Date | undefined, field: string): number | undefined {
   if (date === undefined) return undefined;
   const timeMs = date instanceof Date ? date.getTime() : Number.NaN;
   if (Number.isNaN(timeMs)) throw new ValidationError(field, date, "must be a valid Date");

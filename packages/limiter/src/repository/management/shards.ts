@@ -11,7 +11,7 @@ export async function splitBucket(
   options: ShardsOptions,
 ): Promise<number> {
   const { buckets } = context.data;
-  const shards = checkedCount(options, buckets.split !== undefined);
+  const shards = checkCount(options, buckets.split !== undefined);
   return buckets.split!(checkEntityId(entityId), resourceName(resource), shards);
 }
 
@@ -23,11 +23,11 @@ export async function mergeBucket(
   options: ShardsOptions,
 ): Promise<number> {
   const { buckets } = context.data;
-  const shards = checkedCount(options, buckets.merge !== undefined);
+  const shards = checkCount(options, buckets.merge !== undefined);
   return buckets.merge!(checkEntityId(entityId), resourceName(resource), shards);
 }
 
-function checkedCount({ shards }: ShardsOptions, hasShards: boolean): number {
+function checkCount({ shards }: ShardsOptions, hasShards: boolean): number {
   if (!hasShards)
     throw new ValidationError(
       "shards",

@@ -28,7 +28,7 @@ export class MemoryAudit implements AuditStore {
   }
 
   events(entityId: string, { limit, after }: KeyPage): Keyed<AuditEvent> {
-    const newestFirst = this.#kept(entityId).toSorted((left, right) =>
+    const newestFirst = this.#dropExpired(entityId).toSorted((left, right) =>
       left.eventId < right.eventId ? 1 : -1,
     );
     const rest =
@@ -46,7 +46,7 @@ export class MemoryAudit implements AuditStore {
     return count;
   }
 
-  #kept(entityId: string): readonly AuditEvent[] {
+  #dropExpired(entityId: string): readonly AuditEvent[] {
     const oldestMs = this.#oldestMs();
     const list = this.#lists.get(entityId) ?? [];
     const kept = list.filter((event) => event.timestamp.getTime() >= oldestMs);
@@ -58,7 +58,7 @@ export class MemoryAudit implements AuditStore {
   #sweepNext(): void {
     const { value, done } = this.#sweep.next();
     if (done) this.#sweep = this.#lists.keys();
-    else if (this.#isFirstExpired(value)) this.#kept(value);
+    else if (this.#isFirstExpired(value)) this.#dropExpired(value);
   }
 
   /** Looking at the oldest event only: a list may be long, and is swept with every event of it. */

@@ -9,14 +9,14 @@ import {
   afterRefusal,
   costsMilli,
   fits,
-  isUnder,
+  hasPolicyLimits,
   addDivided,
   divideWanted,
   negateDivided,
-  statusesOf,
-  underPolicy,
+  computeStatuses,
+  withPolicyLimits,
   type LimitStatus,
-  chargesOf,
+  buildClaims,
   takesAnything,
   type Levels,
   type WantedBucket,
@@ -24,7 +24,7 @@ import {
 import type { Entity } from "../../core/entity.ts";
 import type { Policy } from "../../core/bucket/policy.ts";
 import { Refused } from "../../core/bucket/refusal.ts";
-import { settleParts, statusesOfTaken } from "../../core/bucket/settlement.ts";
+import { settleParts, computeTakenStatuses } from "../../core/bucket/settlement.ts";
 import type {
   ConsumeOutcome,
   ConsumeRequest,
@@ -33,14 +33,7 @@ import type {
   ResourceAmounts,
 } from "../port.ts";
 import type { BucketStore, PolicySource, StoredBucket } from "../store.ts";
-import {
-  asDecided,
-  Cell,
-  MemoryReceipt,
-  MeteredCell,
-  type CellCharge,
-  type Terms,
-} from "./cell.ts";
+import { asDecided, Cell, MemoryReceipt, MeteredCell, type CellClaim, type Terms } from "./cell.ts";
 import type { Counted, MemoryUsage } from "./usage.ts";
 
 /** Up to this many buckets none is dropped: they take about 2 MB. */
@@ -56,7 +49,7 @@ const SWEPT_PER_BUCKET = 2;
 const UNRESOLVED = -1;
 
 /** What a bucket is charged: whole tokens by name, and the same in millitokens by index. */
-type Cost = Pick<CellCharge, "amounts" | "costs" | "unlimited">;
+type Cost = Pick<CellClaim, "amounts" | "costs" | "unlimited">;
 
 /** What the buckets need from the rest of their namespace. */
 interface Dependencies {
@@ -97,22 +90,22 @@ export class MemoryBuckets implements BucketStore {
     this.#dependencies.assertActive();
     const nowMs = this.#dependencies.nowMs();
     this.#forgetSome(nowMs);
-    const charges = this.#charges(request, nowMs);
-    if (!fits(charges, nowMs)) return this.#refuse(charges, nowMs);
-    for (const charge of charges) {
-      charge.requests = extending === undefined ? 1 : 0;
-      this.#take(charge, nowMs);
+    const claims = this.#buildClaims(request, nowMs);
+    if (!fits(claims, nowMs)) return this.#refuse(claims, nowMs);
+    for (const claim of claims) {
+      claim.requests = extending === undefined ? 1 : 0;
+      this.#take(claim, nowMs);
     }
-    const taken = new MemoryReceipt(charges);
-    return extending === undefined ? taken : (extending as MemoryReceipt).extendedBy(taken);
+    const taken = new MemoryReceipt(claims);
+    return extending === undefined ? taken : (extending as MemoryReceipt).extend(taken);
   }
 
   charge(request: ConsumeRequest): void {
     this.#dependencies.assertActive();
     const nowMs = this.#dependencies.nowMs();
     this.#forgetSome(nowMs);
-    for (const charge of this.#charges(request, nowMs))
-      if (takesAnything(charge)) this.#take(charge, nowMs);
+    for (const claim of this.#buildClaims(request, nowMs))
+      if (takesAnything(claim)) this.#take(claim, nowMs);
   }
 
   settle(receipt: Receipt, deltas: readonly ResourceAmounts[]): void {
@@ -131,26 +124,26 @@ export class MemoryBuckets implements BucketStore {
   read(request: ConsumeRequest): readonly LimitStatus[] {
     this.#dependencies.assertActive();
     const nowMs = this.#dependencies.nowMs();
-    return statusesOf(this.#charges(request, nowMs), nowMs);
+    return computeStatuses(this.#buildClaims(request, nowMs), nowMs);
   }
 
   remembered(receipt: Receipt): readonly LimitStatus[] {
     const { parts } = receipt as MemoryReceipt;
-    const cellOf = ({ entityId, resource }: CellCharge): Cell | undefined =>
+    const findCell = ({ entityId, resource }: CellClaim): Cell | undefined =>
       this.#cells.get(resource)?.get(entityId);
-    return statusesOfTaken(parts, cellOf, this.#dependencies.nowMs());
+    return computeTakenStatuses(parts, findCell, this.#dependencies.nowMs());
   }
 
   ofEntity(entityId: string, resource: string | undefined): readonly StoredBucket[] {
     const resources = resource === undefined ? [...this.#cells.keys()].sort() : [resource];
     return resources.flatMap((name) =>
-      this.#stored(entityId, name, this.#cells.get(name)?.get(entityId)),
+      this.#toStored(entityId, name, this.#cells.get(name)?.get(entityId)),
     );
   }
 
   ofResource(resource: string): readonly StoredBucket[] {
     return [...(this.#cells.get(resource) ?? [])].flatMap(([entityId, cell]) =>
-      this.#stored(entityId, resource, cell),
+      this.#toStored(entityId, resource, cell),
     );
   }
 
@@ -174,18 +167,18 @@ export class MemoryBuckets implements BucketStore {
     return count;
   }
 
-  #charges(request: ConsumeRequest, nowMs: number): CellCharge[] {
-    return chargesOf(request, this.#charge, nowMs);
+  #buildClaims(request: ConsumeRequest, nowMs: number): CellClaim[] {
+    return buildClaims(request, this.#buildClaim, nowMs);
   }
 
   /** A function, made once, because each call passes it on. */
-  readonly #charge = (wanted: WantedBucket, nowMs: number): CellCharge | undefined => {
+  readonly #buildClaim = (wanted: WantedBucket, nowMs: number): CellClaim | undefined => {
     const { entityId, resource, override } = wanted;
     const cell = this.#cells.get(resource)?.get(entityId);
     const policy = override ?? this.#policy(entityId, resource, cell);
     if (policy === undefined) return undefined;
     const { amounts, unlimited } = divideWanted(wanted, policy, this.#levels);
-    const bucket = underPolicy(cell, policy, nowMs);
+    const bucket = withPolicyLimits(cell, policy, nowMs);
     const entity = this.#dependencies.entities.get(entityId);
     return {
       entityId,
@@ -204,11 +197,12 @@ export class MemoryBuckets implements BucketStore {
 
   #policy(entityId: string, resource: string, cell: Cell | undefined): Policy | undefined {
     const { policies } = this.#dependencies;
-    if (cell !== undefined && policies.unchangedSince(cell.terms.version)) return cell.terms.policy;
+    if (cell !== undefined && policies.isUnchangedSince(cell.terms.version))
+      return cell.terms.policy;
     const { version } = policies;
     const policy = synchronous(policies.resolve(entityId, resource));
     if (cell !== undefined && policy !== undefined)
-      cell.terms = this.#termsOf(policy, version, cell.limits);
+      cell.terms = this.#getTerms(policy, version, cell.limits);
     return policy;
   }
 
@@ -216,7 +210,7 @@ export class MemoryBuckets implements BucketStore {
     synchronous(this.#dependencies.policies.levels(entityId, resource));
 
   /** All buckets that have exactly the limits of their policy share its terms: nearly all do. */
-  #termsOf(policy: Policy, version: number, limits: readonly BucketLimit[]): Terms {
+  #getTerms(policy: Policy, version: number, limits: readonly BucketLimit[]): Terms {
     if (limits !== policy.bucketLimits) return { policy, version, limits };
     const held = this.#terms.get(policy);
     if (held?.version === version) return held;
@@ -225,9 +219,9 @@ export class MemoryBuckets implements BucketStore {
     return terms;
   }
 
-  #refuse(charges: readonly CellCharge[], nowMs: number): ConsumeOutcome {
-    const refused = new Refused(charges.map(asDecided), nowMs);
-    for (const { cell, policy } of charges) {
+  #refuse(claims: readonly CellClaim[], nowMs: number): ConsumeOutcome {
+    const refused = new Refused(claims.map(asDecided), nowMs);
+    for (const { cell, policy } of claims) {
       const bucket = afterRefusal(cell, policy, nowMs);
       if (cell !== undefined && bucket !== undefined) this.#replace(cell, bucket);
     }
@@ -235,14 +229,14 @@ export class MemoryBuckets implements BucketStore {
   }
 
   /** Takes what a charge wants, whether it fits or not. */
-  #take(charge: CellCharge, nowMs: number): void {
-    if (charge.cell === undefined)
-      charge.cell = this.#create(
-        charge,
-        charge.policy.source === "override" ? UNRESOLVED : this.#dependencies.policies.version,
+  #take(claim: CellClaim, nowMs: number): void {
+    if (claim.cell === undefined)
+      claim.cell = this.#create(
+        claim,
+        claim.policy.source === "override" ? UNRESOLVED : this.#dependencies.policies.version,
       );
-    else if (charge.bucket !== charge.cell) this.#replace(charge.cell, charge.bucket);
-    this.#write(charge.cell, charge, charge, nowMs);
+    else if (claim.bucket !== claim.cell) this.#replace(claim.cell, claim.bucket);
+    this.#write(claim.cell, claim, claim, nowMs);
   }
 
   #write(cell: Cell, cost: Cost, counted: Counted, nowMs: number): void {
@@ -255,14 +249,14 @@ export class MemoryBuckets implements BucketStore {
   /** Stores a bucket that was carried over to other limits. */
   #replace(cell: Cell, bucket: Bucket): void {
     const { policy, version } = cell.terms;
-    cell.replace(bucket, this.#termsOf(policy, version, bucket.limits));
+    cell.replace(bucket, this.#getTerms(policy, version, bucket.limits));
   }
 
   /**
    * Writes the end of a lease to a bucket. If it was dropped meanwhile, it was full and comes back
    * full; if it was deleted, nothing is written.
    */
-  #writeEnd(part: CellCharge, share: Omit<Cost, "costs">, requests: number, nowMs: number): void {
+  #writeEnd(part: CellClaim, share: Omit<Cost, "costs">, requests: number, nowMs: number): void {
     const { entityId, resource, policy } = part;
     if (part.cell !== undefined && this.#deleted.has(part.cell)) return;
     const cell =
@@ -272,11 +266,11 @@ export class MemoryBuckets implements BucketStore {
     this.#write(cell, { ...share, costs: costsMilli(cell, share.amounts) }, counted, nowMs);
   }
 
-  #create({ entityId, resource, policy, bucket }: CellCharge, version: number): Cell {
+  #create({ entityId, resource, policy, bucket }: CellClaim, version: number): Cell {
     const cells = this.#cells.get(resource) ?? new Map<string, Cell>();
     this.#cells.set(resource, cells);
     const { usage } = this.#dependencies;
-    const terms = this.#termsOf(policy, version, bucket.limits);
+    const terms = this.#getTerms(policy, version, bucket.limits);
     const cell =
       usage === undefined
         ? new Cell(bucket, terms)
@@ -295,7 +289,7 @@ export class MemoryBuckets implements BucketStore {
   #forgetSome(nowMs: number): void {
     for (; this.#unswept > 0; this.#unswept -= 1) {
       const { value, done } = this.#sweep.next();
-      if (done) this.#sweep = this.#all();
+      if (done) this.#sweep = this.#listAll();
       else if (this.#isLikeNew(value, nowMs)) this.#remove(value.entityId, value.resource);
     }
   }
@@ -322,12 +316,12 @@ export class MemoryBuckets implements BucketStore {
       return false;
     }
     if (policy === undefined) return true;
-    if (policy !== before && isUnder(cell, before))
-      this.#replace(cell, underPolicy(cell, policy, nowMs));
-    return isFull(underPolicy(cell, policy, nowMs), nowMs);
+    if (policy !== before && hasPolicyLimits(cell, before))
+      this.#replace(cell, withPolicyLimits(cell, policy, nowMs));
+    return isFull(withPolicyLimits(cell, policy, nowMs), nowMs);
   }
 
-  *#all(): Generator<{
+  *#listAll(): Generator<{
     readonly entityId: string;
     readonly resource: string;
     readonly cell: Cell;
@@ -342,7 +336,7 @@ export class MemoryBuckets implements BucketStore {
     if (cells?.size === 0) this.#cells.delete(resource);
   }
 
-  #stored(entityId: string, resource: string, cell: Cell | undefined): readonly StoredBucket[] {
+  #toStored(entityId: string, resource: string, cell: Cell | undefined): readonly StoredBucket[] {
     return cell === undefined
       ? []
       : [{ entityId, resource, shard: 0, shardCount: 1, bucket: cell.snapshot() }];

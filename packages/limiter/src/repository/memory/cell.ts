@@ -1,5 +1,5 @@
 import type { Bucket, BucketLimit, OwnedBucket } from "../../core/bucket/bucket.ts";
-import type { Charge, OwnedCharge } from "../../core/bucket/decision.ts";
+import type { BucketClaim, OwnedClaim } from "../../core/bucket/decision.ts";
 import type { Policy } from "../../core/bucket/policy.ts";
 import type { ConsumeOutcome, Receipt } from "../port.ts";
 import type { Meter } from "./usage.ts";
@@ -27,7 +27,7 @@ export class Cell implements OwnedBucket {
 
   constructor(bucket: Bucket, terms: Terms) {
     this.terms = terms;
-    this.balances = numbersOf(bucket);
+    this.balances = toNumbers(bucket);
   }
 
   get limits(): readonly BucketLimit[] {
@@ -45,7 +45,7 @@ export class Cell implements OwnedBucket {
   /** Takes over another bucket, because the limits have changed. */
   replace(bucket: Bucket, terms: Terms): void {
     this.terms = terms;
-    this.balances = numbersOf(bucket);
+    this.balances = toNumbers(bucket);
   }
 
   /** A copy of the bucket as it is now. */
@@ -69,12 +69,12 @@ export class MeteredCell extends Cell {
 }
 
 /** The numbers of a cell: `concat` allocates exactly what is needed. */
-function numbersOf({ balances, refilledAtMs }: Bucket): number[] {
+function toNumbers({ balances, refilledAtMs }: Bucket): number[] {
   return balances.concat(refilledAtMs);
 }
 
 /** One bucket of a call. `cell` is undefined until the bucket exists. */
-export interface CellCharge extends OwnedCharge {
+export interface CellClaim extends OwnedClaim {
   readonly costs: readonly number[];
   cell: Cell | undefined;
   /** Whether this is the parent of the entity that makes the call. */
@@ -91,7 +91,7 @@ export function asDecided({
   amounts,
   bucket,
   cell,
-}: CellCharge): Charge {
+}: CellClaim): BucketClaim {
   return {
     entityId,
     resource,
@@ -104,11 +104,11 @@ export function asDecided({
 /** A receipt, which is also the outcome of its call: that saves 130 bytes for each call. */
 export class MemoryReceipt implements Receipt {
   readonly granted = true;
-  readonly parts: CellCharge[];
+  readonly parts: CellClaim[];
   #isEnded = false;
 
   /** The list becomes the receipt's own: further takes are added to it. */
-  constructor(parts: CellCharge[]) {
+  constructor(parts: CellClaim[]) {
     this.parts = parts;
   }
 
@@ -121,13 +121,13 @@ export class MemoryReceipt implements Receipt {
   }
 
   /** Adds a further take of the same lease, and returns its outcome. */
-  extendedBy({ parts, limitNames }: MemoryReceipt): ConsumeOutcome {
+  extend({ parts, limitNames }: MemoryReceipt): ConsumeOutcome {
     this.parts.push(...parts);
     return { granted: true, receipt: this, limitNames };
   }
 
   /** What is to be settled. Nothing the second time, so a retry after a failure is harmless. */
-  end(): readonly CellCharge[] {
+  end(): readonly CellClaim[] {
     if (this.#isEnded) return [];
     this.#isEnded = true;
     return this.parts;

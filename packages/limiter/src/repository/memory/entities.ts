@@ -4,7 +4,7 @@ import { EntityExistsError, EntityNotFoundError, ValidationError } from "../../c
 import type { EntityStore, Guard, Keyed, KeyPage } from "../store.ts";
 import type { MemoryAudit } from "./audit.ts";
 import type { MemoryProvisioner } from "./records.ts";
-import { sortedPage } from "./sorted-page.ts";
+import { buildSortedPage } from "./build-sorted-page.ts";
 
 /** Data of an entity that is deleted with it. */
 interface Belongings {
@@ -35,7 +35,7 @@ export class MemoryEntities implements EntityStore {
     if (this.#entities.has(id)) throw new EntityExistsError(id);
     if (parentId !== undefined && !this.#entities.has(parentId))
       throw new EntityNotFoundError(parentId);
-    this.#entities.set(id, copyOf(entity));
+    this.#entities.set(id, copyEntity(entity));
     if (parentId !== undefined)
       this.#children.set(parentId, (this.#children.get(parentId) ?? new Set()).add(id));
     this.#audit.add(event);
@@ -44,21 +44,21 @@ export class MemoryEntities implements EntityStore {
   update(
     entityId: string,
     change: EntityChange,
-    eventOf: (before: Entity) => AuditEvent,
+    buildEvent: (before: Entity) => AuditEvent,
     guard: Guard,
   ): Entity {
     this.#provisioner.check(guard);
     const before = this.#entities.get(entityId);
     if (before === undefined) throw new EntityNotFoundError(entityId);
-    const event = eventOf(before);
-    this.#entities.set(entityId, copyOf({ ...before, ...change }));
+    const event = buildEvent(before);
+    this.#entities.set(entityId, copyEntity({ ...before, ...change }));
     this.#audit.add(event);
     return this.get(entityId)!;
   }
 
   get(entityId: string): Entity | undefined {
     const entity = this.#entities.get(entityId);
-    return entity === undefined ? undefined : copyOf(entity);
+    return entity === undefined ? undefined : copyEntity(entity);
   }
 
   /**
@@ -71,18 +71,22 @@ export class MemoryEntities implements EntityStore {
   children(parentId: string): readonly Entity[] {
     return [...(this.#children.get(parentId) ?? [])]
       .sort()
-      .map((id) => copyOf(this.#entities.get(id)!));
+      .map((id) => copyEntity(this.#entities.get(id)!));
   }
 
-  cascadedInto(entityIds: readonly string[]): ReadonlySet<string> {
+  findCascadeTargets(entityIds: readonly string[]): ReadonlySet<string> {
     const isCascaded = (id: string): boolean =>
       [...(this.#children.get(id) ?? [])].some((child) => this.#entities.get(child)!.cascade);
     return new Set(entityIds.filter(isCascaded));
   }
 
   list(page: KeyPage): Keyed<Entity> {
-    const { items, next } = sortedPage([...this.#entities.values()], (entity) => entity.id, page);
-    return { items: items.map(copyOf), next };
+    const { items, next } = buildSortedPage(
+      [...this.#entities.values()],
+      (entity) => entity.id,
+      page,
+    );
+    return { items: items.map(copyEntity), next };
   }
 
   delete(entityId: string, event: AuditEvent): void {
@@ -115,6 +119,6 @@ export class MemoryEntities implements EntityStore {
 }
 
 /** A Date cannot be frozen, so every caller gets its own. */
-function copyOf(entity: Entity): Entity {
+function copyEntity(entity: Entity): Entity {
   return Object.freeze({ ...entity, createdAt: new Date(entity.createdAt) });
 }

@@ -30,7 +30,7 @@ it("holds a bounded number of buckets when each is used once", async () => {
     if (index % 20 === 0) await clock.advance(1000);
     await take(`key-${index}`, { rps: 1 });
   }
-  expect(await held()).toBeLessThan(MANY + 40);
+  expect(await hold()).toBeLessThan(MANY + 40);
 });
 
 it("keeping or dropping a full bucket changes no decision", async () => {
@@ -128,7 +128,7 @@ it("buckets of calls that bring their own limits are forgotten like others", asy
     });
     await lease.commit();
   }
-  expect(await held("rps")).toBeLessThan(MANY + 40);
+  expect(await hold("rps")).toBeLessThan(MANY + 40);
 });
 
 it("a call on a forgotten bucket counts as one request, even if it is rolled back", async () => {
@@ -163,7 +163,7 @@ it("idle buckets that became full under older limits are forgotten when they are
   await repository.setSystemDefaults([Limit.perSecond("rps", 20)]);
   await crowd();
   await crowd();
-  expect(await held()).toBe(0);
+  expect(await hold()).toBe(0);
 });
 
 it("an entity whose levels have too many limits together breaks no other entity's calls", async () => {
@@ -210,6 +210,6 @@ function earnedPerDay(rate: number): number {
   return Math.floor((rate * 10) / 86_400);
 }
 
-async function held(limitName = "rps"): Promise<number> {
+async function hold(limitName = "rps"): Promise<number> {
   return (await repository.getResourceCapacity("gpt-4", limitName)).entities.length;
 }

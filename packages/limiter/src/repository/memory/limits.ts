@@ -1,7 +1,7 @@
 import type { AuditEvent } from "../../core/audit.ts";
 import type { ConfigKey } from "../../core/bucket/policy.ts";
 import {
-  mergedConfig,
+  mergeConfig,
   NO_CONFIG,
   withoutLimits,
   type DeleteOptions,
@@ -14,7 +14,7 @@ import {
 } from "../store.ts";
 import type { MemoryAudit } from "./audit.ts";
 import type { MemoryProvisioner } from "./records.ts";
-import { sortedPage } from "./sorted-page.ts";
+import { buildSortedPage } from "./build-sorted-page.ts";
 
 /** The limits of all four levels. */
 export class MemoryLimits implements LimitStore {
@@ -40,7 +40,7 @@ export class MemoryLimits implements LimitStore {
 
   put(key: ConfigKey, config: StoredConfig, event: AuditEvent, guard: Guard): void {
     this.#provisioner.check(guard);
-    if (key.level === "system") this.#system = mergedConfig(this.#system, config);
+    if (key.level === "system") this.#system = mergeConfig(this.#system, config);
     else if (config.limits === undefined) return;
     else if (key.level === "resource") this.#resources.set(key.resource, config);
     else this.#ofResource(key.resource).set(key.entityId, config);
@@ -67,7 +67,7 @@ export class MemoryLimits implements LimitStore {
   }
 
   entitiesWithLimits(resource: string, page: KeyPage): Keyed<string> {
-    return sortedPage(
+    return buildSortedPage(
       [...(this.#entities.get(resource)?.keys() ?? [])],
       (entityId) => entityId,
       page,

@@ -39,7 +39,7 @@ export class MemoryNamespaces implements NamespaceStore {
 
   byName(name: string): NamespaceInfo | undefined {
     const id = this.#active.get(name);
-    return id === undefined ? undefined : copyOf(this.#byId.get(id)!);
+    return id === undefined ? undefined : copyInfo(this.#byId.get(id)!);
   }
 
   byId(namespaceId: string): NamespaceInfo | undefined {
@@ -48,7 +48,7 @@ export class MemoryNamespaces implements NamespaceStore {
 
   list(): readonly NamespaceInfo[] {
     return [...this.#byId.values()]
-      .map(copyOf)
+      .map(copyInfo)
       .sort((left, right) => (left.name < right.name ? -1 : 1));
   }
 
@@ -105,7 +105,7 @@ export class MemoryNamespaces implements NamespaceStore {
 }
 
 /** A Date cannot be frozen, so every caller gets its own. */
-function copyOf(info: NamespaceInfo): NamespaceInfo {
+function copyInfo(info: NamespaceInfo): NamespaceInfo {
   const { createdAt, deletedAt } = info;
   return Object.freeze({
     ...info,

@@ -161,7 +161,7 @@ it(
               const found = rows(window);
               kept += found.length;
               const sinceMs = usage.completeSinceMs(window) ?? -Infinity;
-              expect(shown(found, sinceMs)).toEqual(expected(model, window, sinceMs, oldestMs));
+              expect(show(found, sinceMs)).toEqual(expected(model, window, sinceMs, oldestMs));
             }
             expect(usage.size).toBe(kept);
             expect(kept).toBeLessThanOrEqual(maxCounts);
@@ -174,7 +174,7 @@ it(
 );
 
 /** The counts of windows that begin at a time or later, in any order. */
-function shown(rows: readonly UsageRow[], sinceMs: number): readonly string[] {
+function show(rows: readonly UsageRow[], sinceMs: number): readonly string[] {
   return rows
     .filter((row) => row.windowStartMs >= sinceMs)
     .flatMap(({ window, windowStartMs: startMs, entityId, resource, counters }) =>

@@ -61,7 +61,7 @@ export class UsageWindows {
     let isNew = false;
     for (const window of USAGE_WINDOWS) {
       const startMs = windowStartMs(window, hourStartMs);
-      const key = keyOf(window, startMs);
+      const key = toKey(window, startMs);
       let kept = this.#windows.get(key);
       if (kept === undefined) {
         const endMs = windowEndMs(window, startMs);
@@ -85,16 +85,16 @@ export class UsageWindows {
   }: UsageRange): Generator<UsageRow> {
     for (const kept of this.#windows.values()) {
       if (kept.window !== window || kept.startMs < startMs || kept.startMs >= endMs) continue;
-      for (const [keptResource, counts] of picked(kept.counts, resource))
-        for (const [keptEntity, count] of picked(counts, entityId))
+      for (const [keptResource, counts] of pick(kept.counts, resource))
+        for (const [keptEntity, count] of pick(counts, entityId))
           yield {
             entityId: keptEntity,
             resource: keptResource,
             window,
             windowStartMs: kept.startMs,
-            counters: amountsOf(count),
+            counters: toAmounts(count),
             requests: count.requests,
-            cascaded: count.cascaded === undefined ? {} : amountsOf(count.cascaded),
+            cascaded: count.cascaded === undefined ? {} : toAmounts(count.cascaded),
             cascadedRequests: count.cascaded?.requests ?? 0,
           };
     }
@@ -140,24 +140,24 @@ export class UsageWindows {
     kept.counts.set(resource, counts);
     const held = counts.get(entityId);
     if (held === undefined) {
-      counts.set(entityId, { ...copyOf(count), cascaded: cascaded && copyOf(cascaded) });
+      counts.set(entityId, { ...copyTally(count), cascaded: cascaded && copyTally(cascaded) });
       kept.size += 1;
       this.#size += 1;
       return;
     }
     addTally(held, count);
     if (cascaded === undefined) return;
-    if (held.cascaded === undefined) held.cascaded = copyOf(cascaded);
+    if (held.cascaded === undefined) held.cascaded = copyTally(cascaded);
     else addTally(held.cascaded, cascaded);
   }
 
   #drop(kept: KeptWindow): void {
-    this.#windows.delete(keyOf(kept.window, kept.startMs));
+    this.#windows.delete(toKey(kept.window, kept.startMs));
     this.#size -= kept.size;
   }
 }
 
-function copyOf({ requests, names, totals }: Tally): Tally {
+function copyTally({ requests, names, totals }: Tally): Tally {
   return { requests, names, totals: totals.slice() };
 }
 
@@ -171,16 +171,16 @@ function addTally(held: Tally, { requests, names, totals }: Tally): void {
   });
 }
 
-function amountsOf({ names, totals }: Tally): Amounts {
+function toAmounts({ names, totals }: Tally): Amounts {
   return Object.fromEntries(names.map((name, at) => [name, totals[at]!]));
 }
 
-function keyOf(window: UsageWindow, startMs: number): string {
+function toKey(window: UsageWindow, startMs: number): string {
   return `${window}#${startMs}`;
 }
 
 /** The entry of one key, or all entries. */
-function picked<T>(
+function pick<T>(
   entries: ReadonlyMap<string, T>,
   key: string | undefined,
 ): Iterable<readonly [string, T]> {

@@ -10,7 +10,7 @@ const ONE_CALL = { requests: 1, isCascaded: false };
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
 
-function rangeOf(range: Partial<UsageRange>): UsageRange {
+function buildRange(range: Partial<UsageRange>): UsageRange {
   return {
     entityId: undefined,
     resource: undefined,
@@ -37,7 +37,7 @@ it("keeps no meter of an entity whose windows have all expired", () => {
   expect(usage.size).toBeLessThanOrEqual(1 + 4 * 24 + 5 + 2);
   const page = { limit: 10, after: undefined };
   for (const window of USAGE_WINDOWS)
-    expect(usage.rows(rangeOf({ entityId: "key-7", window }), page).items).toEqual([]);
+    expect(usage.rows(buildRange({ entityId: "key-7", window }), page).items).toEqual([]);
 });
 
 it("keeps counting for a bucket whose meter was dropped while it was idle", async () => {
@@ -66,7 +66,9 @@ it("adds what came by cascade hour by hour", () => {
     usage.record(meter, { rpm: 2 }, counted, clock.now());
     clock.set(clock.now() + HOUR_MS);
   }
-  expect(usage.rows(rangeOf({ window: "daily" }), { limit: 10, after: undefined }).items).toEqual([
+  expect(
+    usage.rows(buildRange({ window: "daily" }), { limit: 10, after: undefined }).items,
+  ).toEqual([
     {
       entityId: "project",
       resource: "gpt-4",
@@ -86,6 +88,6 @@ it("keeps an hour whose own calls and give-backs by cascade add up to nothing", 
   const meter = usage.meter("project", "gpt-4");
   usage.record(meter, {}, ONE_CALL, clock.now());
   usage.record(meter, {}, { requests: -1, isCascaded: true }, clock.now());
-  const { items } = usage.rows(rangeOf({ window: "hourly" }), { limit: 10, after: undefined });
+  const { items } = usage.rows(buildRange({ window: "hourly" }), { limit: 10, after: undefined });
   expect(items).toMatchObject([{ requests: 0, cascadedRequests: -1 }]);
 });

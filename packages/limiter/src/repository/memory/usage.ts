@@ -19,7 +19,7 @@ import {
   type UsageWindow,
 } from "../../core/usage.ts";
 import type { Keyed, KeyPage, UsageRange, UsageStore } from "../store.ts";
-import { sortedPage } from "./sorted-page.ts";
+import { buildSortedPage } from "./build-sorted-page.ts";
 import { UsageWindows, type KeyedCount, type Tally } from "./usage-windows.ts";
 
 /** Counts what one entity uses of one resource in the current hour, in place. */
@@ -107,7 +107,7 @@ export class MemoryUsage implements UsageStore {
    * cascade is counted once more, by itself.
    */
   record(meter: Meter, amounts: Amounts, { requests, isCascaded }: Counted, nowMs: number): void {
-    if (meter.hour !== hourOf(nowMs)) this.#turnHour(meter, nowMs);
+    if (meter.hour !== toHour(nowMs)) this.#turnHour(meter, nowMs);
     this.#add(meter, amounts, requests);
     if (!isCascaded) return;
     meter.cascaded ??= { requests: 0, names: NO_NAMES, totals: NO_TOTALS };
@@ -119,14 +119,14 @@ export class MemoryUsage implements UsageStore {
     for (const meter of this.#openMeters(range)) this.#close(meter);
     this.#dropExpired();
     if (this.size > this.#maxCounts) this.#makeRoom(nowMs);
-    return sortedPage(
+    return buildSortedPage(
       [...this.#windows.rows(range)],
       (row) => `${String(row.windowStartMs).padStart(16, "0")}#${row.entityId}#${row.resource}`,
       page,
     );
   }
 
-  countedUntilMs(): number | undefined {
+  getCountedUntilMs(): number | undefined {
     return this.#options.isRecorded === false ? undefined : Infinity;
   }
 
@@ -158,7 +158,7 @@ export class MemoryUsage implements UsageStore {
       const { value, done } = this.#sweep.next();
       if (done) this.#sweep = this.#openMeters();
       // One that was emptied meanwhile is closed already.
-      else if (value.hour !== undefined && value.hour < hourOf(nowMs)) this.#close(value);
+      else if (value.hour !== undefined && value.hour < toHour(nowMs)) this.#close(value);
     }
     if (this.size >= this.#maxCounts) this.#makeRoom(nowMs);
     this.#openFor(meter, nowMs);
@@ -194,7 +194,7 @@ export class MemoryUsage implements UsageStore {
     this.#open.set(meter.resource, meters);
     meters.set(meter.entityId, meter);
     this.#openCount += 1;
-    meter.hour = hourOf(nowMs);
+    meter.hour = toHour(nowMs);
   }
 
   #close(meter: Meter): void {
@@ -234,7 +234,7 @@ export class MemoryUsage implements UsageStore {
   }
 }
 
-function hourOf(timeMs: number): number {
+function toHour(timeMs: number): number {
   return Math.floor(timeMs / HOUR_MS);
 }
 

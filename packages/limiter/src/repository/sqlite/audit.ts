@@ -25,7 +25,7 @@ export class SqliteAudit implements AuditStore {
       const oldestMs = oldestKeptMs(connection, namespaceId, nowMs());
       const rows = connection
         .rows(EVENTS, namespaceId, entityId, after ?? AFTER_EVERY_ID, oldestMs, limit + 1)
-        .map(eventOf);
+        .map(parseEvent);
       return {
         items: rows.slice(0, limit),
         next: rows.length > limit ? rows[limit - 1]!.eventId : undefined,
@@ -76,7 +76,7 @@ function oldestKeptMs(connection: Connection, namespaceId: string, nowMs: number
   return nowMs - retentionDays(connection, namespaceId, "auditRetentionDays") * DAY_MS;
 }
 
-function eventOf(row: Row): AuditEvent {
+function parseEvent(row: Row): AuditEvent {
   return {
     eventId: row["event_id"] as string,
     timestamp: new Date(row["time_ms"] as number),

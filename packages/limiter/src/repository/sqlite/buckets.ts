@@ -7,18 +7,18 @@ import {
   addDivided,
   divideWanted,
   negateDivided,
-  statusesOf,
-  underPolicy,
+  computeStatuses,
+  withPolicyLimits,
   type LimitStatus,
-  chargesOf,
+  buildClaims,
   takesAnything,
-  limitNamesOf,
+  listLimitNames,
   type DividedAmounts,
   type Levels,
-  type OwnedCharge,
+  type OwnedClaim,
 } from "../../core/bucket/decision.ts";
-import { levelAt, resolvedPolicy, type Policy } from "../../core/bucket/policy.ts";
-import { settleParts, statusesOfTaken, type TakenPart } from "../../core/bucket/settlement.ts";
+import { levelAt, resolvePolicy, type Policy } from "../../core/bucket/policy.ts";
+import { settleParts, computeTakenStatuses, type TakenPart } from "../../core/bucket/settlement.ts";
 import type {
   ConsumeOutcome,
   ConsumeRequest,
@@ -33,14 +33,14 @@ import type { SqliteLimits } from "./limits.ts";
 import type { SqliteNamespace } from "./sqlite-namespace.ts";
 import { addUsage, type Counted } from "./transactions/usage-hours.ts";
 import {
-  loadedBucket,
+  parseLoadedBucket,
   type LoadedBucket,
   type BucketLookup,
   type WorkingSet,
 } from "./transactions/working-set.ts";
 
 /** One bucket of a call. */
-interface FoundCharge extends OwnedCharge {
+interface FoundClaim extends OwnedClaim {
   readonly found: BucketLookup;
   /** Whether this is the parent of the entity that makes the call. */
   readonly isCascaded: boolean;
@@ -96,8 +96,8 @@ export class SqliteBuckets implements BucketStore {
     if (!decision.granted) return decision;
     const receipt = (extending ?? { parts: [], ending: undefined }) as SqliteReceipt;
     // New buckets have ids by now: their rows were written at the end of the transaction.
-    for (const { loaded, charge } of decision.taken) {
-      const { entityId, resource, policy, amounts, unlimited, isCascaded } = charge;
+    for (const { loaded, claim } of decision.taken) {
+      const { entityId, resource, policy, amounts, unlimited, isCascaded } = claim;
       receipt.parts.push({
         entityId,
         resource,
@@ -115,8 +115,8 @@ export class SqliteBuckets implements BucketStore {
   charge(request: ConsumeRequest): Promise<void> {
     return this.#namespace.transactions.share((set) => {
       const nowMs = this.#namespace.nowMs();
-      for (const charge of this.#charges(set, request, nowMs))
-        if (takesAnything(charge)) this.#take(set, charge, 0, nowMs);
+      for (const claim of this.#buildClaims(set, request, nowMs))
+        if (takesAnything(claim)) this.#take(set, claim, 0, nowMs);
     });
   }
 
@@ -137,7 +137,7 @@ export class SqliteBuckets implements BucketStore {
   read(request: ConsumeRequest): MaybePromise<readonly LimitStatus[]> {
     return this.#namespace.transactions.readTogether((set) => {
       const nowMs = this.#namespace.nowMs();
-      return statusesOf(this.#charges(set, request, nowMs), nowMs);
+      return computeStatuses(this.#buildClaims(set, request, nowMs), nowMs);
     });
   }
 
@@ -145,7 +145,7 @@ export class SqliteBuckets implements BucketStore {
     const { transactions, namespaceId } = this.#namespace;
     const { parts } = receipt as SqliteReceipt;
     return transactions.readTogether((set) =>
-      statusesOfTaken(
+      computeTakenStatuses(
         parts,
         ({ entityId, resource }) => set.find(namespaceId, entityId, resource).loaded?.bucket,
         this.#namespace.nowMs(),
@@ -159,7 +159,7 @@ export class SqliteBuckets implements BucketStore {
       (resource === undefined
         ? connection.rows(OF_ENTITY, namespaceId, entityId)
         : connection.rows(OF_ENTITY_AND_RESOURCE, namespaceId, entityId, resource)
-      ).map((row) => storedBucket(loadedBucket(row))),
+      ).map((row) => toStoredBucket(parseLoadedBucket(row))),
     );
   }
 
@@ -168,48 +168,48 @@ export class SqliteBuckets implements BucketStore {
     return transactions.read(() =>
       connection
         .rows(OF_RESOURCE, namespaceId, resource)
-        .map((row) => storedBucket(loadedBucket(row))),
+        .map((row) => toStoredBucket(parseLoadedBucket(row))),
     );
   }
 
   #decide(set: WorkingSet, request: ConsumeRequest, requests: 0 | 1): Decision {
     const nowMs = this.#namespace.nowMs();
-    const charges = this.#charges(set, request, nowMs);
-    if (!fits(charges, nowMs)) return this.#refuse(set, charges, nowMs);
-    const taken = charges.map((charge) => {
-      const loaded = this.#take(set, charge, requests, nowMs);
-      return { loaded, charge };
+    const claims = this.#buildClaims(set, request, nowMs);
+    if (!fits(claims, nowMs)) return this.#refuse(set, claims, nowMs);
+    const taken = claims.map((claim) => {
+      const loaded = this.#take(set, claim, requests, nowMs);
+      return { loaded, claim };
     });
-    return { granted: true, taken, limitNames: limitNamesOf(request, charges) };
+    return { granted: true, taken, limitNames: listLimitNames(request, claims) };
   }
 
   /** Takes what a charge wants, whether it fits or not. */
-  #take(set: WorkingSet, charge: FoundCharge, requests: 0 | 1, nowMs: number): LoadedBucket {
+  #take(set: WorkingSet, claim: FoundClaim, requests: 0 | 1, nowMs: number): LoadedBucket {
     const { namespaceId } = this.#namespace;
-    const { entityId, resource, amounts, unlimited, bucket, found, isCascaded } = charge;
+    const { entityId, resource, amounts, unlimited, bucket, found, isCascaded } = claim;
     const loaded = found.loaded ?? set.create(found, { namespaceId, entityId, resource }, bucket);
     this.#write(set, loaded, bucket, { amounts, unlimited, requests, isCascaded, nowMs });
     return loaded;
   }
 
-  #refuse(set: WorkingSet, charges: readonly FoundCharge[], nowMs: number): Decision {
-    for (const { found, policy } of charges) {
+  #refuse(set: WorkingSet, claims: readonly FoundClaim[], nowMs: number): Decision {
+    for (const { found, policy } of claims) {
       const bucket = afterRefusal(found.loaded?.bucket, policy, nowMs);
       if (found.loaded !== undefined && bucket !== undefined) set.put(found.loaded, bucket);
     }
-    return { granted: false, statuses: statusesOf(charges, nowMs) };
+    return { granted: false, statuses: computeStatuses(claims, nowMs) };
   }
 
-  #charges(set: WorkingSet, request: ConsumeRequest, nowMs: number): readonly FoundCharge[] {
+  #buildClaims(set: WorkingSet, request: ConsumeRequest, nowMs: number): readonly FoundClaim[] {
     const { namespaceId, config } = this.#namespace;
-    return chargesOf(request, (wanted) => {
+    return buildClaims(request, (wanted) => {
       const { entityId, resource, override } = wanted;
       const found = set.find(namespaceId, entityId, resource);
       config.noteRead(found.configVersion);
       const policy = override ?? this.#policy(entityId, resource);
       if (policy === undefined) return undefined;
       const { amounts, unlimited } = divideWanted(wanted, policy, this.#levels);
-      const bucket = underPolicy(found.loaded?.bucket, policy, nowMs);
+      const bucket = withPolicyLimits(found.loaded?.bucket, policy, nowMs);
       const isCascaded = wanted.isParent;
       const { parentId } = found;
       // No spread: a property behind it is slow to add. This one and the receipt's took 8 of 50 µs.
@@ -236,7 +236,7 @@ export class SqliteBuckets implements BucketStore {
     if (!(policy instanceof Promise)) return policy;
     // The caller that started that read handles its failure; this decision reads by itself.
     policy.catch(() => {});
-    return resolvedPolicy(this.#levelsNow(entityId, resource));
+    return resolvePolicy(this.#levelsNow(entityId, resource));
   }
 
   readonly #levels = (entityId: string, resource: string): Levels => {
@@ -292,7 +292,7 @@ interface Change extends DividedAmounts {
 type Decision =
   | {
       readonly granted: true;
-      readonly taken: readonly { readonly loaded: LoadedBucket; readonly charge: FoundCharge }[];
+      readonly taken: readonly { readonly loaded: LoadedBucket; readonly claim: FoundClaim }[];
       readonly limitNames: readonly ReadonlySet<string>[];
     }
   | { readonly granted: false; readonly statuses: readonly LimitStatus[] };
@@ -305,7 +305,7 @@ export function deleteBuckets(
   nowMs: number,
 ): number {
   for (const row of connection.rows(OF_ENTITY, namespaceId, entityId)) {
-    const loaded = loadedBucket(row);
+    const loaded = parseLoadedBucket(row);
     if (loaded.hour !== undefined) addUsage(connection, loaded, loaded.hour, nowMs);
   }
   return connection.run(DELETE_OF_ENTITY, namespaceId, entityId);
@@ -319,6 +319,6 @@ const OF_RESOURCE =
   "SELECT * FROM buckets WHERE namespace_id = ? AND resource = ? ORDER BY entity_id";
 const DELETE_OF_ENTITY = "DELETE FROM buckets WHERE namespace_id = ? AND entity_id = ?";
 
-function storedBucket({ entityId, resource, bucket }: LoadedBucket): StoredBucket {
+function toStoredBucket({ entityId, resource, bucket }: LoadedBucket): StoredBucket {
   return { entityId, resource, shard: 0, shardCount: 1, bucket };
 }

@@ -40,7 +40,7 @@ export class SqliteEntities implements EntityStore {
   update(
     entityId: string,
     change: EntityChange,
-    eventOf: (before: Entity) => AuditEvent,
+    buildEvent: (before: Entity) => AuditEvent,
     guard: Guard,
   ): Promise<Entity> {
     const { connection, transactions, namespaceId } = this.#namespace;
@@ -48,8 +48,8 @@ export class SqliteEntities implements EntityStore {
       checkRevision(this.#namespace, guard);
       const row = connection.row(GET, namespaceId, entityId);
       if (row === undefined) throw new EntityNotFoundError(entityId);
-      const before = entityOf(row);
-      const event = eventOf(before);
+      const before = parseEntity(row);
+      const event = buildEvent(before);
       const after = { ...before, ...change };
       const values = [after.name, after.cascade ? 1 : 0, JSON.stringify(after.metadata)];
       connection.run(UPDATE, ...values, namespaceId, entityId);
@@ -62,16 +62,18 @@ export class SqliteEntities implements EntityStore {
     const { connection, transactions, namespaceId } = this.#namespace;
     return transactions.read(() => {
       const row = connection.row(GET, namespaceId, entityId);
-      return row === undefined ? undefined : entityOf(row);
+      return row === undefined ? undefined : parseEntity(row);
     });
   }
 
   children(parentId: string): MaybePromise<readonly Entity[]> {
     const { connection, transactions, namespaceId } = this.#namespace;
-    return transactions.read(() => connection.rows(CHILDREN, namespaceId, parentId).map(entityOf));
+    return transactions.read(() =>
+      connection.rows(CHILDREN, namespaceId, parentId).map(parseEntity),
+    );
   }
 
-  cascadedInto(entityIds: readonly string[]): MaybePromise<ReadonlySet<string>> {
+  findCascadeTargets(entityIds: readonly string[]): MaybePromise<ReadonlySet<string>> {
     const { connection, transactions, namespaceId } = this.#namespace;
     return transactions.read(
       () =>
@@ -82,7 +84,7 @@ export class SqliteEntities implements EntityStore {
   list({ limit, after }: KeyPage): MaybePromise<Keyed<Entity>> {
     const { connection, transactions, namespaceId } = this.#namespace;
     return transactions.read(() => {
-      const entities = connection.rows(LIST, namespaceId, after ?? "", limit + 1).map(entityOf);
+      const entities = connection.rows(LIST, namespaceId, after ?? "", limit + 1).map(parseEntity);
       return {
         items: entities.slice(0, limit),
         next: entities.length > limit ? entities[limit - 1]!.id : undefined,
@@ -130,7 +132,7 @@ const UPDATE =
 const DELETE = "DELETE FROM entities WHERE namespace_id = ? AND entity_id = ?";
 const DELETE_LIMITS = "DELETE FROM limits WHERE namespace_id = ? AND entity_id = ?";
 
-function entityOf(row: Row): Entity {
+function parseEntity(row: Row): Entity {
   return {
     id: row["entity_id"] as string,
     name: row["name"] as string,

@@ -2,7 +2,7 @@ import type { AuditEvent } from "../../core/audit.ts";
 import type { ConfigKey } from "../../core/bucket/policy.ts";
 import type { MaybePromise } from "../port.ts";
 import {
-  mergedConfig,
+  mergeConfig,
   NO_CONFIG,
   NO_SETTINGS,
   withoutLimits,
@@ -39,14 +39,13 @@ export class SqliteLimits implements LimitStore {
   /** Reads synchronously. Inside a transaction there is no lock to wait for. */
   readNow(keys: readonly ConfigKey[]): readonly StoredConfig[] {
     const { connection, namespaceId } = this.#namespace;
-    return keys.map((key) => configOf(key, connection.row(GET, namespaceId, ...placeOf(key))));
+    return keys.map((key) => parseConfig(key, connection.row(GET, namespaceId, ...toPlace(key))));
   }
 
   async put(key: ConfigKey, wanted: StoredConfig, event: AuditEvent, guard: Guard): Promise<void> {
     if (wanted.limits === undefined && key.level !== "system") return;
     await this.#change(event, guard, () => {
-      const stored =
-        key.level === "system" ? mergedConfig(this.readNow([key])[0]!, wanted) : wanted;
+      const stored = key.level === "system" ? mergeConfig(this.readNow([key])[0]!, wanted) : wanted;
       this.#write(key, stored);
       return true;
     });
@@ -83,12 +82,12 @@ export class SqliteLimits implements LimitStore {
       limits === undefined ? null : levelText(limits, inherit),
       settings === undefined ? null : JSON.stringify(settings),
     ];
-    connection.run(PUT, namespaceId, ...placeOf(key), ...values);
+    connection.run(PUT, namespaceId, ...toPlace(key), ...values);
   }
 
   #remove(key: ConfigKey): boolean {
     const { connection, namespaceId } = this.#namespace;
-    return connection.run(DELETE, namespaceId, ...placeOf(key)) > 0;
+    return connection.run(DELETE, namespaceId, ...toPlace(key)) > 0;
   }
 
   resourcesWithDefaults(): MaybePromise<readonly string[]> {
@@ -136,12 +135,12 @@ const ENTITIES_WITH_LIMITS =
   "SELECT entity_id FROM limits WHERE namespace_id = ? AND resource = ? AND entity_id > ? AND entity_id <> '' ORDER BY entity_id LIMIT ?";
 
 /** The resource and entity of a key. No identifier is empty, so "" marks the weaker levels. */
-function placeOf(key: ConfigKey): readonly [string, string] {
+function toPlace(key: ConfigKey): readonly [string, string] {
   if (key.level === "system") return ["", ""];
   return [key.resource, key.level === "entity" ? key.entityId : ""];
 }
 
-function configOf(key: ConfigKey, row: Row | undefined): StoredConfig {
+function parseConfig(key: ConfigKey, row: Row | undefined): StoredConfig {
   const text = row?.["limits"];
   const level = typeof text === "string" ? parseLevel(text) : { limits: undefined };
   const settings = row?.["settings"];

@@ -28,7 +28,7 @@ export class SqliteNamespaces implements NamespaceStore {
     if (held !== undefined) return { namespaceId: held.namespaceId, created: false };
     return this.#transactions.alone(() => {
       const row = this.#connection.row(BY_NAME, name);
-      if (row !== undefined) return { namespaceId: infoOf(row).namespaceId, created: false };
+      if (row !== undefined) return { namespaceId: parseInfo(row).namespaceId, created: false };
       let namespaceId = newId();
       while (this.#connection.row(BY_ID, namespaceId) !== undefined) namespaceId = newId();
       this.#connection.run(INSERT, namespaceId, name, nowMs);
@@ -46,14 +46,14 @@ export class SqliteNamespaces implements NamespaceStore {
   }
 
   list(): MaybePromise<readonly NamespaceInfo[]> {
-    return this.#transactions.read(() => this.#connection.rows(LIST).map(infoOf));
+    return this.#transactions.read(() => this.#connection.rows(LIST).map(parseInfo));
   }
 
   async delete(name: string, nowMs: number, note?: NamespaceNote): Promise<string | undefined> {
     return this.#transactions.alone(() => {
       const row = this.#connection.row(BY_NAME, name);
       if (row === undefined) return undefined;
-      const { namespaceId } = infoOf(row);
+      const { namespaceId } = parseInfo(row);
       this.#connection.run(SET_STATUS, "deleted", nowMs, namespaceId);
       this.#file(note, name, namespaceId);
       return namespaceId;
@@ -156,10 +156,10 @@ function purgeSql({ table, key }: (typeof TABLES_OF_A_NAMESPACE)[number]): strin
 }
 
 function optionalInfo(row: Row | undefined): NamespaceInfo | undefined {
-  return row === undefined ? undefined : infoOf(row);
+  return row === undefined ? undefined : parseInfo(row);
 }
 
-function infoOf(row: Row): NamespaceInfo {
+function parseInfo(row: Row): NamespaceInfo {
   const deletedAtMs = row["deleted_at_ms"] as number | null;
   return {
     name: row["name"] as string,

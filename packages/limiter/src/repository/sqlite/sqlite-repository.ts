@@ -14,7 +14,7 @@ import { notConstructed, recordsUsage, REPOSITORY_OPTIONS } from "../repository-
 import { monotonicMs, systemClock, systemRandom, wholeMs } from "../system-clock.ts";
 import { Connection } from "./database/connection.ts";
 import { openDatabase, type OpenedDatabase, type SqliteDatabase } from "./database/driver.ts";
-import { translated } from "./database/driver-errors.ts";
+import { translateError } from "./database/driver-errors.ts";
 import { isCurrent, migrate, SCHEMA_VERSION } from "./database/schema.ts";
 import { SqliteStore } from "./sqlite-store.ts";
 import { Transactions } from "./transactions/transactions.ts";
@@ -73,7 +73,7 @@ export class SqliteRepository extends StoreRepository {
     const random = options.random ?? systemRandom;
     const nowMs = (): number => wholeMs(clock);
     if (options.create === false && options.database === undefined) assertExists(checkPath(path));
-    const { durability, lockTimeoutMs } = settingsOf(options);
+    const { durability, lockTimeoutMs } = toSettings(options);
     const recordUsage = recordsUsage(options);
     const { database, driver } =
       options.database === undefined
@@ -87,7 +87,7 @@ export class SqliteRepository extends StoreRepository {
         path,
         lockTimeoutMs,
         random,
-        assertInPlace: inPlace(fileOf(connection)),
+        assertInPlace: inPlace(findFile(connection)),
       });
       await prepare(connection, transactions, { path, durability });
       const store = new SqliteStore({ connection, transactions, nowMs, recordUsage, release });
@@ -136,7 +136,7 @@ async function prepare(
   const mode = await transactions.read(
     () => connection.row("PRAGMA journal_mode = WAL")?.["journal_mode"],
   );
-  if (mode !== "wal" && fileOf(connection) !== "")
+  if (mode !== "wal" && findFile(connection) !== "")
     throw new ValidationError(
       "path",
       path,
@@ -209,7 +209,7 @@ function checkWritable(place: string): void {
   }
 }
 
-function settingsOf({
+function toSettings({
   durability = "process",
   lockTimeoutMs = DEFAULT_LOCK_TIMEOUT_MS,
 }: SqliteOptions): {
@@ -248,7 +248,7 @@ function inPlace(file: string): () => void {
 }
 
 /** The file of a connection; empty for a database in memory. */
-function fileOf(connection: Connection): string {
+function findFile(connection: Connection): string {
   return String(
     connection.rows("PRAGMA database_list").find((row) => row["name"] === "main")?.["file"] ?? "",
   );
@@ -258,6 +258,6 @@ function openFile(path: string): OpenedDatabase {
   try {
     return openDatabase(path);
   } catch (error) {
-    throw translated(error, path) ?? error;
+    throw translateError(error, path) ?? error;
   }
 }

@@ -35,12 +35,12 @@ export class SqliteUsage implements UsageStore {
         .map((row) => usageRow(window, row));
       return {
         items: rows.slice(0, limit),
-        next: rows.length > limit ? keyOf(rows[limit - 1]!) : undefined,
+        next: rows.length > limit ? toKey(rows[limit - 1]!) : undefined,
       };
     });
   }
 
-  countedUntilMs(): number | undefined {
+  getCountedUntilMs(): number | undefined {
     return this.#isRecorded ? Infinity : undefined;
   }
 }
@@ -77,19 +77,19 @@ function usageRow(window: UsageWindow, row: Row): UsageRow {
     resource: row["resource"] as string,
     window,
     windowStartMs: row["start_ms"] as number,
-    counters: sumOf(row["counters"] as string),
+    counters: addHours(row["counters"] as string),
     requests: row["requests"] as number,
-    cascaded: sumOf(row["cascaded_counters"] as string),
+    cascaded: addHours(row["cascaded_counters"] as string),
     cascadedRequests: row["cascaded_requests"] as number,
   };
 }
 
 /** Adds up the counters of several hours: a JSON array of JSON texts. */
-function sumOf(hours: string): Amounts {
+function addHours(hours: string): Amounts {
   const texts = JSON.parse(hours) as readonly string[];
   return texts.map((text) => JSON.parse(text) as Amounts).reduce(addAmounts);
 }
 
-function keyOf({ windowStartMs: startMs, entityId, resource }: UsageRow): string {
+function toKey({ windowStartMs: startMs, entityId, resource }: UsageRow): string {
   return `${startMs}#${entityId}#${resource}`;
 }

@@ -61,15 +61,16 @@ function withFault(
   call: () => unknown,
 ): unknown {
   if (fault === undefined) return call();
-  if (fault === "error-before") return Promise.reject(lost(operation, "did not reach the store"));
+  if (fault === "error-before")
+    return Promise.reject(buildLostError(operation, "did not reach the store"));
   if (fault === "error-after") {
     return Promise.resolve(call()).then(() => {
-      throw lost(operation, "was carried out, but its response was lost");
+      throw buildLostError(operation, "was carried out, but its response was lost");
     });
   }
   return repository.clock.sleep(fault.delayMs).then(call);
 }
 
-function lost(operation: string, what: string): RateLimiterUnavailable {
+function buildLostError(operation: string, what: string): RateLimiterUnavailable {
   return new RateLimiterUnavailable(`Injected fault: ${operation} ${what}.`);
 }

@@ -8,7 +8,7 @@ import {
 import type { DynamoRepository } from "zae-limiter/dynamodb";
 import { between, pick } from "../../support/seeded/random-choice.ts";
 import type { CoverageCounts } from "../../support/seeded/coverage-counts.ts";
-import { namesOf, RESOURCES, type EntityModel } from "./entities.ts";
+import { listNames, RESOURCES, type EntityModel } from "./entities.ts";
 import { HeldLease, type LeaseWorld } from "./held-lease.ts";
 import type { Tokens } from "./ledger.ts";
 
@@ -176,8 +176,8 @@ function chosenResource(random: Random): string {
 }
 
 function chosenTokens(random: Random, entity: EntityModel): Tokens {
-  const names = namesOf(entity).filter(() => random() < 0.7);
-  const chosen = names.length === 0 ? namesOf(entity).slice(0, 1) : names;
+  const names = listNames(entity).filter(() => random() < 0.7);
+  const chosen = names.length === 0 ? listNames(entity).slice(0, 1) : names;
   const isLarge = random() < 0.1;
   return Object.fromEntries(
     chosen.map((name) => [name, between(random, 1, isLarge ? 90 : name === "tpm" ? 40 : 3)]),
@@ -193,7 +193,7 @@ function chosenTotals(
     settled.map((resource) => [
       resource,
       Object.fromEntries(
-        namesOf(entity)
+        listNames(entity)
           .filter(() => random() < 0.6)
           .map((name) => [name, between(random, 0, name === "tpm" ? 60 : 4)]),
       ),

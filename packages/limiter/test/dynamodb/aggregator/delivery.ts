@@ -28,7 +28,7 @@ interface Process {
   readonly transport: MortalTransport;
 }
 
-/** Batches that a test needs at most; if all that a shard holds fails for ever, it ends. */
+/** Batches that a test needs at most; if all that a shard holds fails forever, it ends. */
 const MOST_BATCHES = 3000;
 
 /**

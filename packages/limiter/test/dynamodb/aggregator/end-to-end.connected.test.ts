@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, it } from "vitest";
 import type { DynamoTransport } from "zae-limiter/dynamodb";
 import { describeWithEngine } from "../../support/engine.ts";
 import { CoverageCounts } from "../../support/seeded/coverage-counts.ts";
-import { eachOf, seedsFromEnvironment } from "../../support/seeded/seeds.ts";
+import { getEach, seedsFromEnvironment } from "../../support/seeded/seeds.ts";
 import { temporaryFile } from "../../support/temporary-file.ts";
 import { openTransport } from "../../support/transports.ts";
 import { SITUATIONS, type Situation } from "./client.ts";
@@ -38,7 +38,7 @@ describeWithEngine("usage from the stream, end to end", (engine) => {
     for (const transport of transports) transport.close();
   });
 
-  const historyOf = (
+  const buildHistory = (
     seed: number,
   ): Omit<Parameters<typeof withHistory>[0], "clients" | "rounds"> => ({
     endpointUrl: engine().endpointUrl,
@@ -51,8 +51,8 @@ describeWithEngine("usage from the stream, end to end", (engine) => {
     `windows add up to what clients consumed, however the stream is delivered, over ${SEEDS.count} seeds`,
     { timeout: TIMEOUT_MS },
     async () => {
-      for (const seed of eachOf(SEEDS))
-        await withHistory({ ...historyOf(seed), clients: 6, rounds: 6 }, async (played) => {
+      for (const seed of getEach(SEEDS))
+        await withHistory({ ...buildHistory(seed), clients: 6, rounds: 6 }, async (played) => {
           const { table, expected, random } = played;
           const shards = await readStream(played.streams, table.tableName);
           const delivery = { shards, random, transport: transports[0]!, stack: table.tableName };
@@ -70,33 +70,10 @@ describeWithEngine("usage from the stream, end to end", (engine) => {
           // Whoever begins at the beginning again changes nothing.
           await deliverAll({ ...delivery, mostRecords: 500, order: "once", lifetime: immortal });
           expect(await table.usage(), replay(seed)).toEqual(expected);
-          console.log(`seed ${seed}: ${countOf(shards)} records, ${deaths} aggregators died`);
+          console.log(`seed ${seed}: ${getCount(shards)} records, ${deaths} aggregators died`);
         });
       console.log(coverage.toString());
       if (SEEDS.count >= ENOUGH_SEEDS) expect(coverage.missing).toEqual([]);
-    },
-  );
-
-  it(
-    "an aggregator that is killed after every single write counts everything once",
-    { timeout: TIMEOUT_MS },
-    async () => {
-      const seed = SEEDS.first;
-      await withHistory({ ...historyOf(seed), clients: 4, rounds: 2 }, async (played) => {
-        const { table, expected, random } = played;
-        let lives = 0;
-        const deaths = await deliverAll({
-          shards: await readStream(played.streams, table.tableName),
-          random,
-          transport: transports[0]!,
-          stack: table.tableName,
-          mostRecords: 25,
-          lifetime: () => ({ writes: 1, seesLastAnswer: (lives += 1) % 2 === 0, failureChance: 0 }),
-          order: "once",
-        });
-        expect(await table.usage(), replay(seed)).toEqual(expected);
-        expect(deaths).toBeGreaterThan(20);
-      });
     },
   );
 
@@ -109,7 +86,7 @@ describeWithEngine("usage from the stream, end to end", (engine) => {
       let first: RunnerProcess | undefined;
       const onTable = (place: Omit<RunnerPlace, "archive">): void =>
         void (first = startMortalRunner({ ...place, archive }, 20));
-      const history = { ...historyOf(seed), clients: 4, rounds: 4, onTable };
+      const history = { ...buildHistory(seed), clients: 4, rounds: 4, onTable };
       try {
         await withHistory(history, async (played) => {
           const { table, random } = played;
@@ -134,7 +111,7 @@ function immortal(): { writes: number; seesLastAnswer: boolean; failureChance: n
   return { writes: Infinity, seesLastAnswer: true, failureChance: 0 };
 }
 
-function countOf(shards: readonly ShardRecords[]): number {
+function getCount(shards: readonly ShardRecords[]): number {
   const numbers = shards.flatMap(({ records }) =>
     records.map(({ sequenceNumber }) => sequenceNumber),
   );

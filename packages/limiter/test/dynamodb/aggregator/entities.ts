@@ -55,7 +55,7 @@ export function newEntities(): readonly EntityModel[] {
 }
 
 /** The names that a call of an entity may use: those of any level. */
-export function namesOf({ limits }: EntityModel): readonly string[] {
+export function listNames({ limits }: EntityModel): readonly string[] {
   const own = (limits ?? []).map(([name]) => name);
   return [...new Set([...SYSTEM_LIMITS.map(([name]) => name), ...own])];
 }
@@ -65,7 +65,7 @@ export async function storeEntities(
   repository: Repository,
   entities: readonly EntityModel[],
 ): Promise<void> {
-  await repository.setSystemDefaults(limitsOf(SYSTEM_LIMITS));
+  await repository.setSystemDefaults(buildLimits(SYSTEM_LIMITS));
   for (const entity of entities) await storeEntity(repository, entity);
 }
 
@@ -82,11 +82,11 @@ export async function storeLimits(
   repository: Repository,
   { id, limits }: EntityModel,
 ): Promise<void> {
-  if (limits !== undefined) await repository.setLimits(id, limitsOf(limits));
+  if (limits !== undefined) await repository.setLimits(id, buildLimits(limits));
 }
 
 /** They fill up within an hour: a test waits for none of them, and none stays empty. */
-function limitsOf(
+function buildLimits(
   limits: readonly (readonly [name: string, capacity: number])[],
 ): readonly Limit[] {
   return limits.map(([name, capacity]) => Limit.perHour(name, capacity));

@@ -1,5 +1,5 @@
 import type { Lease } from "zae-limiter";
-import { namesOf, PARENT, type EntityModel } from "./entities.ts";
+import { listNames, PARENT, type EntityModel } from "./entities.ts";
 import type { Ledger, Tokens } from "./ledger.ts";
 
 /** What a lease has taken from one bucket. */
@@ -17,12 +17,12 @@ interface Part {
 export class Lives {
   readonly #deleted = new Map<string, number>();
 
-  of(entityId: string, resource: string): number {
+  get(entityId: string, resource: string): number {
     return this.#deleted.get(`${entityId} ${resource}`) ?? 0;
   }
 
   end(entityId: string, resource: string): void {
-    this.#deleted.set(`${entityId} ${resource}`, this.of(entityId, resource) + 1);
+    this.#deleted.set(`${entityId} ${resource}`, this.get(entityId, resource) + 1);
   }
 }
 
@@ -57,7 +57,7 @@ export class HeldLease {
     this.entity = entity;
     this.#world = world;
     this.#cascaded = entity.cascades;
-    this.#parts = Object.keys(taken).flatMap((resource) => partsOf(world, entity, resource));
+    this.#parts = Object.keys(taken).flatMap((resource) => listParts(world, entity, resource));
     for (const [resource, tokens] of Object.entries(taken)) {
       this.#taken.set(resource, {});
       this.#count(resource, tokens, 1);
@@ -125,11 +125,11 @@ export class HeldLease {
   }
 
   #isAlive({ entityId, resource, life }: Part): boolean {
-    return this.#world.lives.of(entityId, resource) === life;
+    return this.#world.lives.get(entityId, resource) === life;
   }
 }
 
-function partsOf(
+function listParts(
   { lives, parent }: LeaseWorld,
   entity: EntityModel,
   resource: string,
@@ -138,8 +138,8 @@ function partsOf(
   return charged.map((each) => ({
     entityId: each.id,
     resource,
-    life: lives.of(each.id, resource),
+    life: lives.get(each.id, resource),
     isCascaded: each !== entity && each.id === PARENT,
-    names: namesOf(each),
+    names: listNames(each),
   }));
 }

@@ -37,7 +37,7 @@ export class PhaseTimes {
   }
 
   /** When a record was written: some second of its phase's hour, the first and last included. */
-  timeOf({ dynamodb: { SequenceNumber } }: EngineRecord): number {
+  getTime({ dynamodb: { SequenceNumber } }: EngineRecord): number {
     const number = BigInt(SequenceNumber);
     const phase = this.#ends.findIndex((end) => number <= end);
     const startMs = this.#startsMs[phase < 0 ? this.#phase : phase]!;

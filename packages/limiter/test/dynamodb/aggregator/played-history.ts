@@ -74,7 +74,7 @@ export async function withHistory(
   const proxy = await startStreamProxy(endpointUrl, {
     shards: 3,
     isExpiry: ({ PK }) => table.expired.has((PK as { S: string }).S),
-    timeOf: (record) => times.timeOf(record),
+    getTime: (record) => times.getTime(record),
   });
   const streams = new DynamoDBStreamsClient({
     endpoint: proxy.endpointUrl,

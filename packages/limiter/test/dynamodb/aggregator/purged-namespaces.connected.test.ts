@@ -2,7 +2,7 @@ import { expect, it } from "vitest";
 import { Limit, RateLimiter } from "zae-limiter";
 import { openAggregator } from "zae-limiter/aggregator";
 import type { DynamoRepository } from "zae-limiter/dynamodb";
-import { keyOf } from "../../../src/repository/dynamodb/table/batch.ts";
+import { getKey } from "../../../src/repository/dynamodb/table/batch.ts";
 import { connect } from "../../support/connect.ts";
 import { describeWithEngine } from "../../support/engine.ts";
 import { useProxiedTable } from "../../support/proxied-table.ts";
@@ -16,7 +16,7 @@ describeWithEngine("an aggregator that is behind when namespaces are purged", (e
   /** The ids of the namespaces that have usage of this hour. */
   const counted = async (): Promise<readonly string[]> =>
     (await table.items())
-      .map(keyOf)
+      .map(getKey)
       .filter(({ SK }) => SK.startsWith("#USAGE#hourly#"))
       .map(({ PK }) => PK.split("/")[0]!)
       .toSorted();

@@ -15,7 +15,7 @@ describeWithEngine("the filter of Lambda's event source mapping", (engine) => {
   it("passes what an aggregator needs of every namespace, and nothing else [W-26]", async () => {
     const stack = freshTableName();
     await useTable({ stack, ...engine() });
-    const records = await recordsOf(stack, engine());
+    const records = await listRecords(stack, engine());
     const passed = records.filter((record) => passes(record));
     const wanted = records.filter((record) => isWanted(record));
     expect(passed.map(keyText)).toEqual(wanted.map(keyText));
@@ -69,7 +69,10 @@ async function useTable(place: { readonly stack: string } & Engine): Promise<voi
   }
 }
 
-async function recordsOf(stack: string, { endpointUrl }: Engine): Promise<readonly StreamRecord[]> {
+async function listRecords(
+  stack: string,
+  { endpointUrl }: Engine,
+): Promise<readonly StreamRecord[]> {
   const client = new DynamoDBStreamsClient({
     endpoint: endpointUrl,
     region: "us-east-1",

@@ -6,7 +6,7 @@ import {
   type DynamoDBStreamsClient,
   type GetRecordsCommandOutput,
 } from "@aws-sdk/client-dynamodb-streams";
-import { streamRecordOf, type StreamRecord } from "zae-limiter/aggregator";
+import { parseStreamRecord, type StreamRecord } from "zae-limiter/aggregator";
 
 /** A shard of the stream, and what was read of it: some more than once, if a request failed. */
 export interface ShardRecords {
@@ -58,7 +58,7 @@ async function readShard(
       const page: GetRecordsCommandOutput = await client.send(
         new GetRecordsCommand({ ShardIterator: iterator, Limit: 50 }),
       );
-      for (const raw of page.Records!) records.push(streamRecordOf(raw, StreamArn)!);
+      for (const raw of page.Records!) records.push(parseStreamRecord(raw, StreamArn)!);
       iterator = page.NextShardIterator;
       // A page may be empty although there is more; the proxy makes few of them in a row.
       empty = page.Records!.length === 0 ? empty + 1 : 0;

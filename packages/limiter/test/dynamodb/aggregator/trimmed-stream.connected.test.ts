@@ -15,7 +15,7 @@ describeWithEngine("a stream that has dropped records before they were read", (e
   beforeEach(async () => {
     // All records are of one hour, also if the clock passes the end of one meanwhile.
     const atMs = Date.now();
-    proxy = await startStreamProxy(engine().endpointUrl, { shards: 2, timeOf: () => atMs });
+    proxy = await startStreamProxy(engine().endpointUrl, { shards: 2, getTime: () => atMs });
     connected = await connect(proxy.endpointUrl);
     repository = await DynamoRepository.open("app", {
       stack: connected.tableName,

@@ -36,7 +36,7 @@ export class UsageTable {
   async buckets(): Promise<readonly StoredBucket[]> {
     const found = new Map<string, { readonly shard: number; readonly key: Key }[]>();
     for (const item of await this.#items()) {
-      const key = keyOf(item);
+      const key = toKey(item);
       const match = /\/BUCKET#([^#]+#[^#]+)#(\d+)$/.exec(key.PK);
       if (match === null) continue;
       const [, name, shard] = match as unknown as readonly [string, string, string];
@@ -54,7 +54,7 @@ export class UsageTable {
    * Returns the ids of those that expired.
    */
   async deleteEvents(): Promise<readonly string[]> {
-    const keys = (await this.#items()).map(keyOf).filter(({ SK }) => SK.startsWith("#AUDIT#"));
+    const keys = (await this.#items()).map(toKey).filter(({ SK }) => SK.startsWith("#AUDIT#"));
     const partitions = [...new Set(keys.map(({ PK }) => PK))].toSorted();
     for (const PK of partitions.slice(0, partitions.length >> 1)) this.expired.add(PK);
     for (const key of keys) await this.delete(key);
@@ -70,13 +70,13 @@ export class UsageTable {
   async usage(): Promise<Readonly<Record<string, Sum>>> {
     const sums = new Map<string, Sum>();
     for (const item of await this.#items()) {
-      const name = nameOf(keyOf(item));
+      const name = getName(toKey(item));
       if (name === undefined) continue;
       const number = (attribute: string): number => Number(numberText(item[attribute]) ?? 0);
       sums.set(name, {
-        consumed: prefixed(item, "u_"),
+        consumed: getPrefixed(item, "u_"),
         requests: number("requests"),
-        cascaded: prefixed(item, "c_"),
+        cascaded: getPrefixed(item, "c_"),
         cascadedRequests: number("cascaded_requests"),
       });
     }
@@ -98,7 +98,7 @@ export class UsageTable {
 }
 
 /** Which usage the key of a snapshot is of; undefined for other items. */
-function nameOf({ PK, SK }: Key): string | undefined {
+function getName({ PK, SK }: Key): string | undefined {
   const entity = /\/ENTITY#([^#]+)$/.exec(PK);
   const usage = /^#USAGE#([^#]+)#([^#]+)#([^#]+)$/.exec(SK);
   if (entity === null || usage === null) return undefined;
@@ -111,7 +111,7 @@ function nameOf({ PK, SK }: Key): string | undefined {
   });
 }
 
-function prefixed(item: AttributeMap, prefix: string): Readonly<Record<string, number>> {
+function getPrefixed(item: AttributeMap, prefix: string): Readonly<Record<string, number>> {
   const entries = Object.entries(item).filter(([attribute]) => attribute.startsWith(prefix));
   return Object.fromEntries(
     entries.map(([attribute, value]) => [
@@ -121,7 +121,7 @@ function prefixed(item: AttributeMap, prefix: string): Readonly<Record<string, n
   );
 }
 
-function keyOf({ PK, SK }: AttributeMap): Key {
+function toKey({ PK, SK }: AttributeMap): Key {
   return { PK: (PK as { S: string }).S, SK: (SK as { S: string }).S };
 }
 

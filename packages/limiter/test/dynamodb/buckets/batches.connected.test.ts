@@ -6,7 +6,7 @@ import { setImmediate } from "node:timers/promises";
 import { beforeAll, beforeEach, expect, it } from "vitest";
 import { Limit, RateLimiterUnavailable } from "zae-limiter";
 import { ManualClock } from "zae-limiter/testing";
-import { policyOf, type ConfigKey } from "../../../src/core/bucket/policy.ts";
+import { buildPolicy, type ConfigKey } from "../../../src/core/bucket/policy.ts";
 import { bucketKey, type BucketKey } from "../../../src/repository/dynamodb/items/bucket-key.ts";
 import { bucketPartitionPrefix } from "../../../src/repository/dynamodb/items/keys.ts";
 import type { DynamoTransport } from "../../../src/repository/dynamodb/transport/transport.ts";
@@ -14,7 +14,7 @@ import type { ConsumeRequest } from "../../../src/repository/port.ts";
 import type { StoredConfig } from "../../../src/repository/store.ts";
 import {
   bucketProcess,
-  granted,
+  grant,
   NAMESPACE_ID,
   requestFor,
   type BucketProcess,
@@ -32,8 +32,6 @@ describeWithEngine("a batch", (engine) => {
   let clock: ManualClock;
   let limits: readonly Limit[];
   let isReadable: boolean;
-  /** A read of configuration that has begun and is not answered yet. */
-  let reading: { readonly begin: () => void; readonly end: Promise<void> } | undefined;
   let tests = 0;
 
   beforeAll(async () => {
@@ -44,7 +42,6 @@ describeWithEngine("a batch", (engine) => {
     clock = new ManualClock(1_800_000_000_000);
     limits = [perDay(CAPACITY)];
     isReadable = true;
-    reading = undefined;
     transport.before = async () => {};
     transport.after = async () => {};
     tests += 1;
@@ -52,17 +49,7 @@ describeWithEngine("a batch", (engine) => {
 
   const config = async (key: ConfigKey): Promise<StoredConfig> => {
     if (!isReadable) throw new RateLimiterUnavailable("The configuration cannot be read.");
-    const read = { limits: key.level === "system" ? limits : undefined };
-    reading?.begin();
-    await reading?.end;
-    return read;
-  };
-  const holdReading = (): { asked: Promise<void>; answer: () => void } => {
-    let [begin, answer] = [(): void => {}, (): void => {}];
-    const asked = new Promise<void>((resolve) => (begin = resolve));
-    const end = new Promise<void>((resolve) => (answer = resolve));
-    reading = { begin, end };
-    return { asked, answer };
+    return { limits: key.level === "system" ? limits : undefined };
   };
   const open = (
     options: { readonly refusalMemoryMs?: number; readonly maxUnderWay?: number } = {},
@@ -98,10 +85,10 @@ describeWithEngine("a batch", (engine) => {
     work: () => Started,
   ): Promise<HeldCall & { readonly started: Started }> => {
     const before = transport.hold("UpdateItem");
-    const first = granted(process, call(1));
+    const first = grant(process, call(1));
     await before.arrived;
     const started = work();
-    await settled();
+    await settle();
     const held = transport.hold("UpdateItem");
     before.release();
     await Promise.all([first, held.arrived]);
@@ -118,40 +105,17 @@ describeWithEngine("a batch", (engine) => {
     return work;
   };
 
-  it("a batch under changed limits fails only those that cannot read the new ones", async () => {
-    const process = open();
-    const lease = await granted(process, call(10));
-    const { started, release } = await gather(process, () =>
-      Promise.allSettled([
-        process.buckets.giveBack(lease),
-        process.buckets.consume(call(20)),
-        process.buckets.consume(call(30)),
-      ]),
-    );
-    limits = [perDay(2 * CAPACITY)];
-    await granted(openOther(), call(5));
-    isReadable = false;
-    release();
-    expect((await started).map(({ status }) => status)).toEqual([
-      "fulfilled",
-      "rejected",
-      "rejected",
-    ]);
-    isReadable = true;
-    expect(await stored()).toEqual({ consumed: 1 + 5, capacity: 2 * CAPACITY });
-  });
-
   it("a batch under changed limits never writes the old ones over them", async () => {
     const process = open();
-    await granted(process, call(1));
+    await grant(process, call(1));
     const { started, release } = await gather(process, async () =>
       Promise.allSettled([process.buckets.consume(call(20))]),
     );
     // It has the old limits already, and goes with the next batch.
     const later = Promise.allSettled([process.buckets.consume(call(30))]);
-    await settled();
+    await settle();
     limits = [perDay(2 * CAPACITY)];
-    await granted(openOther(), call(5));
+    await grant(openOther(), call(5));
     isReadable = false;
     release();
     expect([...(await started), ...(await later)].map(({ status }) => status)).toEqual([
@@ -162,28 +126,10 @@ describeWithEngine("a batch", (engine) => {
     expect(await stored()).toEqual({ consumed: 2 + 5, capacity: 2 * CAPACITY });
   });
 
-  it("a batch never writes limits that were read before those that its bucket has by now", async () => {
-    const process = open();
-    await granted(process, call(1));
-    limits = [perDay(2 * CAPACITY)];
-    await granted(openOther(), call(5));
-    const { asked, answer } = holdReading();
-    const taking = granted(process, call(20));
-    await asked;
-    reading = undefined;
-    limits = [perDay(3 * CAPACITY)];
-    await granted(openOther(), call(5));
-    // Limits that a call brings along need no configuration: this only looks at the bucket.
-    await process.buckets.read(call(0, policyOf(limits, "override")));
-    answer();
-    await paused(taking);
-    expect(await stored()).toEqual({ consumed: 31, capacity: 3 * CAPACITY });
-  });
-
   it("a batch knows the bucket that it created, forgotten meanwhile or not", async () => {
     const process = open();
     const { arrived, release } = transport.hold("PutItem");
-    const taking = granted(process, call(20));
+    const taking = grant(process, call(20));
     await arrived;
     forget(process);
     release();
@@ -193,13 +139,13 @@ describeWithEngine("a batch", (engine) => {
 
   it("a batch whose bucket was forgotten is decided anew when its condition fails", async () => {
     const process = open();
-    const lease = await granted(process, call(10));
+    const lease = await grant(process, call(10));
     const { started, release } = await gather(process, () =>
-      Promise.all([process.buckets.giveBack(lease), granted(process, call(20))]),
+      Promise.all([process.buckets.giveBack(lease), grant(process, call(20))]),
     );
     forget(process);
     limits = [perDay(2 * CAPACITY)];
-    await granted(openOther(), call(5));
+    await grant(openOther(), call(5));
     release();
     await started;
     expect(await stored()).toEqual({ consumed: 1 + 20 + 5, capacity: 2 * CAPACITY });
@@ -207,12 +153,12 @@ describeWithEngine("a batch", (engine) => {
 
   it("a batch goes to the bucket that replaced a deleted one, and what was taken from that is gone", async () => {
     const process = open();
-    const lease = await granted(process, call(10));
+    const lease = await grant(process, call(10));
     const { started, release } = await gather(process, () =>
       Promise.all([
         process.buckets.giveBack(lease),
-        granted(process, call(20)),
-        granted(process, call(30)),
+        grant(process, call(20)),
+        grant(process, call(30)),
       ]),
     );
     await deleteBucket();
@@ -224,48 +170,19 @@ describeWithEngine("a batch", (engine) => {
 
   it("a batch whose bucket was forgotten refuses nobody from what was known before", async () => {
     const process = open({ refusalMemoryMs: 1000 });
-    await granted(process, call(80));
-    const { started, release } = await gather(process, () => granted(process, call(2)));
+    await grant(process, call(80));
+    const { started, release } = await gather(process, () => grant(process, call(2)));
     await deleteBucket();
     forget(process);
-    const large = granted(process, call(60));
+    const large = grant(process, call(60));
     release();
     await Promise.all([started, large]);
     expect(await stored()).toMatchObject({ consumed: 62 });
   });
 
-  it("a batch that is overtaken for ever fails its own acquires, and none that was not tried", async () => {
-    const process = open();
-    const lease = await granted(process, call(10));
-    const own = policyOf([perDay(CAPACITY)], "override");
-    const { started, release } = await gather(process, () =>
-      Promise.allSettled([
-        process.buckets.giveBack(lease),
-        process.buckets.consume(call(20)),
-        process.buckets.consume(call(30, own)),
-      ]),
-    );
-    const other = openOther();
-    let overtakes = 0;
-    transport.before = async (operation) => {
-      if (operation !== "UpdateItem" || overtakes === 12) return;
-      overtakes += 1;
-      await granted(other, call(0, policyOf([perDay(CAPACITY + overtakes)], "override")));
-    };
-    release();
-    const [given, tried, untried] = await paused(started);
-    expect([given.status, tried.status, untried.status]).toEqual([
-      "fulfilled",
-      "rejected",
-      "fulfilled",
-    ]);
-    expect(String((tried as PromiseRejectedResult).reason)).toContain("too much contention");
-    expect(await stored()).toMatchObject({ consumed: 1 + 30 });
-  });
-
   it("a batch gathers a bounded number of acquires and charges, and every end of a lease", async () => {
     const process = open({ maxUnderWay: 3 });
-    const lease = await granted(process, call(10));
+    const lease = await grant(process, call(10));
     const { started, release } = await gather(process, () =>
       Promise.allSettled([
         process.buckets.consume(call(20)),
@@ -288,31 +205,31 @@ describeWithEngine("a batch", (engine) => {
     const { reason } = outcomes[3] as PromiseRejectedResult;
     expect(reason).toBeInstanceOf(RateLimiterUnavailable);
     expect(String(reason)).toContain("overloaded: 3 calls are waiting");
-    await granted(process, call(40));
+    await grant(process, call(40));
     expect(await stored()).toMatchObject({ consumed: 1 + 20 + 30 + 40 });
   });
 
   it("what was given back before a long outage is not given back twice", async () => {
     const process = open();
-    const lease = await granted(process, call(10));
+    const lease = await grant(process, call(10));
     transport.after = async () => {
       transport.before = async () => Promise.reject(connectionReset());
       throw connectionReset();
     };
     await expect(paused(process.buckets.giveBack(lease))).rejects.toThrow(RateLimiterUnavailable);
     for (let outage = 1; outage <= 100; outage += 1)
-      await expect(paused(granted(process, call(1)))).rejects.toThrow(RateLimiterUnavailable);
+      await expect(paused(grant(process, call(1)))).rejects.toThrow(RateLimiterUnavailable);
     transport.before = async () => {};
     transport.after = async () => {};
     await process.buckets.giveBack(lease);
-    await granted(process, call(20));
+    await grant(process, call(20));
     expect(await stored()).toMatchObject({ consumed: 20 });
   });
 
   it("a batch decides each call by its own limits, where some bring their own", async () => {
     const process = open();
-    await granted(process, call(1));
-    const own = policyOf([perDay(40)], "override");
+    await grant(process, call(1));
+    const own = buildPolicy([perDay(40)], "override");
     const { started, release } = await gather(process, () =>
       Promise.all(
         [call(10), call(30, own), call(20), call(60, own)].map((request) =>
@@ -337,6 +254,6 @@ function perDay(capacity: number): Limit {
 }
 
 /** Lets everything run that needs no network. */
-async function settled(): Promise<void> {
+async function settle(): Promise<void> {
   for (let turn = 0; turn < 50; turn += 1) await Promise.resolve();
 }

@@ -3,13 +3,13 @@ import { Limit, RateLimiter, RateLimitExceeded } from "zae-limiter";
 import type { DynamoRepository } from "zae-limiter/dynamodb";
 import { ManualClock } from "zae-limiter/testing";
 import {
-  booleanOf,
-  numberOf,
-  stringOf,
+  getBoolean,
+  getNumber,
+  getString,
 } from "../../../src/repository/dynamodb/transport/attribute-values.ts";
 import { call, take } from "../../support/calls.ts";
 import { describeWithEngine } from "../../support/engine.ts";
-import { keysOf, useProxiedTable } from "../../support/proxied-table.ts";
+import { listKeys, useProxiedTable } from "../../support/proxied-table.ts";
 
 const START_MS = Date.now();
 const rpm = Limit.perMinute("rpm", 60);
@@ -25,7 +25,7 @@ describeWithEngine("a bucket on DynamoDB", (engine) => {
     return { repository, limiter: new RateLimiter({ repository }) };
   };
   const ttlMs = async (): Promise<number> =>
-    numberOf((await table.bucketItems())[0]!["ttl"])! * 1000;
+    getNumber((await table.bucketItems())[0]!["ttl"])! * 1000;
 
   it("a limit that is added to an existing bucket begins full, and the bucket goes on granting [W-32]", async () => {
     const { repository, limiter } = await open();
@@ -56,9 +56,9 @@ describeWithEngine("a bucket on DynamoDB", (engine) => {
     await repository.createEntity("e", { parentId: "project", cascade: true });
     await take((await open()).limiter, { rpm: 1 });
     const items = await table.bucketItems("e");
-    expect(items.map((item) => [booleanOf(item["cascade"]), stringOf(item["parent_id"])])).toEqual([
-      [true, "project"],
-    ]);
+    expect(
+      items.map((item) => [getBoolean(item["cascade"]), getString(item["parent_id"])]),
+    ).toEqual([[true, "project"]]);
   });
 
   it("a lease of a deleted bucket creates none when it is settled [W-34]", async () => {
@@ -73,12 +73,12 @@ describeWithEngine("a bucket on DynamoDB", (engine) => {
     settled.settle({ rpm: 5 });
     await settled.commit();
     await rolledBack.rollback();
-    expect(keysOf(await table.bucketItems())).toEqual([]);
+    expect(listKeys(await table.bucketItems())).toEqual([]);
     await take(limiter, { rpm: 60 });
     await expect(take(limiter, { rpm: 1 })).rejects.toThrow(RateLimitExceeded);
   });
 
-  it("limit names may be anything that is no word of an expression [W-35]", async () => {
+  it("limit names may be anything that is not a word of an expression [W-35]", async () => {
     const { repository, limiter } = await open();
     const names = ["a-b", "a.b", "size", "tk", "b_x_tk"];
     await repository.setSystemDefaults(names.map((name) => Limit.perMinute(name, 10)));

@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { Limit, RateLimiter, type Lease } from "zae-limiter";
 import type { DynamoRepository } from "zae-limiter/dynamodb";
-import { numberOf } from "../../../src/repository/dynamodb/transport/attribute-values.ts";
+import { getNumber } from "../../../src/repository/dynamodb/transport/attribute-values.ts";
 import { describeWithEngine } from "../../support/engine.ts";
 import { useProxiedTable } from "../../support/proxied-table.ts";
 
@@ -19,7 +19,7 @@ describeWithEngine("what came by cascade, on the items of a table", (engine) => 
   const counts = async (entityId = "p"): Promise<{ own: Counts; cascaded: Counts }> => {
     const items = await table.bucketItems(entityId);
     const sum = (attribute: string): number =>
-      items.reduce((total, item) => total + (numberOf(item[attribute]) ?? 0), 0);
+      items.reduce((total, item) => total + (getNumber(item[attribute]) ?? 0), 0);
     const cascaded = [sum("gc"), sum("b_rpm_cc") / 1000, sum("b_tpm_cc") / 1000] as const;
     const [calls, rpm, tpm] = [sum("gr"), sum("b_rpm_tc") / 1000, sum("b_tpm_tc") / 1000];
     return {
@@ -88,7 +88,7 @@ describeWithEngine("what came by cascade, on the items of a table", (engine) => 
     expect(await counts()).toEqual({ own: [1, 1, 100], cascaded: [1, 1, 400] });
     // No shard of the parent holds more than 150 now.
     const leases: Lease[] = [];
-    const sent = await table.operationsOf(async () => {
+    const sent = await table.listOperations(async () => {
       const wanted = [call("b", 200), call("p", 160)];
       leases.push(...(await Promise.all(wanted.map(async (each) => limiter.acquire(each)))));
     });
@@ -127,7 +127,7 @@ describeWithEngine("what came by cascade, on the items of a table", (engine) => 
   it("costs only buckets that are cascaded into, and a warm call no more than before", async () => {
     const { limiter } = await open();
     await limiter.acquire(call("a"), () => {});
-    expect(await table.operationsOf(async () => limiter.acquire(call("a")))).toEqual([
+    expect(await table.listOperations(async () => limiter.acquire(call("a")))).toEqual([
       "BatchExecuteStatement",
     ]);
     const attributes = async (entityId: string): Promise<readonly string[]> =>

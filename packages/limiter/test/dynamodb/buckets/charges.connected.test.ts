@@ -2,10 +2,10 @@ import { describe, expect, it } from "vitest";
 import { Limit, RateLimitExceeded, RateLimiterUnavailable, type ChargeRequest } from "zae-limiter";
 import { call, take } from "../../support/calls.ts";
 import { describeWithEngine } from "../../support/engine.ts";
-import { onWritesOf, script, type Fault } from "../../support/fault-proxy.ts";
+import { onWrites, script, type Fault } from "../../support/fault-proxy.ts";
 import {
   slow,
-  storedMilli,
+  getStoredMilli,
   sum,
   useShards,
   type ShardProcess,
@@ -53,7 +53,7 @@ describeWithEngine("a charge for what already happened", (engine) => {
       expect(await sentBy(() => process.limiter.charge(charge(200)))).toEqual([
         "BatchExecuteStatement e#0 p#0",
       ]);
-      expect(storedMilli(await process.repository.getBuckets("p"), "tpm")).toEqual([-101_000]);
+      expect(getStoredMilli(await process.repository.getBuckets("p"), "tpm")).toEqual([-101_000]);
     });
 
     it("one write for many charges and acquires that meet", async () => {
@@ -91,7 +91,7 @@ describeWithEngine("a charge for what already happened", (engine) => {
       await process.limiter.charge(charge(25));
       expect(await total(process)).toBe(15_000);
       await process.limiter.charge(charge(55));
-      expect(storedMilli(await process.repository.getBuckets("e"), "tpm")).toEqual(
+      expect(getStoredMilli(await process.repository.getBuckets("e"), "tpm")).toEqual(
         Array.from({ length: 4 }, () => -10_000),
       );
       expect(await table.consumed(process.repository)).toBe(80);
@@ -105,8 +105,8 @@ describeWithEngine("a charge for what already happened", (engine) => {
       const request = { ...charge(60), amounts: { tpm: 60, rpd: 12 } };
       await process.limiter.charge(request);
       const buckets = await process.repository.getBuckets("e");
-      expect(storedMilli(buckets, "tpm")).toEqual([-5000, -5000, -5000, -5000]);
-      expect(storedMilli(buckets, "rpd")).toEqual([-1000, -1000, -1000, -1000]);
+      expect(getStoredMilli(buckets, "tpm")).toEqual([-5000, -5000, -5000, -5000]);
+      expect(getStoredMilli(buckets, "rpd")).toEqual([-1000, -1000, -1000, -1000]);
     });
 
     it("finds the shards that were merged meanwhile", async () => {
@@ -115,7 +115,7 @@ describeWithEngine("a charge for what already happened", (engine) => {
       await other.repository.mergeBucket!("e", "r", { shards: 1 });
       await process.limiter.charge(charge(5));
       await process.limiter.charge(charge(50));
-      expect(storedMilli(await process.repository.getBuckets("e"), "tpm")).toEqual([-15_000]);
+      expect(getStoredMilli(await process.repository.getBuckets("e"), "tpm")).toEqual([-15_000]);
     });
 
     it("begins a new bucket when that was deleted meanwhile", async () => {
@@ -123,7 +123,7 @@ describeWithEngine("a charge for what already happened", (engine) => {
       const other = await open(0);
       await other.repository.deleteEntity("e");
       await process.limiter.charge(charge(50));
-      expect(storedMilli(await process.repository.getBuckets("e"), "tpm")).toEqual([-10_000]);
+      expect(getStoredMilli(await process.repository.getBuckets("e"), "tpm")).toEqual([-10_000]);
     });
   });
 
@@ -173,7 +173,7 @@ describeWithEngine("a charge for what already happened", (engine) => {
     await process.repository.setSystemDefaults([slow(100)]);
     await family(process);
     await process.limiter.charge(charge(1));
-    const ofParent = onWritesOf(({ PK }) => PK.S.includes("#p#"), "internal");
+    const ofParent = onWrites(({ PK }) => PK.S.includes("#p#"), "internal");
     table.proxy.decide = ofParent;
     expect((await failure(process.limiter.charge(charge(10)))).message).toContain("in part");
     let refusals = 4;
@@ -190,7 +190,7 @@ describeWithEngine("a charge for what already happened", (engine) => {
 
 /** What all shards hold. */
 async function total({ repository }: ShardProcess): Promise<number> {
-  return sum(storedMilli(await repository.getBuckets("e"), "tpm"));
+  return sum(getStoredMilli(await repository.getBuckets("e"), "tpm"));
 }
 
 /** An entity that cascades to a parent. */

@@ -1,7 +1,7 @@
 import { Limit } from "zae-limiter";
 import { seededRandom } from "zae-limiter/testing";
 import { beforeAll, expect, it } from "vitest";
-import { amountOf, type Amounts } from "../../../src/core/amounts.ts";
+import { getAmount, type Amounts } from "../../../src/core/amounts.ts";
 import { balanceMilli, type Bucket } from "../../../src/core/bucket/bucket.ts";
 import type { ConfigKey } from "../../../src/core/bucket/policy.ts";
 import { bucketProcess, requestFor } from "../../support/bucket-process.ts";
@@ -9,7 +9,7 @@ import { connectToNewTable } from "../../support/connect.ts";
 import { describeWithEngine } from "../../support/engine.ts";
 import { between, pick } from "../../support/seeded/random-choice.ts";
 import { SleeplessClock } from "../../support/sleepless-clock.ts";
-import { eachOf, seedsFromEnvironment } from "../../support/seeded/seeds.ts";
+import { getEach, seedsFromEnvironment } from "../../support/seeded/seeds.ts";
 import { MemoryBuckets } from "../../../src/repository/memory/buckets.ts";
 import { PolicyCache } from "../../../src/repository/policy-cache.ts";
 import type { ConsumeOutcome, Receipt } from "../../../src/repository/port.ts";
@@ -39,7 +39,7 @@ describeWithEngine("processes that take turns", (engine) => {
     `processes that take turns answer as the memory backend does, by images that are often stale, over ${SEEDS.count} seeds`,
     { timeout: 120_000 },
     async () => {
-      for (const seed of eachOf(SEEDS)) await compare(seed);
+      for (const seed of getEach(SEEDS)) await compare(seed);
     },
   );
 
@@ -112,7 +112,7 @@ describeWithEngine("processes that take turns", (engine) => {
           const amounts = Object.fromEntries(
             Object.keys(lease.amounts).map((name) => [
               name,
-              between(random, 0, 39) - amountOf(lease.amounts, name),
+              between(random, 0, 39) - getAmount(lease.amounts, name),
             ]),
           );
           await lease.by.settle(lease.ours, [{ resource: lease.resource, amounts }]);
@@ -127,7 +127,7 @@ describeWithEngine("processes that take turns", (engine) => {
         const request = requestFor(child, amounts, { resource });
         const ours = await by.consume(request);
         const theirs = memory.consume(request);
-        expect(answerOf(ours), `seed ${seed}, step ${step}`).toEqual(answerOf(theirs));
+        expect(getAnswer(ours), `seed ${seed}, step ${step}`).toEqual(getAnswer(theirs));
         if (ours.granted && theirs.granted) {
           expect(await by.remembered(ours.receipt), `seed ${seed}, step ${step}`).toEqual(
             memory.remembered(theirs.receipt),
@@ -137,8 +137,8 @@ describeWithEngine("processes that take turns", (engine) => {
       }
       for (const id of [child, parent]) {
         const stored = await by.ofEntity(id, undefined);
-        expect(balancesOf(stored, clock.now()), `seed ${seed}, step ${step}, ${id}`).toEqual(
-          balancesOf(memory.ofEntity(id, undefined), clock.now()),
+        expect(listBalances(stored, clock.now()), `seed ${seed}, step ${step}, ${id}`).toEqual(
+          listBalances(memory.ofEntity(id, undefined), clock.now()),
         );
       }
     }
@@ -157,13 +157,13 @@ function someLimits(random: Random): readonly Limit[] {
   );
 }
 
-function answerOf(outcome: ConsumeOutcome): unknown {
+function getAnswer(outcome: ConsumeOutcome): unknown {
   return outcome.granted
     ? { granted: true, names: outcome.limitNames.map((names) => [...names].sort()) }
     : outcome;
 }
 
-function balancesOf(
+function listBalances(
   stored: readonly { readonly resource: string; readonly bucket: Bucket }[],
   nowMs: number,
 ): unknown {

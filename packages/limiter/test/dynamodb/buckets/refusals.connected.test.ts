@@ -36,10 +36,10 @@ describeWithEngine("an exhausted bucket", (engine) => {
       if (shards > 1) await repository.splitBucket!("e", "r", { shards });
       await take(limiter, { rpm: 59 });
       // Of several shards, each has to be looked at once.
-      if (shards > 1) await refusalOf(limiter);
-      const sent = await table.operationsOf(async () => {
+      if (shards > 1) await getRefusal(limiter);
+      const sent = await table.listOperations(async () => {
         for (let refusals = 0; refusals < 1000; refusals += 1) {
-          const { retryAfterSeconds } = await refusalOf(limiter);
+          const { retryAfterSeconds } = await getRefusal(limiter);
           expect(retryAfterSeconds).toBe(refusals < 500 ? 1 : 0.001);
           if (refusals === 499) await clock.advance(999);
         }
@@ -47,17 +47,17 @@ describeWithEngine("an exhausted bucket", (engine) => {
       expect(sent).toEqual([]);
       expect(repository.getStatistics().refusalsFromMemory).toBe(1000);
       await clock.advance(1);
-      expect(await table.operationsOf(() => take(limiter, { rpm: 1 }))).toEqual(granting);
-      await refusalOf(limiter);
+      expect(await table.listOperations(() => take(limiter, { rpm: 1 }))).toEqual(granting);
+      await getRefusal(limiter);
     },
   );
 
   it("the table is asked once in `refusalMemoryMs`, however long it takes", async () => {
     const { limiter, repository } = await open(Limit.perDay("rpm", 60));
     await take(limiter, { rpm: 60 });
-    const sent = await table.operationsOf(async () => {
+    const sent = await table.listOperations(async () => {
       for (let refusals = 0; refusals < 1000; refusals += 1) {
-        await refusalOf(limiter);
+        await getRefusal(limiter);
         await clock.advance(10);
       }
     });
@@ -69,14 +69,14 @@ describeWithEngine("an exhausted bucket", (engine) => {
     const { limiter } = await open(Limit.perDay("rpm", 60), { refusalMemoryMs: 0 });
     await take(limiter, { rpm: 60 });
     for (let refusals = 0; refusals < 5; refusals += 1)
-      expect(await table.operationsOf(() => refusalOf(limiter))).toEqual(["BatchGetItem"]);
+      expect(await table.listOperations(() => getRefusal(limiter))).toEqual(["BatchGetItem"]);
   });
 
   it("a refusal that the table was asked for is not counted as one from memory", async () => {
     const { limiter, repository } = await open(Limit.perDay("rpm", 60));
     await take(limiter, { rpm: 60 });
     await clock.advance(1000);
-    expect(await table.operationsOf(() => refusalOf(limiter))).toEqual(["BatchGetItem"]);
+    expect(await table.listOperations(() => getRefusal(limiter))).toEqual(["BatchGetItem"]);
     expect(repository.getStatistics().refusalsFromMemory).toBe(0);
   });
 
@@ -92,9 +92,9 @@ describeWithEngine("an exhausted bucket", (engine) => {
   ])("what %s of this process gave back is granted at once, without a read", async (_, end) => {
     const { limiter } = await open(Limit.perDay("rpm", 60));
     const lease = await limiter.acquire(call({ rpm: 60 }));
-    await refusalOf(limiter);
+    await getRefusal(limiter);
     await end(lease);
-    expect(await table.operationsOf(() => take(limiter, { rpm: 50 }))).toEqual(["UpdateItem"]);
+    expect(await table.listOperations(() => take(limiter, { rpm: 50 }))).toEqual(["UpdateItem"]);
   });
 
   it("what another process gave back is granted after `refusalMemoryMs`, and never later", async () => {
@@ -102,10 +102,10 @@ describeWithEngine("an exhausted bucket", (engine) => {
     const { limiter: other } = await open(Limit.perDay("rpm", 60));
     await take(limiter, { rpm: 1 });
     const lease = await other.acquire(call({ rpm: 59 }));
-    await refusalOf(limiter);
+    await getRefusal(limiter);
     await clock.advance(999);
     await lease.rollback();
-    await refusalOf(limiter);
+    await getRefusal(limiter);
     await clock.advance(1);
     await take(limiter, { rpm: 1 });
   });
@@ -116,7 +116,7 @@ describeWithEngine("an exhausted bucket", (engine) => {
     const waiting = limiter.acquire({ ...call({ rpm: 5 }), waitUpToMs: 60_000 });
     // Lets everything run that waits for nothing.
     await new Promise((resolve) => setImmediate(resolve));
-    const sent = await table.operationsOf(async () => {
+    const sent = await table.listOperations(async () => {
       await clock.advance(5000);
       await waiting;
     });
@@ -124,7 +124,7 @@ describeWithEngine("an exhausted bucket", (engine) => {
   });
 });
 
-async function refusalOf(limiter: RateLimiter): Promise<RateLimitExceeded> {
+async function getRefusal(limiter: RateLimiter): Promise<RateLimitExceeded> {
   const error = await limiter.acquire(call({ rpm: 1 })).catch((thrown: unknown) => thrown);
   expect(error).toBeInstanceOf(RateLimitExceeded);
   return error as RateLimitExceeded;

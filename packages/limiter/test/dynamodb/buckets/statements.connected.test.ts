@@ -8,30 +8,34 @@ import { beforeAll, expect, it } from "vitest";
 import { Limit } from "zae-limiter";
 import { seededRandom } from "zae-limiter/testing";
 import { fullBucket } from "../../../src/core/bucket/bucket.ts";
-import { policyOf } from "../../../src/core/bucket/policy.ts";
-import { imageOf, slotAttribute } from "../../../src/repository/dynamodb/items/bucket-item.ts";
+import { buildPolicy } from "../../../src/core/bucket/policy.ts";
+import {
+  parseBucketItem,
+  slotAttribute,
+} from "../../../src/repository/dynamodb/items/bucket-item.ts";
 import type { BucketKey } from "../../../src/repository/dynamodb/items/bucket-key.ts";
 import { batchGet, batchWrite } from "../../../src/repository/dynamodb/table/batch.ts";
 import type { StatementReply } from "../../../src/repository/dynamodb/table/statement-outcome.ts";
 import type { AttributeMap } from "../../../src/repository/dynamodb/transport/attribute-values.ts";
-import { fenceOf } from "../../../src/repository/dynamodb/write/fence.ts";
+import { buildFence } from "../../../src/repository/dynamodb/write/fence.ts";
 import { OperationIds } from "../../../src/repository/dynamodb/write/operation-ids.ts";
 import { planWrite, type PlannedWrite } from "../../../src/repository/dynamodb/write/write-plan.ts";
 import { validLimit } from "../../support/arbitraries.ts";
 import {
   after,
-  bucketOf,
-  intentOf,
-  itemOf,
-  limitsOf,
+  buildBucket,
+  buildIntent,
+  buildItem,
+  buildLimits,
   NAMES,
-  requestOf,
+  buildRequest,
   situation,
   START_MS,
   type Situation,
 } from "../../support/batch-cases.ts";
 import { connectToNewTable, type ConnectedTable } from "../../support/connect.ts";
 import { describeWithEngine } from "../../support/engine.ts";
+import { newMarker } from "../../support/scripted-writes.ts";
 import { shardKey } from "../../support/shard-images.ts";
 
 /** Requests of so many statements each. */
@@ -119,7 +123,7 @@ describeWithEngine("a write as a statement", (engine) => {
         expect(item).toEqual(found);
         return "invalid";
       }
-      expect({ ...outcomeOf(reply, found), item }, statement.Statement).toEqual(result);
+      expect({ ...toOutcome(reply, found), item }, statement.Statement).toEqual(result);
       return result.kind;
     });
   }
@@ -164,7 +168,7 @@ describeWithEngine("a write as a statement", (engine) => {
   }
 });
 
-function outcomeOf(
+function toOutcome(
   { Item, Error }: StatementReply,
   found: AttributeMap,
 ): Pick<Outcome, "kind" | "shown"> {
@@ -185,7 +189,7 @@ function anyCase(): fc.Arbitrary<Case> {
       drawn: fc.oneof(situation(), largeSituation()),
       names: fc.shuffledSubarray(LIMIT_NAMES, { minLength: 2, maxLength: 2 }),
       // Most batches leave the limits as they are.
-      otherLimits: fc.option(limitsOf(NAMES), { freq: 3, nil: undefined }),
+      otherLimits: fc.option(buildLimits(NAMES), { freq: 3, nil: undefined }),
       slot: fc.constantFrom("free", "own", "unanswered", "another's"),
       isFence: fc.boolean(),
       // What another process has changed, beside balances.
@@ -201,7 +205,7 @@ function anyCase(): fc.Arbitrary<Case> {
       ),
       lacks: fc.subarray(["gr", "b_tpm_tc", "b_TPM_tc", "b_rpm_rm"], { maxLength: 1 }),
     })
-    .map(({ names, ...rest }) => caseOf(renamed(rest, names)))
+    .map(({ names, ...rest }) => getCase(rename(rest, names)))
     .filter(({ write }) => write(shardKey()) !== undefined);
 }
 
@@ -214,41 +218,41 @@ interface Drawn {
   readonly lacks: readonly string[];
 }
 
-function caseOf({ drawn, otherLimits, slot, isFence, others, lacks }: Drawn): Case {
-  const policy = policyOf(otherLimits ?? drawn.limits, "resource");
+function getCase({ drawn, otherLimits, slot, isFence, others, lacks }: Drawn): Case {
+  const policy = buildPolicy(otherLimits ?? drawn.limits, "resource");
   const nowMs = START_MS + drawn.elapsedMs;
-  const bucket = bucketOf(drawn);
+  const bucket = buildBucket(drawn);
   const first = new OperationIds(seededRandom(1)).next([], { nowMs: START_MS })!;
   const slots: AttributeMap =
     slot === "free"
       ? {}
       : { [slotAttribute(first.slot)]: { S: slot === "another's" ? "other.0001" : first.id } };
-  const image = imageOf({ ...itemOf(bucket), ...slots });
+  const image = parseBucketItem({ ...buildItem(bucket), ...slots });
   const found: AttributeMap = {
-    ...itemOf(drawn.meanwhile.reduce((held, event) => after(held, event, nowMs), bucket)),
+    ...buildItem(drawn.meanwhile.reduce((held, event) => after(held, event, nowMs), bucket)),
     ...slots,
     ...others,
   };
   return {
     found: Object.fromEntries(Object.entries(found).filter(([name]) => !lacks.includes(name))),
     write: (key) => {
-      const request = requestOf({
+      const request = buildRequest({
         key,
         policy,
         image,
         nowMs,
-        intents: drawn.wanted.map((wanted) => intentOf(wanted, policy)),
-        pending: slot === "unanswered" ? first : undefined,
+        intents: drawn.wanted.map((wanted) => buildIntent(wanted, policy)),
+        outcomes: newMarker(slot === "unanswered" ? first : undefined),
       });
       return isFence && drawn.wanted.length < 2
-        ? fenceOf(image, request)?.request
+        ? buildFence(image, request)?.request
         : planWrite(request).write?.request;
     },
   };
 }
 
 /** The same with other names of limits. */
-function renamed<Value>(value: Value, names: readonly string[]): Value {
+function rename<Value>(value: Value, names: readonly string[]): Value {
   return JSON.parse(
     JSON.stringify(value).replaceAll(/"(?:rpm|tpm)"/g, (name) =>
       JSON.stringify(names[NAMES.indexOf(name.slice(1, -1))]),
@@ -276,17 +280,18 @@ function largeSituation(): fc.Arbitrary<Situation> {
 /** A take of all limits of a bucket. */
 function manyLimits(count: number, length: number): Case {
   const names = Array.from({ length: count }, (_, index) => `n${index}`.padEnd(length, "x"));
-  const policy = policyOf(
+  const policy = buildPolicy(
     names.map((name) => Limit.perMinute(name, 1000)),
     "resource",
   );
-  const found = itemOf(fullBucket(policy.bucketLimits, START_MS));
+  const found = buildItem(fullBucket(policy.bucketLimits, START_MS));
   const costs = Object.fromEntries(names.map((name) => [name, 1000]));
-  const intents = [intentOf({ kind: "take", costs, isCascaded: false }, policy)];
+  const intents = [buildIntent({ kind: "take", costs, isCascaded: false }, policy)];
   return {
     found,
     write: (key) =>
-      planWrite(requestOf({ key, policy, image: imageOf(found), intents, nowMs: START_MS + 7 }))
-        .write?.request,
+      planWrite(
+        buildRequest({ key, policy, image: parseBucketItem(found), intents, nowMs: START_MS + 7 }),
+      ).write?.request,
   };
 }

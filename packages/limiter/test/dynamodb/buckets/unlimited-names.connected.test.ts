@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import { Limit, RateLimiter } from "zae-limiter";
-import { numberOf } from "../../../src/repository/dynamodb/transport/attribute-values.ts";
+import { getNumber } from "../../../src/repository/dynamodb/transport/attribute-values.ts";
 import { describeWithEngine } from "../../support/engine.ts";
 import { useProxiedTable } from "../../support/proxied-table.ts";
 
@@ -18,8 +18,8 @@ describeWithEngine("what no limit holds, on the items of a table", (engine) => {
   ): Promise<{ readonly counted: number; readonly tokens: readonly (number | undefined)[] }> => {
     const items = await table.bucketItems(entityId);
     return {
-      counted: items.reduce((sum, item) => sum + (numberOf(item["b_tpm_tc"]) ?? 0), 0),
-      tokens: items.map((item) => numberOf(item["b_tpm_tk"])),
+      counted: items.reduce((sum, item) => sum + (getNumber(item["b_tpm_tc"]) ?? 0), 0),
+      tokens: items.map((item) => getNumber(item["b_tpm_tk"])),
     };
   };
 
@@ -58,7 +58,7 @@ describeWithEngine("what no limit holds, on the items of a table", (engine) => {
     for (const inherit of [false, true]) {
       await repository.setLimits("e", [RPM], { inherit });
       await limiter.acquire(CALL, () => {});
-      const sent = await table.operationsOf(async () => {
+      const sent = await table.listOperations(async () => {
         const lease = await limiter.acquire(CALL);
         lease.settle({ tpm: 90 });
         await lease.commit();

@@ -40,7 +40,7 @@ describeWithEngine("what a bucket costs that many callers share", (engine) => {
       }
     };
     const before = repository.getStatistics();
-    const sent = await table.operationsOf(() =>
+    const sent = await table.listOperations(() =>
       Promise.all(Array.from({ length: CALLERS }, caller)),
     );
     const acquires = CALLERS * rounds;
@@ -69,7 +69,7 @@ describeWithEngine("what a bucket costs that many callers share", (engine) => {
         await (index % 2 === 0 ? lease.commit() : lease.rollback());
       }
     };
-    const sent = await table.operationsOf(() =>
+    const sent = await table.listOperations(() =>
       Promise.all(Array.from({ length: CALLERS }, caller)),
     );
     expect(sent.length / (2 * CALLERS * rounds)).toBeLessThanOrEqual(0.05);

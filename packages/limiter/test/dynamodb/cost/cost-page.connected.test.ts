@@ -146,13 +146,13 @@ describeWithEngine("the guide's page on cost", (engine) => {
     for (const count of counts) {
       const sizes: string[] = [];
       for (const length of lengths)
-        sizes.push(String(await sizeOf(count, length, { entity: 20, resource: 12 })));
+        sizes.push(String(await measureSize(count, length, { entity: 20, resource: 12 })));
       rows.push([String(count), ...sizes]);
     }
     expectOnPage(["limits", ...lengths.map((length) => `names of ${length}`)], rows);
     const long: string[][] = [];
     for (const entity of [20, 40, 80])
-      long.push([String(entity), String(await sizeOf(2, 4, { entity, resource: 12 }))]);
+      long.push([String(entity), String(await measureSize(2, 4, { entity, resource: 12 }))]);
     expectOnPage(["entity id", "bytes"], long);
   });
 
@@ -160,7 +160,7 @@ describeWithEngine("the guide's page on cost", (engine) => {
    * The size of a bucket in the middle of its life: charged, refilled, with remainders and one
    * operation id.
    */
-  async function sizeOf(
+  async function measureSize(
     count: number,
     nameLength: number,
     ids: { readonly entity: number; readonly resource: number },

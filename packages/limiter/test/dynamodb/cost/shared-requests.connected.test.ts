@@ -4,7 +4,7 @@ import { ManualClock, seededRandom } from "zae-limiter/testing";
 import type { Receipt } from "../../../src/repository/port.ts";
 import {
   bucketProcess,
-  granted,
+  grant,
   requestFor,
   type BucketProcess,
 } from "../../support/bucket-process.ts";
@@ -37,7 +37,7 @@ describeWithEngine("what calls cost that share requests", (engine) => {
     const process = open();
     const random = seededRandom(7);
     const take = (entity: number): Promise<Receipt> =>
-      granted(process, requestFor(`e-${entity}`, { rpm: 1, tpm: 10 }));
+      grant(process, requestFor(`e-${entity}`, { rpm: 1, tpm: 10 }));
     await Promise.all(Array.from({ length: ENTITIES }, (_, entity) => take(entity)));
     process.transport.reset();
     const before = process.counts.writes;
@@ -58,7 +58,7 @@ describeWithEngine("what calls cost that share requests", (engine) => {
 
   it("a cascade, and the end of its lease, are one request each, with a unit for each bucket", async () => {
     const process = open({ child: "parent" });
-    await granted(process, requestFor("child", { rpm: 1, tpm: 10 }));
+    await grant(process, requestFor("child", { rpm: 1, tpm: 10 }));
     const once = { requests: 1, byOperation: { BatchExecuteStatement: 1 }, failedConditions: 0 };
     const expectOne = async <T>(work: () => Promise<T>): Promise<T> => {
       process.transport.reset();
@@ -66,7 +66,7 @@ describeWithEngine("what calls cost that share requests", (engine) => {
       expect(process.transport.counts()).toMatchObject({ ...once, write: { table: 2 } });
       return result;
     };
-    const take = (): Promise<Receipt> => granted(process, requestFor("child", { rpm: 1, tpm: 10 }));
+    const take = (): Promise<Receipt> => grant(process, requestFor("child", { rpm: 1, tpm: 10 }));
     const settled = await expectOne(take);
     await expectOne(async () =>
       process.buckets.settle(settled, [{ resource: "r", amounts: { tpm: 5 } }]),

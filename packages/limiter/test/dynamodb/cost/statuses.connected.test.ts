@@ -1,11 +1,11 @@
 import { expect, it } from "vitest";
 import type { LimitStatus } from "../../../src/core/bucket/decision.ts";
 import type { Receipt } from "../../../src/repository/port.ts";
-import { granted } from "../../support/bucket-process.ts";
+import { grant } from "../../support/bucket-process.ts";
 import { describeWithEngine } from "../../support/engine.ts";
 import {
   CAPACITY,
-  keyOf,
+  toKey,
   request,
   useShardBuckets,
   type RecordedProcess,
@@ -21,12 +21,12 @@ describeWithEngine("what is left after a grant", (engine) => {
     const process = open(0);
     const entityId = newEntity();
     for (const left of [CAPACITY - 10, CAPACITY - 20]) {
-      const receipt = await granted(process, request(entityId, 10));
+      const receipt = await grant(process, request(entityId, 10));
       expect(await remembered(process, receipt)).toEqual([left]);
     }
-    const receipt = await granted(process, request(entityId, 10));
+    const receipt = await grant(process, request(entityId, 10));
     const other = open(1);
-    await granted(other, request(entityId, 100));
+    await grant(other, request(entityId, 100));
     expect(await remembered(process, receipt)).toEqual([CAPACITY - 30]);
     await process.buckets.read(request(entityId, 0));
     expect(await remembered(process, receipt)).toEqual([CAPACITY - 130]);
@@ -35,14 +35,14 @@ describeWithEngine("what is left after a grant", (engine) => {
   it("is the sum of all shards, and of those that are known when others are not", async () => {
     const { entityId } = await split(4);
     const process = open(2);
-    const receipt = await granted(process, request(entityId, 40));
+    const receipt = await grant(process, request(entityId, 40));
     expect(await remembered(process, receipt)).toEqual([CAPACITY - 40]);
     for (let index = 0; index < KEPT; index += 1) {
       if (index % 1000 === 0)
-        for (const shard of [0, 2]) process.known.entry(keyOf(entityId, shard));
-      process.known.entry(keyOf(`many-${index}`, 0));
+        for (const shard of [0, 2]) process.known.entry(toKey(entityId, shard));
+      process.known.entry(toKey(`many-${index}`, 0));
     }
-    expect(process.known.known(keyOf(entityId, 0))).toMatchObject({ isWhole: false });
+    expect(process.known.get(toKey(entityId, 0))).toMatchObject({ isWhole: false });
     expect(await remembered(process, receipt)).toEqual([CAPACITY / 2 - 40]);
   });
 
@@ -50,16 +50,16 @@ describeWithEngine("what is left after a grant", (engine) => {
     const { entityId, maker } = await split(4);
     const process = open(1);
     // One after the other: a read under way would count what it shows already a second time.
-    const first = await granted(process, request(entityId, CAPACITY / 2));
-    const second = await granted(process, request(entityId, 200));
+    const first = await grant(process, request(entityId, CAPACITY / 2));
+    const second = await grant(process, request(entityId, 200));
     const left = [CAPACITY / 2 - 200];
     expect(await remembered(process, first)).toEqual(left);
     expect(await remembered(process, second)).toEqual(left);
-    const third = await granted(process, request(entityId, 250));
+    const third = await grant(process, request(entityId, 250));
     expect(await remembered(process, third)).toEqual([30]);
     await process.buckets.read(request(entityId, 0));
     expect(await remembered(process, third)).toEqual([30]);
-    await granted(maker, request(entityId, 30));
+    await grant(maker, request(entityId, 30));
     await process.buckets.read(request(entityId, 0));
     expect(await remembered(process, third)).toEqual([0]);
     await clock.advance(1000);
@@ -71,12 +71,12 @@ describeWithEngine("what is left after a grant", (engine) => {
     const entityId = newEntity();
     const { entityId: sharded } = await split(4);
     const receipts = [
-      await granted(process, request(entityId, 60)),
-      await granted(process, request(sharded, CAPACITY / 2)),
+      await grant(process, request(entityId, 60)),
+      await grant(process, request(sharded, CAPACITY / 2)),
     ];
-    for (let index = 0; index < KEPT; index += 1) process.known.entry(keyOf(`many-${index}`, 0));
+    for (let index = 0; index < KEPT; index += 1) process.known.entry(toKey(`many-${index}`, 0));
     for (const id of [entityId, sharded])
-      expect(process.known.known(keyOf(id, 0))).toMatchObject({ seenAt: undefined });
+      expect(process.known.get(toKey(id, 0))).toMatchObject({ seenAt: undefined });
     expect(await remembered(process, receipts[0]!)).toEqual([CAPACITY - 60]);
     await clock.advance(1000);
     expect(await remembered(process, receipts[0]!)).toEqual([CAPACITY - 60 + CAPACITY / 60]);
@@ -88,7 +88,7 @@ describeWithEngine("what is left after a grant", (engine) => {
 /** What is left of each limit, which no request may be sent for. */
 async function remembered(process: RecordedProcess, receipt: Receipt): Promise<readonly number[]> {
   let statuses: readonly LimitStatus[] = [];
-  const requests = await process.requestsOf(async () => {
+  const requests = await process.listRequests(async () => {
     statuses = process.buckets.remembered(receipt);
   });
   expect(requests).toEqual([]);

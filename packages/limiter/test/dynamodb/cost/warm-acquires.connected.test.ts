@@ -1,12 +1,12 @@
 import { Limit } from "zae-limiter";
 import { ManualClock } from "zae-limiter/testing";
 import { beforeAll, expect, it } from "vitest";
-import { storedMilli } from "../../../src/core/bucket/bucket.ts";
+import { getStoredMilli } from "../../../src/core/bucket/bucket.ts";
 import type { ConfigKey } from "../../../src/core/bucket/policy.ts";
 import type { Receipt } from "../../../src/repository/port.ts";
 import {
   bucketProcess,
-  granted,
+  grant,
   requestFor,
   type BucketProcess,
 } from "../../support/bucket-process.ts";
@@ -47,7 +47,7 @@ describeWithEngine("what a warm acquire costs", (engine) => {
       config: (key: ConfigKey) => ({ limits: key.level === "system" ? limits : undefined }),
     });
 
-  async function costOf(process: BucketProcess, work: () => Promise<unknown>): Promise<Cost> {
+  async function computeCost(process: BucketProcess, work: () => Promise<unknown>): Promise<Cost> {
     process.transport.reset();
     trips.count = 0;
     await work();
@@ -71,10 +71,10 @@ describeWithEngine("what a warm acquire costs", (engine) => {
         Object.fromEntries(names.map((name) => [name, 1000])),
         { resource: RESOURCE },
       );
-      await granted(process, request);
+      await grant(process, request);
       for (const pauseMs of [0, 7, 13, 100_000]) {
         await clock.advance(pauseMs);
-        const cost = await costOf(process, () => granted(process, request));
+        const cost = await computeCost(process, () => grant(process, request));
         expect(cost).toEqual({
           requests: 1,
           roundTrips: 1,
@@ -108,17 +108,17 @@ describeWithEngine("what a warm acquire costs", (engine) => {
       const id = `entity-${inherit}-0123456789a`;
       const request = requestFor(id, { rpm: 1, tpm: 10 }, { resource: RESOURCE });
       const settled = [{ resource: RESOURCE, amounts: { tpm: 5 } }];
-      await process.buckets.settle(await granted(process, request), settled);
+      await process.buckets.settle(await grant(process, request), settled);
       const once = { requests: 1, roundTrips: 1, writeUnits: 1, indexUnits: 0, readUnits: 0 };
       for (const pauseMs of [0, 7, 13, 100_000]) {
         await clock.advance(pauseMs);
         let receipt: Receipt | undefined;
-        const taken = await costOf(process, async () => {
-          receipt = await granted(process, request);
+        const taken = await computeCost(process, async () => {
+          receipt = await grant(process, request);
         });
         expect(taken).toEqual(once);
         expect(
-          await costOf(process, async () => process.buckets.settle(receipt!, settled)),
+          await computeCost(process, async () => process.buckets.settle(receipt!, settled)),
         ).toEqual(once);
       }
       const [stored] = await process.buckets.ofEntity(id, RESOURCE);
@@ -140,8 +140,8 @@ describeWithEngine("what a warm acquire costs", (engine) => {
       parents: { child: PARENT },
     });
     const request = requestFor("child", { rpm: 1, tpm: 10 }, { resource: RESOURCE });
-    await granted(process, request);
-    const cost = await costOf(process, () => granted(process, request));
+    await grant(process, request);
+    const cost = await computeCost(process, () => grant(process, request));
     expect(cost).toEqual({
       requests: 1,
       roundTrips: 1,
@@ -156,7 +156,7 @@ describeWithEngine("what a warm acquire costs", (engine) => {
       stored.map(([found]) =>
         found!.bucket.limits.map(({ limit }, index) => [
           limit.name,
-          storedMilli(found!.bucket, index),
+          getStoredMilli(found!.bucket, index),
         ]),
       ),
     ).toEqual([

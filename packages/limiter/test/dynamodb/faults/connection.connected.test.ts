@@ -3,7 +3,7 @@ import { InfrastructureNotFoundError, RateLimiterUnavailable } from "../../../sr
 import {
   batchGet,
   batchWrite,
-  keyOf,
+  getKey,
   marshalKey,
   queryAll,
 } from "../../../src/repository/dynamodb/table/batch.ts";
@@ -121,7 +121,7 @@ describeWithTransports("a connection", (engine, transport) => {
       table.connection,
       [..."abcxdef"].map((SK) => ({ PK: "p", SK })),
     );
-    expect(found.map((one) => one && keyOf(one).SK)).toEqual([
+    expect(found.map((one) => one && getKey(one).SK)).toEqual([
       "a",
       "b",
       "c",
@@ -163,7 +163,7 @@ describeWithTransports("a connection", (engine, transport) => {
       table.connection,
       names.map((SK) => ({ PK: "p", SK })),
     );
-    expect(found.map((one) => keyOf(one!).SK)).toEqual(names);
+    expect(found.map((one) => getKey(one!).SK)).toEqual(names);
   });
 
   it("a query reads all pages [W-60]", async () => {
@@ -174,7 +174,7 @@ describeWithTransports("a connection", (engine, transport) => {
     );
     const query = { partition: "p", range: { from: "a", to: "g" }, limit: 3 };
     const found: string[] = [];
-    for await (const one of queryAll(table.connection, query)) found.push(keyOf(one).SK);
+    for await (const one of queryAll(table.connection, query)) found.push(getKey(one).SK);
     expect(found).toEqual(names);
     expect(table.meter.counts().byOperation["Query"]).toBe(3);
   });

@@ -1,6 +1,6 @@
 /*
- * What answers is no DynamoDB that carries out batches of statements: an older engine, a proxy that
- * knows only some operations, a policy that does not allow them. Calls must not notice.
+ * What answers is not a DynamoDB that carries out batches of statements: an older engine, a proxy
+ * that knows only some operations, a policy that does not allow them. Calls must not notice.
  */
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { Limit, RateLimiter } from "zae-limiter";
@@ -8,7 +8,7 @@ import { DynamoRepository, type DynamoOptions } from "zae-limiter/dynamodb";
 import { take } from "../../support/calls.ts";
 import { freshTableName } from "../../support/engine.ts";
 import {
-  failed,
+  fail,
   ok,
   startProxyServer,
   type Answer,
@@ -94,11 +94,10 @@ describeWithTransports(
     }
 
     it.each<[string, Handling, count?: number]>([
-      ["does not know the operation", async () => failed(400, "UnknownOperationException", {})],
+      ["does not know the operation", async () => fail(400, "UnknownOperationException", {})],
       [
         "denies the request",
-        async () =>
-          failed(400, "com.amazon.coral.service#AccessDeniedException", { Message: "no" }),
+        async () => fail(400, "com.amazon.coral.service#AccessDeniedException", { Message: "no" }),
       ],
       ["denies each statement", eachStatement("AccessDenied")],
       ["understands none of 50 statements", eachStatement("ValidationError"), 50],

@@ -7,6 +7,7 @@ import type { Fault, ProxiedRequest } from "../../support/fault-proxy.ts";
 import { useProxiedTable } from "../../support/proxied-table.ts";
 import { CoverageCounts } from "../../support/seeded/coverage-counts.ts";
 import { between, pick } from "../../support/seeded/random-choice.ts";
+import { getEach, seedsFromEnvironment } from "../../support/seeded/seeds.ts";
 import { STATEMENT_FAULTS } from "../../support/statement-faults.ts";
 import { describeWithTransports, ONE_TRANSPORT_AN_ENGINE } from "../../support/transports.ts";
 import { REQUEST_TIMEOUT_MS, SLOW_LIMIT, WRITE_FAULTS } from "../../support/write-path-faults.ts";
@@ -26,6 +27,9 @@ const PARENT = "parent";
 const CHILDREN = ["a", "b", "c"];
 const ROUNDS = 8;
 
+const ENOUGH_SEEDS = 4;
+const SEEDS = seedsFromEnvironment({ usual: ENOUGH_SEEDS });
+
 describeWithTransports(
   "random faults on the write path",
   (engine, transport) => {
@@ -33,7 +37,7 @@ describeWithTransports(
     const coverage = new CoverageCounts<Suffered>(SUFFERED);
 
     // Every other seed shares requests.
-    it.each([1, 2, 3, 4])(
+    it.each(getEach(SEEDS))(
       "what is charged adds up to what was acknowledged (seed %i)",
       { timeout: 60_000 },
       async (seed) => {
@@ -56,7 +60,7 @@ describeWithTransports(
         const ledger = new Ledger();
         // Creations do not share requests.
         await Promise.all(CHILDREN.map((child) => work(limiters[0]!, { child, random, ledger })));
-        table.proxy.decide = faultsOf(random, coverage);
+        table.proxy.decide = listFaults(random, coverage);
         for (let round = 1; round <= ROUNDS; round += 1)
           await Promise.all(
             limiters.flatMap((limiter) =>
@@ -73,7 +77,7 @@ describeWithTransports(
       },
     );
 
-    it("batches of statements have suffered everything", () => {
+    it.skipIf(SEEDS.count < ENOUGH_SEEDS)("batches of statements have suffered everything", () => {
       expect(coverage.missing).toEqual([]);
     });
   },
@@ -119,19 +123,19 @@ async function work(
   if (lease === undefined) return ledger.add(child, 0, tpm);
   const how = tpm % 3;
   const net = how === 0 ? 0 : tpm + how;
-  const isEnded = await ended(lease, net).then(() => true, unlessUnavailable);
+  const isEnded = await end(lease, net).then(() => true, unlessUnavailable);
   if (isEnded === true) ledger.add(child, net, 0);
   else ledger.add(child, Math.min(net, tpm), Math.abs(tpm - net));
 }
 
-async function ended(lease: Lease, tpm: number): Promise<void> {
+async function end(lease: Lease, tpm: number): Promise<void> {
   if (tpm === 0) return lease.rollback();
   lease.settle({ tpm });
   return lease.commit();
 }
 
 /** Hits one lone request in four, and every other batch by all kinds in turn. */
-function faultsOf(
+function listFaults(
   random: Random,
   coverage: CoverageCounts<Suffered>,
 ): (request: ProxiedRequest) => Fault | undefined {

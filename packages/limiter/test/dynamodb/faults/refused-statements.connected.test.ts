@@ -43,7 +43,7 @@ describeWithEngine("a statement that an engine does not understand", (engine) =>
     }
     expect(withInvalid).toBe(engine().name === "dynoxide" ? 1 : 0);
     // Where nothing else is ready, it is clear what was shared.
-    const operations = await table.operationsOf(() => takeAll(...plain));
+    const operations = await table.listOperations(() => takeAll(...plain));
     expect(operations).toEqual([SHARED]);
     for (const entity of [...dashed, ...plain]) {
       const rounds = plain.includes(entity) ? 14 : 7;

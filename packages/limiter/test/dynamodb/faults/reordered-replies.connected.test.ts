@@ -40,7 +40,7 @@ describeWithEngine("replies to statements in another order", (engine) => {
     const { limiter, repository } = await openLimiter();
     await repository.setSystemDefaults([Limit.perMinute("rpm", 60)]);
     const takeAll = async (): Promise<readonly string[]> =>
-      table.operationsOf(() =>
+      table.listOperations(() =>
         Promise.all(ENTITIES.map((entity, index) => take(limiter, { rpm: index + 1 }, entity))),
       );
     await takeAll();
@@ -91,7 +91,7 @@ describeWithEngine("replies to statements in another order", (engine) => {
         });
         await clock.advance(pick(random, [0, 300]));
         table.proxy.decide = ({ operation }) =>
-          operation === SHARED ? { reordered: (replies) => shuffled(replies, random) } : undefined;
+          operation === SHARED ? { reordered: (replies) => shuffle(replies, random) } : undefined;
         await all((entity) => tryTake(ours, entity));
         await all((entity) => tryTake(ours, entity));
         table.proxy.decide = () => undefined;
@@ -113,7 +113,7 @@ describeWithEngine("replies to statements in another order", (engine) => {
   );
 });
 
-function shuffled<T>(list: readonly T[], random: () => number): readonly T[] {
+function shuffle<T>(list: readonly T[], random: () => number): readonly T[] {
   const left = [...list];
   return list.map(() => left.splice(Math.floor(random() * left.length), 1)[0]!);
 }

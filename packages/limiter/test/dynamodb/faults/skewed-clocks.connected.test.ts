@@ -8,7 +8,7 @@ import type { DynamoTransport } from "../../../src/repository/dynamodb/transport
 import { bucketProcess, requestFor } from "../../support/bucket-process.ts";
 import { connectToNewTable } from "../../support/connect.ts";
 import { between } from "../../support/seeded/random-choice.ts";
-import { eachOf, seedsFromEnvironment } from "../../support/seeded/seeds.ts";
+import { getEach, seedsFromEnvironment } from "../../support/seeded/seeds.ts";
 import { describeWithTransports } from "../../support/transports.ts";
 
 const SEEDS = seedsFromEnvironment({ usual: 8 });
@@ -31,7 +31,7 @@ describeWithTransports("processes whose clocks differ", (engine, name) => {
 
   it(`processes get at most the capacity and what the latest clock earned, over ${SEEDS.count} seeds [W-50]`, async () => {
     let refusals = 0;
-    for (const seed of eachOf(SEEDS)) refusals += await run(seed);
+    for (const seed of getEach(SEEDS)) refusals += await run(seed);
     expect(refusals).toBeGreaterThan(0);
   }, 120_000);
 
@@ -40,11 +40,11 @@ describeWithTransports("processes whose clocks differ", (engine, name) => {
     const [one, other] = [1, 2].map(
       (seed) => bucketProcess({ transport, tableName, clock, seed, config }).buckets,
     );
-    const taken = await other!.consume(callOf(limit.capacity));
-    expect((await one!.consume(callOf(1))).granted).toBe(false);
+    const taken = await other!.consume(toCall(limit.capacity));
+    expect((await one!.consume(toCall(1))).granted).toBe(false);
     if (taken.granted) await other!.giveBack(taken.receipt);
     clock.set(clock.now() - 60_000);
-    expect((await one!.consume(callOf(1))).granted).toBe(true);
+    expect((await one!.consume(toCall(1))).granted).toBe(true);
   });
 
   async function run(seed: number): Promise<number> {
@@ -97,7 +97,7 @@ describeWithTransports("processes whose clocks differ", (engine, name) => {
   }
 });
 
-function callOf(tps: number): ConsumeRequest {
+function toCall(tps: number): ConsumeRequest {
   return requestFor("set-back", { tps });
 }
 

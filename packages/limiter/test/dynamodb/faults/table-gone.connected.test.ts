@@ -95,18 +95,18 @@ describeWithEngine("a table that disappears under an open repository", (engine) 
     await repository.setSystemDefaults(LIMITS);
     const limiter = new RateLimiter({ repository });
     await take(limiter, { rpm: 1 });
-    const requestsOf = async (): Promise<number> => {
+    const countRequests = async (): Promise<number> => {
       const { requests } = repository.getStatistics();
       await take(limiter, { rpm: 1 });
       return repository.getStatistics().requests - requests;
     };
-    expect(await requestsOf()).toBe(1);
+    expect(await countRequests()).toBe(1);
     await repository.deleteTable();
     await expectGone(repository, options.stack);
     await using deployer = await DynamoRepository.open("app", options);
     await deployer.setSystemDefaults(LIMITS);
-    await requestsOf();
-    await vi.waitFor(async () => expect(await requestsOf()).toBe(1));
+    await countRequests();
+    await vi.waitFor(async () => expect(await countRequests()).toBe(1));
   });
 });
 

@@ -9,7 +9,7 @@ import { mostPerGrant, perGrant, type Cost } from "../../processes/faults/cost-p
 import { LIMIT } from "../../processes/faults/hot-bucket.ts";
 import {
   ProxyFaults,
-  sumOf,
+  addUp,
   type FaultPlan,
   type ProxyCounts,
 } from "../../processes/faults/proxy-faults.ts";
@@ -48,7 +48,7 @@ describeWithEngine("an exhausted bucket, 5 % of whose writes are throttled", (en
       for (const each of faults) each.plan = name === "during" ? PLAN : undefined;
       const grants = crowd.grants;
       await crowd.run(durationMs);
-      const counts = sumOf(faults.map((each) => each.takeCounts()));
+      const counts = addUp(faults.map((each) => each.takeCounts()));
       phases.set(name, { ...counts, grants: crowd.grants - grants });
     }
   }, 120_000);

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { RateLimiter, RateLimiterUnavailable, type AcquireRequest } from "zae-limiter";
 import type { DynamoRepository } from "zae-limiter/dynamodb";
-import { onWritesOf, script, type Fault } from "../../support/fault-proxy.ts";
+import { onWrites, script, type Fault } from "../../support/fault-proxy.ts";
 import { useProxiedTable } from "../../support/proxied-table.ts";
 import { describeWithTransports, ONE_TRANSPORT_AN_ENGINE } from "../../support/transports.ts";
 import { REQUEST_TIMEOUT_MS, SLOW_LIMIT, WRITE_FAULTS } from "../../support/write-path-faults.ts";
@@ -127,7 +127,7 @@ describeWithTransports(
           await repository.createEntity("parent");
           await repository.createEntity("child", { parentId: "parent", cascade: true });
           await (await limiter.acquire(call(1, "child"))).commit();
-          table.proxy.decide = onWritesOf(({ PK }) => PK.S.includes(`#${side}`), fault);
+          table.proxy.decide = onWrites(({ PK }) => PK.S.includes(`#${side}`), fault);
           await expect(limiter.acquire(call(10, "child"))).rejects.toThrow(RateLimiterUnavailable);
           table.proxy.decide = () => undefined;
           expect(

@@ -4,23 +4,23 @@ import {
   least,
   minus,
   plus,
-  shown,
+  show,
   times,
   ZERO,
   type Fraction,
 } from "../../oracle/fraction.ts";
 import {
-  capacityOf,
-  consumedOf,
-  debtOf,
+  getCapacity,
+  getConsumed,
+  getDebt,
   limitNames,
   NO_BUCKET,
-  rateOf,
+  getRate,
   shardValue,
   type StoredBucket,
   type StoredShard,
 } from "../../oracle/stored-bucket.ts";
-import { shareOf } from "../../oracle/terms.ts";
+import { computeShare } from "../../oracle/terms.ts";
 
 /** A whole bucket from a moment on, in time that really passed. */
 export interface BucketState {
@@ -102,23 +102,23 @@ export class BucketHistory {
     const last = this.states.length - 1;
     for (const name of limitNames(this.now)) {
       let taken = 0n;
-      let earned = debtOf(this.now, name, this.states[last]!.fromMs - differenceMs);
+      let earned = getDebt(this.now, name, this.states[last]!.fromMs - differenceMs);
       let looseMs = 0;
       let fastest = ZERO;
       for (let index = last; index >= 1; index -= 1) {
         const [before, state] = [this.states[index - 1]!, this.states[index]!];
-        taken += consumedOf(state.bucket, name) - consumedOf(before.bucket, name);
+        taken += getConsumed(state.bucket, name) - getConsumed(before.bucket, name);
         looseMs = Math.max(looseMs, state.inFlightMs);
-        const rate = rateOf(state.bucket, name);
+        const rate = getRate(state.bucket, name);
         if (isLess(fastest, rate)) fastest = rate;
         if (index < last)
           earned = plus(earned, times(rate, this.states[index + 1]!.fromMs - state.fromMs));
         const capacity = limitNames(before.bucket).includes(name)
-          ? capacityOf(before.bucket, name)
-          : capacityOf(state.bucket, name);
+          ? getCapacity(before.bucket, name)
+          : getCapacity(state.bucket, name);
         const most = plus(plus(fraction(capacity), earned), times(fastest, looseMs + differenceMs));
         if (isLess(most, fraction(taken)))
-          return `${name}: ${taken} millitokens were granted since ${state.fromMs}, where at most ${shown(most)} may be`;
+          return `${name}: ${taken} millitokens were granted since ${state.fromMs}, where at most ${show(most)} may be`;
       }
     }
     return undefined;
@@ -258,7 +258,7 @@ function wholeMillitokens(
     readonly atMs: number;
   },
 ): Fraction {
-  const share = fraction(shareOf(capacity, number, shard.divisor));
+  const share = fraction(computeShare(capacity, number, shard.divisor));
   const value = shard.limits.has(name) ? least(share, shardValue(shard, name, atMs)) : share;
   return minus(value, fraction(1n));
 }

@@ -7,9 +7,9 @@ import type { Operation } from "./client.ts";
 import { fraction, isLess, least, minus, plus, type Fraction } from "../../oracle/fraction.ts";
 import { GRANTS, reversed, type Effect } from "./ledger.ts";
 import {
-  capacityOf,
-  consumedOf,
-  grantsOf,
+  getCapacity,
+  getConsumed,
+  listGrants,
   limitNames,
   shardValue,
   type StoredShard,
@@ -39,10 +39,10 @@ export function unexplainedShards(
   const target = new Map(
     limitNames(after).map((name) => [
       name,
-      Number(consumedOf(after, name) - consumedOf(before, name)) / 1000,
+      Number(getConsumed(after, name) - getConsumed(before, name)) / 1000,
     ]),
   );
-  target.set(GRANTS, Number(grantsOf(after) - grantsOf(before)));
+  target.set(GRANTS, Number(listGrants(after) - listGrants(before)));
   const [takes, ends] = [
     operations.filter(({ kind }) => kind === "take"),
     operations.filter(({ kind }) => kind !== "take"),
@@ -54,7 +54,7 @@ export function unexplainedShards(
         0,
       );
       const mayGive = operations.reduce(
-        (sum, { kind, effect }) => sum + given(kind, effect.get(name) ?? 0),
+        (sum, { kind, effect }) => sum + give(kind, effect.get(name) ?? 0),
         0,
       );
       return amount <= mayCharge && amount >= -mayGive;
@@ -76,13 +76,16 @@ export function unexplained(
   const { before, after } = write;
   const names = limitNames(after);
   const target = new Map(
-    names.map((name) => [name, Number(consumedOf(after, name) - consumedOf(before, name)) / 1000]),
+    names.map((name) => [
+      name,
+      Number(getConsumed(after, name) - getConsumed(before, name)) / 1000,
+    ]),
   );
-  target.set(GRANTS, Number(grantsOf(after) - grantsOf(before)));
-  const stories = storiesOf(target, operations);
+  target.set(GRANTS, Number(listGrants(after) - listGrants(before)));
+  const stories = listStories(target, operations);
   const did = JSON.stringify([...target]);
   if (stories.length === 0) return `no calls under way account for ${did}`;
-  const isRewritten = names.some((name) => capacityOf(before, name) !== capacityOf(after, name));
+  const isRewritten = names.some((name) => getCapacity(before, name) !== getCapacity(after, name));
   if (before.size === 0 || isRewritten || write.tickMs > 1) return undefined;
   return stories.some((deeds) => hasOrder(write, deeds))
     ? undefined
@@ -90,7 +93,7 @@ export function unexplained(
 }
 
 /** All choices of deeds that add up. */
-function storiesOf(
+function listStories(
   target: Effect,
   operations: readonly Operation[],
   told: readonly Deed[] = [],
@@ -98,11 +101,11 @@ function storiesOf(
   const [first, ...others] = operations;
   if (first === undefined)
     return [...target.values()].every((amount) => amount === 0) ? [told] : [];
-  const without = storiesOf(target, others, told);
+  const without = listStories(target, others, told);
   return [
     ...without,
-    ...deedsOf(first).flatMap((deed) =>
-      storiesOf(less(target, deed.effect), others, [...told, deed]),
+    ...listDeeds(first).flatMap((deed) =>
+      listStories(less(target, deed.effect), others, [...told, deed]),
     ),
   ];
 }
@@ -111,7 +114,7 @@ function storiesOf(
  * A take may also be given back, when another bucket refused it; of a settlement, only what it
  * charges may be repeated.
  */
-function deedsOf({ kind, effect }: Operation): readonly Deed[] {
+function listDeeds({ kind, effect }: Operation): readonly Deed[] {
   if ([...effect.values()].every((amount) => amount === 0)) return [];
   if (kind === "take")
     return [
@@ -127,7 +130,7 @@ function deedsOf({ kind, effect }: Operation): readonly Deed[] {
 }
 
 /** What a take may give back is what it took, when another bucket refused it. */
-function given(kind: Operation["kind"], amount: number): number {
+function give(kind: Operation["kind"], amount: number): number {
   return kind === "take" ? amount : Math.max(0, -amount);
 }
 

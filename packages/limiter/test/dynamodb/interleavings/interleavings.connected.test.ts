@@ -3,7 +3,7 @@ import type { DynamoTransport } from "../../../src/repository/dynamodb/transport
 import { connectToNewTable } from "../../support/connect.ts";
 import { describeWithEngine } from "../../support/engine.ts";
 import { openTransport } from "../../support/transports.ts";
-import { eachOf, seedsFromEnvironment } from "../../support/seeded/seeds.ts";
+import { getEach, seedsFromEnvironment } from "../../support/seeded/seeds.ts";
 import { runSeeds } from "./run.ts";
 import type { Coverage } from "./coverage.ts";
 
@@ -38,7 +38,7 @@ describeWithEngine(
       `processes keep every promise, over ${SEEDS.count} seeds`,
       { timeout: 900_000 },
       async () => {
-        const coverage = await run(eachOf(SEEDS));
+        const coverage = await run(getEach(SEEDS));
         console.log(`interleavings: ${SEEDS.count} seeds\n${coverage.toString()}`);
         expect(coverage.counts.get("grant")).toBeGreaterThan(0);
         if (SEEDS.count >= ENOUGH_SEEDS) expect(coverage.missing).toEqual([]);

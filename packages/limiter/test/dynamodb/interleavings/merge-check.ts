@@ -15,15 +15,15 @@ import {
   least,
   minus,
   plus,
-  shown,
+  show,
   ZERO,
   type Fraction,
 } from "../../oracle/fraction.ts";
 import {
-  cascadedGrantsOf,
-  cascadedOf,
-  consumedOf,
-  grantsOf,
+  listCascadedGrants,
+  getCascaded,
+  getConsumed,
+  listGrants,
   shardValue,
   type StoredBucket,
   type StoredShard,
@@ -60,14 +60,14 @@ export function wrongHalves(merge: Merge): string | undefined {
   if (merged!.undone !== kept.undone + gone.undone) return "a merge that hides what was undone";
   if (merged!.identity !== kept.identity)
     return `a merge made ${merged!.identity} of ${kept.identity}`;
-  const isSame = [grantsOf, cascadedGrantsOf].every((count) => count(before) === count(after));
+  const isSame = [listGrants, listCascadedGrants].every((count) => count(before) === count(after));
   return isSame ? undefined : "a merge changed what was granted";
 }
 
 /** What a merge did to one limit that it must not do. */
 export function wrongSum(merge: Merge, name: string): string | undefined {
   const { before, after } = merge;
-  if ([consumedOf, cascadedOf].some((total) => total(before, name) !== total(after, name)))
+  if ([getConsumed, getCascaded].some((total) => total(before, name) !== total(after, name)))
     return "a merge changed what was consumed";
   const [merged] = [...after.values()] as [StoredShard];
   const limit = merged.limits.get(name);
@@ -78,13 +78,13 @@ export function wrongSum(merge: Merge, name: string): string | undefined {
     const own = termsOfShard(limit.whole, number, half.divisor);
     held = plus(held, halfValue(half, own, atMs));
     // A remainder that is converted first is rounded down once more.
-    if (!isUnder(half, own)) lost = plus(lost, fraction(1n, own.grain));
+    if (!hasPolicyLimits(half, own)) lost = plus(lost, fraction(1n, own.grain));
   }
   const holds = shardValue(merged, name, atMs);
-  if (isLess(held, holds)) return `a merge made ${shown(holds)} of ${shown(held)} millitokens`;
+  if (isLess(held, holds)) return `a merge made ${show(holds)} of ${show(held)} millitokens`;
   return isLess(minus(held, holds), lost)
     ? undefined
-    : `a merge left ${shown(holds)} of ${shown(held)} millitokens`;
+    : `a merge left ${show(holds)} of ${show(held)} millitokens`;
 }
 
 /** Whether halves show different limits, so that they are converted first. */
@@ -92,7 +92,7 @@ export function isConversion({ before, after }: Pick<Merge, "before" | "after">)
   const [merged] = [...after.values()] as [StoredShard];
   return [...before].some(([number, half]) =>
     [...merged.limits.values()].some(
-      ({ whole }) => !isUnder(half, termsOfShard(whole, number, half.divisor)),
+      ({ whole }) => !hasPolicyLimits(half, termsOfShard(whole, number, half.divisor)),
     ),
   );
 }
@@ -106,7 +106,7 @@ function halfValue(half: StoredShard, own: Terms, atMs: number): Fraction {
   return half.limits.has(own.name) ? least(ceiling, shardValue(half, own.name, atMs)) : ceiling;
 }
 
-function isUnder({ limits }: StoredShard, own: Terms): boolean {
+function hasPolicyLimits({ limits }: StoredShard, own: Terms): boolean {
   const terms = limits.get(own.name)?.terms;
   return (
     terms?.capacityMilli === own.capacityMilli &&

@@ -4,7 +4,7 @@ import { beforeAll, expect, it } from "vitest";
 import type { DynamoTransport } from "../../../src/repository/dynamodb/transport/transport.ts";
 import {
   bucketProcess,
-  granted,
+  grant,
   requestFor,
   type BucketProcess,
 } from "../../support/bucket-process.ts";
@@ -37,7 +37,7 @@ describeWithEngine("old answers", (engine) => {
     const slow = new HeldTransport(transport);
     const [ours, theirs] = [open(1, slow), open(2, transport)];
     await ours.buckets.consume(ONE);
-    const taken = await granted(theirs, ONE);
+    const taken = await grant(theirs, ONE);
     const answer = slow.hold("UpdateItem", "answer");
     const early = ours.buckets.consume(ONE);
     // The table has answered that there is nothing, and then it gets something back.

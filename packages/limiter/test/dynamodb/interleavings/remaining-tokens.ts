@@ -5,15 +5,15 @@ import { floor, fraction, isLess } from "../../oracle/fraction.ts";
 import { requestFor } from "../../support/bucket-process.ts";
 import type { EngineReply } from "./gate.ts";
 import {
-  capacityOf,
-  debtOf,
+  getCapacity,
+  getDebt,
   limitNames,
-  rateOf,
+  getRate,
   shardValue,
   type StoredBucket,
 } from "../../oracle/stored-bucket.ts";
 import { fewestMs } from "../../oracle/oracle-bucket.ts";
-import { shareOf } from "../../oracle/terms.ts";
+import { computeShare } from "../../oracle/terms.ts";
 import { requestText } from "./story.ts";
 import { writtenKeys } from "../../support/written-items.ts";
 import type { World } from "./world.ts";
@@ -59,7 +59,7 @@ async function waitUntilFull(
 ): Promise<void> {
   const { time } = world;
   const bucket = world.table.history(entityId).now;
-  const capacity = capacityOf(bucket, name);
+  const capacity = getCapacity(bucket, name);
   const amounts = { [name]: Number(capacity / 1000n) };
   const expectedMs = waitMs(bucket, name, time.nowMs);
   const outcome = await ask(client, entityId, amounts);
@@ -69,7 +69,7 @@ async function waitUntilFull(
   world.tell(`a lone client waits ${told} ms for ${JSON.stringify(amounts)} of ${entityId}`);
   if (Math.round(told) !== expectedMs)
     throw new Error(`${entityId} is full of ${name} in ${expectedMs} ms, not in ${told} ms`);
-  const { top, over } = rateOf(bucket, name);
+  const { top, over } = getRate(bucket, name);
   if (isLess(fraction(11n * capacity * over, 10n * top), fraction(BigInt(expectedMs))))
     throw new Error(`A shard of ${entityId} starves: it needs ${expectedMs} ms for its ${name}`);
   if (expectedMs === 0) return;
@@ -83,7 +83,7 @@ async function waitUntilFull(
 
 /** How long until every shard is full. */
 function waitMs(bucket: StoredBucket, name: string, nowMs: number): number {
-  const capacity = capacityOf(bucket, name);
+  const capacity = getCapacity(bucket, name);
   const ms = fewestMs((afterMs) => wholeMilli(bucket, name, nowMs + Number(afterMs)) >= capacity);
   return Number(ms);
 }
@@ -96,7 +96,7 @@ function waitForDebts({ time, table }: World, entityId: string): void {
   const bucket = table.history(entityId).now;
   time.advance(Math.max(0, ...[...bucket.values()].map(({ stampMs }) => stampMs - time.nowMs)));
   const isInDebt = (): boolean =>
-    limitNames(bucket).some((name) => debtOf(bucket, name, time.nowMs).top > 0n);
+    limitNames(bucket).some((name) => getDebt(bucket, name, time.nowMs).top > 0n);
   for (let step = 0; step < MOST_STEPS && isInDebt(); step += 1) time.advance(2 ** step);
 }
 
@@ -111,7 +111,7 @@ function isUnderItsConfiguration(
       [...bucket].every(
         ([number, shard]) =>
           shard.limits.get(name)?.terms.capacityMilli ===
-          shareOf(BigInt(capacity) * 1000n, number, shard.divisor),
+          computeShare(BigInt(capacity) * 1000n, number, shard.divisor),
       ),
     );
 }

@@ -2,7 +2,7 @@ import { beforeAll, expect, it } from "vitest";
 import type { DynamoTransport } from "../../../src/repository/dynamodb/transport/transport.ts";
 import { connectToNewTable } from "../../support/connect.ts";
 import { describeWithEngine } from "../../support/engine.ts";
-import { eachOf, seedsFromEnvironment } from "../../support/seeded/seeds.ts";
+import { getEach, seedsFromEnvironment } from "../../support/seeded/seeds.ts";
 import { newCoverage } from "./coverage.ts";
 import { FATES, RESHAPES, tellWith, type GapReshape } from "./reshape-gaps.ts";
 
@@ -42,7 +42,7 @@ describeWithEngine("a split or a merge in every gap of a story", (engine) => {
     const gaps = await told(NOWHERE);
     const { kind, fate } = story;
     const stride = STRIDES[kind];
-    for (const seed of eachOf(SEEDS)) {
+    for (const seed of getEach(SEEDS)) {
       const first = (FATES.indexOf(fate) + seed - 1) % stride;
       for (let gap = first; gap < gaps; gap += stride) await told(gap);
     }

@@ -8,7 +8,7 @@
  */
 import { Limit } from "zae-limiter";
 import type { Client, Lease } from "./client.ts";
-import { fraction, isLess, minus, plus, shown } from "../../oracle/fraction.ts";
+import { fraction, isLess, minus, plus, show } from "../../oracle/fraction.ts";
 import type { HeldCall } from "./gate.ts";
 import { reversed } from "./ledger.ts";
 import { expectNoOrphans } from "./calm-end.ts";
@@ -16,17 +16,17 @@ import { startEnd, startReshape, startTake, type Reshape } from "./operations.ts
 import { takeWhatIsLeft } from "./remaining-tokens.ts";
 import type { SharedTable } from "./run.ts";
 import { makeScenario, type Scenario } from "./scenario.ts";
-import { apply, crash, deliver, fail, settled } from "./schedule.ts";
+import { apply, crash, deliver, fail, settle } from "./schedule.ts";
 import type { Coverage } from "./coverage.ts";
 import {
-  charged,
+  readCharged,
   holdsAll,
   newBucket,
   unitsAt,
   type OracleBucket,
 } from "../../oracle/oracle-bucket.ts";
-import { bucketValue, capacityOf } from "../../oracle/stored-bucket.ts";
-import { termsOf } from "../../oracle/terms.ts";
+import { bucketValue, getCapacity } from "../../oracle/stored-bucket.ts";
+import { toTerms } from "../../oracle/terms.ts";
 import { World } from "./world.ts";
 
 /** What becomes of the process that splits or merges, and of one of its transactions. */
@@ -74,7 +74,7 @@ export async function tellWith(
   reshape: GapReshape,
   coverage: Coverage,
 ): Promise<number> {
-  const world = new World({ ...table, scenario: scenarioOf(reshape), coverage });
+  const world = new World({ ...table, scenario: buildScenario(reshape), coverage });
   const teller = new Teller(world, reshape);
   try {
     await teller.tell();
@@ -96,7 +96,7 @@ export async function tellWith(
   }
 }
 
-function scenarioOf({ ofParent, gap, fate }: GapReshape): Scenario {
+function buildScenario({ ofParent, gap, fate }: GapReshape): Scenario {
   return {
     ...makeScenario(1),
     // Another process each time, with another home.
@@ -132,7 +132,7 @@ class Teller {
     this.#reshape = reshape;
     this.#client = world.clients[0]!;
     const { nowMs } = world.time;
-    const full = newBucket(LIMITS.map(termsOf), 1, nowMs);
+    const full = newBucket(LIMITS.map(toTerms), 1, nowMs);
     this.#unsplit = new Map(world.charged(ENTITY).map((entityId) => [entityId, full]));
   }
 
@@ -202,7 +202,7 @@ class Teller {
 
   #charge(amounts: Record<string, number>): void {
     for (const [entityId, bucket] of this.#unsplit)
-      this.#unsplit.set(entityId, charged(bucket, amounts, this.#world.time.nowMs));
+      this.#unsplit.set(entityId, readCharged(bucket, amounts, this.#world.time.nowMs));
     this.#compare();
   }
 
@@ -219,7 +219,7 @@ class Teller {
         if (isLess(held, plus(expected, fraction(1n))) && isLess(minus(expected, most), held))
           continue;
         throw new Error(
-          `${entityId} holds ${shown(held)} millitokens of ${name} in ${bucket.size} shards, not ${shown(expected)}`,
+          `${entityId} holds ${show(held)} millitokens of ${name} in ${bucket.size} shards, not ${show(expected)}`,
         );
       }
     }
@@ -228,7 +228,7 @@ class Teller {
   /** Lets a call of the story pass, request by request, and the split or merge where it belongs. */
   async #driven(start: () => void): Promise<void> {
     start();
-    await settled();
+    await settle();
     while (this.#client.underWay.size > 0) {
       this.#world.throwIfFailed();
       const isHere = this.gaps === this.#reshape.gap;
@@ -258,7 +258,7 @@ class Teller {
     const world = this.#world;
     const splitter = world.startClient(0);
     startReshape(world, splitter, { kind: "split", ...this.#target });
-    await settled();
+    await settle();
     while (splitter.underWay.size > 0) await passOne(world, splitter);
     this.#compare();
   }
@@ -285,7 +285,7 @@ class Teller {
   async #drive(client: Client, reshape: Reshape): Promise<void> {
     const world = this.#world;
     startReshape(world, client, reshape);
-    await settled();
+    await settle();
     while (client.isAlive && client.underWay.size > 0) {
       const call = client.gate.held[0]!;
       const isFated =
@@ -324,7 +324,7 @@ class Teller {
         ({ name }) =>
           !isLess(
             bucketValue(new Map([shard]), name, time.nowMs + skewMs),
-            fraction(capacityOf(new Map([shard]), name)),
+            fraction(getCapacity(new Map([shard]), name)),
           ),
       ),
     );
@@ -339,7 +339,7 @@ class Teller {
     if (shards.length === 0) return;
     const stampMs = Math.min(...shards.map((shard) => shard.stampMs));
     if (stampMs > time.nowMs)
-      this.#unsplit.set(entityId, charged(this.#unsplit.get(entityId)!, {}, stampMs));
+      this.#unsplit.set(entityId, readCharged(this.#unsplit.get(entityId)!, {}, stampMs));
   }
 }
 
@@ -350,13 +350,13 @@ async function passOne(world: World, client: Client): Promise<void> {
   else if (call.reply === undefined)
     await apply(world, call, `request of process ${client.number}`);
   else deliver(world, client, call);
-  await settled();
+  await settle();
 }
 
 /** A reply is lost. After a time-out the next attempt follows at once. */
 async function lose(world: World, client: Client, call: HeldCall): Promise<void> {
   fail(world, client, call, "time-out");
-  await settled();
+  await settle();
 }
 
 async function meet(
@@ -366,7 +366,7 @@ async function meet(
   if (fate !== "dies before" && fate !== "sends twice") await apply(world, call, "transaction");
   if (fate === "dies before" || fate === "dies after") crash(world, client);
   if (fate === "gets no reply" || fate === "sends twice") fail(world, client, call, "time-out");
-  await settled();
+  await settle();
   if (fate !== "sends twice") return;
   // The second attempt, under the same token, then the first after all.
   await apply(world, client.gate.held[0]!, "transaction once more");

@@ -42,7 +42,7 @@ export async function runSeeds(
     for (const seed of seeds) {
       const table = { transport: transports[seed % transports.length]!, tableName };
       const scenario = makeScenario(seed);
-      const failure = await failureOf(table, scenario, coverage);
+      const failure = await classifyError(table, scenario, coverage);
       if (failure !== undefined)
         throw new Error(await explain(table, scenario), { cause: failure.error });
     }
@@ -55,7 +55,7 @@ interface Failure {
   readonly trace: readonly string[];
 }
 
-async function failureOf(
+async function classifyError(
   table: SharedTable,
   scenario: Scenario,
   coverage: Coverage,
@@ -81,10 +81,11 @@ async function failureOf(
 
 async function explain(table: SharedTable, scenario: Scenario): Promise<string> {
   const simplest = await shrink(scenario, simplerScenarios(scenario), {
-    stillFails: async (simpler) => (await failureOf(table, simpler, newCoverage())) !== undefined,
+    stillFails: async (simpler) =>
+      (await classifyError(table, simpler, newCoverage())) !== undefined,
     mostReplays: MOST_REPLAYS,
   });
-  const failure = (await failureOf(table, simplest, newCoverage()))!;
+  const failure = (await classifyError(table, simplest, newCoverage()))!;
   const { limits, ...rest } = simplest;
   return [
     `Seed ${scenario.seed} fails (again: SEED=${scenario.seed} SEEDS=1). The simplest scenario of it that fails:`,

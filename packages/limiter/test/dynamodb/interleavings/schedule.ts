@@ -39,8 +39,8 @@ export async function play(world: World, plan: Plan = world.scenario): Promise<v
     if (events > MOST_EVENTS) throw new Error(`No end after ${MOST_EVENTS} events`);
     const possible = possibleEvents(world, left).filter(({ weight }) => weight > 0);
     if (possible.length === 0) return;
-    await chosen(world, possible).happen();
-    await settled();
+    await choose(world, possible).happen();
+    await settle();
     world.throwIfFailed();
   }
 }
@@ -108,7 +108,7 @@ function possibleEvents(world: World, left: Left): readonly Event[] {
   ];
 }
 
-function chosen({ random }: World, events: readonly Event[]): Event {
+function choose({ random }: World, events: readonly Event[]): Event {
   let rest = random() * events.reduce((total, { weight }) => total + weight, 0);
   return events.find(({ weight }) => (rest -= weight) < 0) ?? events.at(-1)!;
 }
@@ -320,6 +320,6 @@ export function crash(world: World, client: Client): void {
 }
 
 /** Lets everything run that does not wait for the network or for time. */
-export async function settled(): Promise<void> {
+export async function settle(): Promise<void> {
   for (let turn = 0; turn < 2; turn += 1) await new Promise((resolve) => setImmediate(resolve));
 }

@@ -1,5 +1,5 @@
 import type { AttributeMap } from "../../../src/repository/dynamodb/transport/attribute-values.ts";
-import { statementsOf, type RequestStatement } from "../../support/written-items.ts";
+import { listStatements, type RequestStatement } from "../../support/written-items.ts";
 import type { HeldCall } from "./gate.ts";
 
 /** A request as a person reads it: with names and values in their places. */
@@ -8,7 +8,7 @@ export function requestText({ operation, input }: Pick<HeldCall, "operation" | "
     readonly TransactItems?: readonly Record<string, object>[];
   };
   if (operation === "BatchExecuteStatement")
-    return statementsOf(input).map(statementText).join(" | ");
+    return listStatements(input).map(statementText).join(" | ");
   const writes =
     parts === undefined
       ? [[operation, input] as const]

@@ -9,7 +9,7 @@ import type { SimulatedTime } from "../../support/simulated-time.ts";
 import { carriedOut, type StatementReply } from "../../support/statement-faults.ts";
 import {
   keyOfStatement,
-  statementsOf,
+  listStatements,
   writtenKeys,
   type RequestKey,
 } from "../../support/written-items.ts";
@@ -17,8 +17,8 @@ import type { Coverage } from "./coverage.ts";
 import { requestText } from "./story.ts";
 import {
   bucketValue,
-  consumedOf,
-  grantsOf,
+  getConsumed,
+  listGrants,
   isPartition,
   limitNames,
   readShard,
@@ -121,7 +121,7 @@ export class WatchedTable {
 
   /** Each statement is a write of its own, and fails for itself. */
   async #applyStatements(call: HeldCall): Promise<EngineReply> {
-    const asked = statementsOf(call.input);
+    const asked = listStatements(call.input);
     const { statements, replies } = carriedOut(asked, (key) => call.faultOf?.(key));
     const output =
       statements.length === 0
@@ -134,7 +134,7 @@ export class WatchedTable {
       if (error === undefined)
         await this.#look(
           { ...call, ...call.decisions[asked.indexOf(statement)]! },
-          bucketsOf([keyOfStatement(statement)]),
+          listBuckets([keyOfStatement(statement)]),
         );
       else if (error.Code === "ConditionalCheckFailed") this.#coverage.count("failed condition");
       // DynamoDB does not add to an attribute that is missing; the write goes alone then.
@@ -213,9 +213,9 @@ export class WatchedTable {
       limitNames(before).some((name) => bucketValue(before, name, write.call.decidedAtMs).top < 0n)
     )
       this.#coverage.count("split of a debt");
-    if (isGathered(write) && grantsOf(after) > grantsOf(before))
+    if (isGathered(write) && listGrants(after) > listGrants(before))
       this.#coverage.count("call that gathered from several shards");
-    if (grantsOf(after) > grantsOf(before) + 1n)
+    if (listGrants(after) > listGrants(before) + 1n)
       this.#coverage.count("write that granted several calls");
   }
 
@@ -243,7 +243,7 @@ export class WatchedTable {
     };
     const short = limitNames(after).find(
       (name) =>
-        !history.couldHold(name, consumedOf(after, name) - consumedOf(before, name), window),
+        !history.couldHold(name, getConsumed(after, name) - getConsumed(before, name), window),
     );
     return short === undefined ? undefined : `${short} was gathered while the bucket never held it`;
   }
@@ -305,19 +305,19 @@ function isForgotten(
 
 /** Whether a call asks for a merge. */
 export function isMergeRequest({ input }: HeldCall): boolean {
-  return partsOf(input)?.some(({ Delete }) => Delete !== undefined) ?? false;
+  return listParts(input)?.some(({ Delete }) => Delete !== undefined) ?? false;
 }
 
-function partsOf(input: object): readonly Record<string, object>[] | undefined {
+function listParts(input: object): readonly Record<string, object>[] | undefined {
   return (input as { readonly TransactItems?: readonly Record<string, object>[] }).TransactItems;
 }
 
 /** The buckets that a write names. */
 function touchedBy(operation: string, input: object): readonly TouchedItem[] {
-  return bucketsOf(writtenKeys(operation, input));
+  return listBuckets(writtenKeys(operation, input));
 }
 
-function bucketsOf(keys: readonly RequestKey[]): readonly TouchedItem[] {
+function listBuckets(keys: readonly RequestKey[]): readonly TouchedItem[] {
   return keys.flatMap(({ PK, SK }) => {
     const match = /\/BUCKET#([^#]+)#[^#]+#(\d+)$/.exec(PK.S);
     return match === null

@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { connectToNewTable } from "../../support/connect.ts";
 import { describeWithEngine } from "../../support/engine.ts";
-import { eachOf, seedsFromEnvironment } from "../../support/seeded/seeds.ts";
+import { getEach, seedsFromEnvironment } from "../../support/seeded/seeds.ts";
 import { withoutStackTraces } from "../../support/seeded/without-stack-traces.ts";
 import { playCalls } from "./what-fits.ts";
 
@@ -12,7 +12,7 @@ describeWithEngine("several processes, with requests in any order", (engine) => 
     const { transport, tableName } = await connectToNewTable(engine().endpointUrl);
     const total = { granted: 0, refused: 0, undone: 0, contended: 0, longestMs: 0 };
     await withoutStackTraces(async () => {
-      for (const seed of eachOf(SEEDS)) {
+      for (const seed of getEach(SEEDS)) {
         const outcome = await playCalls(seed, { transport, tableName });
         for (const name of ["granted", "refused", "undone", "contended"] as const)
           total[name] += outcome[name];

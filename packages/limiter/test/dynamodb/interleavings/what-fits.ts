@@ -9,7 +9,7 @@
  */
 import { Limit, RateLimiterUnavailable, ValidationError } from "zae-limiter";
 import { seededRandom } from "zae-limiter/testing";
-import { storedMilli } from "../../../src/core/bucket/bucket.ts";
+import { getStoredMilli } from "../../../src/core/bucket/bucket.ts";
 import { bucketKey } from "../../../src/repository/dynamodb/items/bucket-key.ts";
 import type { DynamoTransport } from "../../../src/repository/dynamodb/transport/transport.ts";
 import type { ConsumeRequest } from "../../../src/repository/port.ts";
@@ -17,7 +17,7 @@ import type { Random } from "../../../src/repository/system-clock.ts";
 import { bucketProcess, NAMESPACE_ID, type BucketProcess } from "../../support/bucket-process.ts";
 import { between, pick } from "../../support/seeded/random-choice.ts";
 import { ProcessClock, SimulatedTime } from "../../support/simulated-time.ts";
-import { settled } from "./schedule.ts";
+import { settle } from "./schedule.ts";
 
 /** The longest that a request takes to arrive, and its reply to come back; one for each seed. */
 const LATENCIES_MS = [1, 3, 10, 30];
@@ -115,7 +115,7 @@ class World {
   /** One thing after another, until every call has ended. */
   async play(): Promise<void> {
     for (;;) {
-      await settled();
+      await settle();
       if (this.#failure !== undefined) throw this.#failure;
       const idle = this.#processes.filter(({ underWay }) => underWay.size < MOST_UNDER_WAY);
       const isDone = this.#left.calls === 0 && idle.length === this.#processes.length;
@@ -150,7 +150,7 @@ class World {
         const { shards } = await process.known.readAll(bucketKey(name, undefined));
         for (const { image } of shards) {
           undone += image.undone ?? 0;
-          const milli = storedMilli(image.bucket, 0);
+          const milli = getStoredMilli(image.bucket, 0);
           const key = `${entityId}/${resource}`;
           left.set(key, (left.get(key) ?? 0) + milli);
         }

@@ -8,7 +8,12 @@ import { cascaded, GRANTS, Ledger, type Effect } from "./ledger.ts";
 import { someLimits, type Scenario } from "./scenario.ts";
 import { SimulatedTime } from "../../support/simulated-time.ts";
 import type { Coverage } from "./coverage.ts";
-import { cascadedGrantsOf, cascadedOf, consumedOf, grantsOf } from "../../oracle/stored-bucket.ts";
+import {
+  listCascadedGrants,
+  getCascaded,
+  getConsumed,
+  listGrants,
+} from "../../oracle/stored-bucket.ts";
 import { WatchedTable } from "./watched-table.ts";
 
 const START_MS = 1_800_000_000_000;
@@ -201,12 +206,12 @@ export class World {
     for (const entityId of this.table.entityIds) {
       const bucket = this.table.history(entityId).now;
       const counts = new Map([
-        [GRANTS, Number(grantsOf(bucket))],
-        [cascaded(GRANTS), Number(cascadedGrantsOf(bucket))],
+        [GRANTS, Number(listGrants(bucket))],
+        [cascaded(GRANTS), Number(listCascadedGrants(bucket))],
       ]);
       for (const { name } of this.limits.get(entityId)!) {
-        counts.set(name, Number(consumedOf(bucket, name)) / 1000);
-        counts.set(cascaded(name), Number(cascadedOf(bucket, name)) / 1000);
+        counts.set(name, Number(getConsumed(bucket, name)) / 1000);
+        counts.set(cascaded(name), Number(getCascaded(bucket, name)) / 1000);
       }
       for (const [name, counted] of counts) {
         const { least, most } = this.ledger.range(entityId, name);

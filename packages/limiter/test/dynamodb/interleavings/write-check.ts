@@ -19,7 +19,7 @@ import {
   least,
   minus,
   plus,
-  shown,
+  show,
   sum,
   times,
   type Fraction,
@@ -28,12 +28,12 @@ import type { HeldCall } from "./gate.ts";
 import { wrongHalves, wrongSum, type Merge } from "./merge-check.ts";
 import {
   bucketValue,
-  capacityOf,
-  cascadedOf,
-  consumedOf,
-  grantsOf,
+  getCapacity,
+  getCascaded,
+  getConsumed,
+  listGrants,
   limitNames,
-  rateOf,
+  getRate,
   shardValue,
   storedValue,
   type StoredBucket,
@@ -69,9 +69,9 @@ export function isGathered(write: AppliedWrite): boolean {
 export function isPureGrant({ before, after, call }: AppliedWrite): boolean {
   if (call.surroundings.mayCharge) return false;
   const takes = limitNames(after).some(
-    (name) => consumedOf(after, name) > consumedOf(before, name),
+    (name) => getConsumed(after, name) > getConsumed(before, name),
   );
-  return takes || grantsOf(after) > grantsOf(before);
+  return takes || listGrants(after) > listGrants(before);
 }
 
 /** What is wrong with a write; undefined when it is as it must be. */
@@ -82,7 +82,7 @@ export function wrongWith(write: AppliedWrite): string | undefined {
   }
   const isWhole = isSplit(write) || isMerge(write);
   const check = isSplit(write) ? wrongSplit : isMerge(write) ? wrongMerged : wrongValue;
-  for (const part of isWhole ? [write] : shardsOf(write))
+  for (const part of isWhole ? [write] : buildShards(write))
     for (const name of new Set([...limitNames(part.before), ...limitNames(part.after)])) {
       const wrong = check(part, name);
       if (wrong !== undefined)
@@ -92,7 +92,7 @@ export function wrongWith(write: AppliedWrite): string | undefined {
 }
 
 /** A write to several shards is one to each of them. */
-function shardsOf({ before, after, call, tickMs }: AppliedWrite): readonly AppliedWrite[] {
+function buildShards({ before, after, call, tickMs }: AppliedWrite): readonly AppliedWrite[] {
   return [...after].map(([number, shard]) => {
     const old = before.get(number);
     return {
@@ -113,13 +113,14 @@ function mergeIn({ before, after, call }: AppliedWrite): Merge {
 }
 
 function wrongSplit({ before, after, call }: AppliedWrite, name: string): string | undefined {
-  const isSame = [consumedOf, cascadedOf].every(
+  const isSame = [getConsumed, getCascaded].every(
     (total) => total(before, name) === total(after, name),
   );
-  if (!isSame || grantsOf(before) !== grantsOf(after)) return "a split changed what was consumed";
-  if (capacityOf(before, name) !== capacityOf(after, name))
+  if (!isSame || listGrants(before) !== listGrants(after))
+    return "a split changed what was consumed";
+  if (getCapacity(before, name) !== getCapacity(after, name))
     return "the shares of a split do not add up to what was split";
-  const [old, now] = [rateOf(before, name), rateOf(after, name)];
+  const [old, now] = [getRate(before, name), getRate(after, name)];
   if (isLess(old, now) || isLess(now, old))
     return "the rates of a split do not add up to what was split";
   if ([...after.values()].some(({ stampMs }) => stampMs !== [...before.values()][0]!.stampMs))
@@ -129,12 +130,12 @@ function wrongSplit({ before, after, call }: AppliedWrite, name: string): string
   const stored = (bucket: StoredBucket): Fraction =>
     sum([...bucket.values()].map((shard) => storedValue(shard, name)));
   if (isLess(stored(before), stored(after)))
-    return `a split made ${shown(stored(after))} of ${shown(stored(before))} millitokens`;
+    return `a split made ${show(stored(after))} of ${show(stored(before))} millitokens`;
   const atMs = call.decidedAtMs;
   const [held, holds] = [bucketValue(before, name, atMs), bucketValue(after, name, atMs)];
   return isLess(minus(held, holds), lostBySplit({ before, after }, name, atMs))
     ? undefined
-    : `a split left ${shown(holds)} of ${shown(held)} millitokens`;
+    : `a split left ${show(holds)} of ${show(held)} millitokens`;
 }
 
 /**
@@ -147,7 +148,7 @@ function lostBySplit(
   name: string,
   atMs: number,
 ): Fraction {
-  const isFull = !isLess(bucketValue(before, name, atMs), fraction(capacityOf(before, name)));
+  const isFull = !isLess(bucketValue(before, name, atMs), fraction(getCapacity(before, name)));
   const [kept] = [...before.keys()];
   return fraction(1n, isFull ? 1n : after.get(kept!)!.limits.get(name)!.terms.grain);
 }
@@ -156,28 +157,28 @@ function wrongValue(write: AppliedWrite, name: string): string | undefined {
   const { after, call, tickMs } = write;
   const atMs = call.decidedAtMs;
   const earliestMs = atMs - (tickMs - 1);
-  const charged = consumedOf(after, name) - consumedOf(write.before, name);
-  const ceiling = fraction(capacityOf(after, name));
+  const charged = getConsumed(after, name) - getConsumed(write.before, name);
+  const ceiling = fraction(getCapacity(after, name));
   const now = valueAfter(write, name, atMs);
   if (now === undefined)
     return isFullBefore(write, name, atMs) ? undefined : "a limit was dropped that was not full";
-  const [oldRate, newRate] = [rateOf(write.before, name), rateOf(after, name)];
+  const [oldRate, newRate] = [getRate(write.before, name), getRate(after, name)];
   const rounding = times(isLess(oldRate, newRate) ? newRate : oldRate, tickMs - 1);
   const most = least(
     ceiling,
     minus(plus(valueBefore(write, name, earliestMs), rounding), fraction(charged)),
   );
   if (!isLess(now, plus(most, fraction(1n))))
-    return `${shown(minus(now, most))} millitokens minted: ${shown(now)} where at most ${shown(most)} may be`;
+    return `${show(minus(now, most))} millitokens minted: ${show(now)} where at most ${show(most)} may be`;
   const given = BigInt(call.surroundings.mayGive.get(name) ?? 0) * 1000n;
   const lifted = least(ceiling, plus(valueBefore(write, name, atMs), fraction(given)));
   const fewest = minus(least(ceiling, minus(lifted, fraction(charged + given))), fraction(1n));
   if (!isLess(fewest, now))
-    return `${shown(minus(fewest, now))} millitokens lost: ${shown(now)} where more than ${shown(fewest)} must be`;
+    return `${show(minus(fewest, now))} millitokens lost: ${show(now)} where more than ${show(fewest)} must be`;
   const isAsked = charged > 0n || !isGathered(write);
   const isVisible = [...after.values()].every(({ limits }) => limits.get(name)?.hidden === false);
   if (isPureGrant(write) && isAsked && isVisible && isLess(now, fraction(0n)))
-    return `a grant left ${shown(now)} millitokens`;
+    return `a grant left ${show(now)} millitokens`;
   return undefined;
 }
 
@@ -186,14 +187,14 @@ function wrongValue(write: AppliedWrite, name: string): string | undefined {
  * cuts off what is above it.
  */
 function valueBefore({ before, after }: AppliedWrite, name: string, atMs: number): Fraction {
-  const isRewritten = capacityOf(before, name) !== capacityOf(after, name);
+  const isRewritten = getCapacity(before, name) !== getCapacity(after, name);
   const held = [...before].map(([number, shard]) => {
     const ceiling = fraction(after.get(number)?.limits.get(name)?.terms.capacityMilli ?? 0n);
     if (!shard.limits.has(name)) return ceiling;
     const value = shardValue(shard, name, atMs);
     return isRewritten ? least(ceiling, value) : value;
   });
-  return before.size === 0 ? fraction(capacityOf(after, name)) : sum(held);
+  return before.size === 0 ? fraction(getCapacity(after, name)) : sum(held);
 }
 
 function valueAfter({ after }: AppliedWrite, name: string, atMs: number): Fraction | undefined {

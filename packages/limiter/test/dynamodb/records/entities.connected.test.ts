@@ -11,7 +11,7 @@ import { ManualClock } from "zae-limiter/testing";
 import { usageItem } from "../../support/usage-item.ts";
 import { describeWithEngine } from "../../support/engine.ts";
 import { script } from "../../support/fault-proxy.ts";
-import { keysOf, useProxiedTable } from "../../support/proxied-table.ts";
+import { listKeys, useProxiedTable } from "../../support/proxied-table.ts";
 
 const RPM = Limit.perMinute("rpm", 10);
 
@@ -115,11 +115,11 @@ describeWithEngine("entities on DynamoDB", (engine) => {
 
   it("an entity with an unknown parent is not created at all", async () => {
     const repository = await table.open();
-    const before = keysOf(await table.items());
+    const before = listKeys(await table.items());
     await expect(repository.createEntity("e", { parentId: "nobody" })).rejects.toThrow(
       EntityNotFoundError,
     );
-    expect(keysOf(await table.items())).toEqual(before);
+    expect(listKeys(await table.items())).toEqual(before);
   });
 
   it("all children are listed, over all pages [W-60]", async () => {
@@ -185,7 +185,7 @@ describeWithEngine("entities on DynamoDB", (engine) => {
     await repository.deleteEntity("e");
 
     const ns = repository.namespaceId;
-    const left = keysOf(await table.items()).filter(
+    const left = listKeys(await table.items()).filter(
       (key) => key.startsWith(`${ns}/ENTITY#e`) || key.startsWith(`${ns}/BUCKET#`),
     );
     expect(left).toEqual([`${ns}/ENTITY#e #USAGE#hourly#1970-01-01T00:00:00Z#r`]);

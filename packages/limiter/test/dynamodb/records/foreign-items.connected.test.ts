@@ -23,20 +23,20 @@ describeWithEngine("items that another tenant filed under one's own partitions",
     const intruder = await table.open("intruder", { clock });
     await fill(victim, "mine");
     await fill(intruder, "theirs");
-    const before = await everythingOf(victim);
+    const before = await getEverything(victim);
     expect(JSON.stringify(before)).toContain("mine");
     const filed = (await table.items()).filter((item) =>
-      textOf(item, "PK").startsWith(intruder.namespaceId),
+      toText(item, "PK").startsWith(intruder.namespaceId),
     );
     expect(filed.length).toBeGreaterThan(6);
     for (const item of filed) await fileUnder(victim.namespaceId, intruder.namespaceId, item);
-    expect(await everythingOf(victim)).toEqual(before);
+    expect(await getEverything(victim)).toEqual(before);
     await victim.deleteEntity("mine-child");
     const operator = await table.open("operator", { clock });
     await operator.deleteNamespace("victim");
     await operator.purgeNamespace(victim.namespaceId);
-    const left = (await table.items()).map((item) => textOf(item, "PK"));
-    expect(filed.filter((item) => !left.includes(textOf(item, "PK")))).toEqual([]);
+    const left = (await table.items()).map((item) => toText(item, "PK"));
+    expect(filed.filter((item) => !left.includes(toText(item, "PK")))).toEqual([]);
     expect(left.filter((key) => key.startsWith(victim.namespaceId))).toEqual([]);
   });
 
@@ -75,12 +75,12 @@ describeWithEngine("items that another tenant filed under one's own partitions",
   }
 });
 
-function textOf(item: AttributeMap, attribute: string): string {
+function toText(item: AttributeMap, attribute: string): string {
   const value = item[attribute];
   return value !== undefined && "S" in value ? value.S : "";
 }
 
-async function everythingOf(repository: Repository): Promise<object> {
+async function getEverything(repository: Repository): Promise<object> {
   return {
     children: await repository.getChildren("parent"),
     entities: await repository.listEntities({ limit: 1 }),

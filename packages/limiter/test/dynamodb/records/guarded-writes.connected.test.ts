@@ -6,7 +6,7 @@ import { describeWithEngine } from "../../support/engine.ts";
 import { script, type ProxiedRequest } from "../../support/fault-proxy.ts";
 import { useProxiedTable } from "../../support/proxied-table.ts";
 import { pick } from "../../support/seeded/random-choice.ts";
-import { eachOf, seedsFromEnvironment } from "../../support/seeded/seeds.ts";
+import { getEach, seedsFromEnvironment } from "../../support/seeded/seeds.ts";
 
 const RPM = [Limit.perMinute("rpm", 10)];
 /** A long one spans the change of the revision, and reading the trail after it. */
@@ -19,7 +19,7 @@ describeWithEngine("guarded writes on DynamoDB", (engine) => {
   it(`no write takes effect once another client has ended its revision, over ${SEEDS.count} seeds`, async () => {
     const writing = await table.open();
     const applying = await table.open();
-    for (const seed of eachOf(SEEDS)) {
+    for (const seed of getEach(SEEDS)) {
       // Some writes are on their way for a while: one that was checked before would come too late.
       const random = seededRandom(seed);
       table.proxy.decide = ({ operation, input }) =>
@@ -37,8 +37,8 @@ describeWithEngine("guarded writes on DynamoDB", (engine) => {
       await repository.setLimits("e", RPM);
     });
     const [guarded, free] = sent.filter(({ operation }) => operation === "TransactWriteItems");
-    expect(kindsOf(guarded!)).toEqual(["Put", "Put", "ConditionCheck"]);
-    expect(kindsOf(free!)).toEqual(["Put", "Put"]);
+    expect(listKinds(guarded!)).toEqual(["Put", "Put", "ConditionCheck"]);
+    expect(listKinds(free!)).toEqual(["Put", "Put"]);
     expect(JSON.stringify(guarded)).toContain('"#PROVISIONER"');
   });
 
@@ -89,6 +89,6 @@ describeWithEngine("guarded writes on DynamoDB", (engine) => {
   });
 });
 
-function kindsOf({ input }: ProxiedRequest): readonly string[] {
+function listKinds({ input }: ProxiedRequest): readonly string[] {
   return (input["TransactItems"] as readonly object[]).flatMap((item) => Object.keys(item));
 }

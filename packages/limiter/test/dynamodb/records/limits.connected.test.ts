@@ -3,7 +3,7 @@ import { Limit } from "zae-limiter";
 import { ManualClock } from "zae-limiter/testing";
 import { describeWithEngine } from "../../support/engine.ts";
 import { script } from "../../support/fault-proxy.ts";
-import { keysOf, useProxiedTable } from "../../support/proxied-table.ts";
+import { listKeys, useProxiedTable } from "../../support/proxied-table.ts";
 
 const RPM = Limit.perMinute("rpm", 10);
 const TPM = Limit.perHour("tpm", 1000, { burst: 5000 });
@@ -108,10 +108,10 @@ describeWithEngine("limits on DynamoDB", (engine) => {
 
   it("limits that are deleted leave nothing, and no event when there was nothing", async () => {
     const repository = await table.open();
-    const before = keysOf(await table.items());
+    const before = listKeys(await table.items());
     await repository.deleteLimits("e");
     await repository.deleteSystemDefaults();
-    expect(keysOf(await table.items())).toEqual(before);
+    expect(listKeys(await table.items())).toEqual(before);
     await repository.setLimits("e", [RPM]);
     table.proxy.decide = script("TransactWriteItems", ["lost-reply"]);
     await repository.deleteLimits("e");

@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import { Limit, RateLimiter, type Repository } from "zae-limiter";
-import { applyLimits, exportLimits, manifestOf, readManifest } from "zae-limiter/manifest";
+import { applyLimits, exportLimits, buildManifest, readManifest } from "zae-limiter/manifest";
 import { MemoryRepository } from "zae-limiter/memory";
 import { SqliteRepository } from "zae-limiter/sqlite";
 import { describeWithEngine } from "../../support/engine.ts";
@@ -29,8 +29,8 @@ describeWithEngine("moving from one store to another", (engine) => {
 });
 
 async function manifestFrom(repository: Repository) {
-  const content = manifestOf("default", await exportLimits(repository));
-  return readManifest([{ file: "export", content, positionOf: () => undefined }]);
+  const content = buildManifest("default", await exportLimits(repository));
+  return readManifest([{ file: "export", content, findPosition: () => undefined }]);
 }
 
 async function fill(repository: Repository): Promise<void> {

@@ -11,7 +11,7 @@ import { ManualClock } from "zae-limiter/testing";
 import { usageItem } from "../../support/usage-item.ts";
 import { describeWithEngine } from "../../support/engine.ts";
 import { script, type Fault } from "../../support/fault-proxy.ts";
-import { keysOf, useProxiedTable } from "../../support/proxied-table.ts";
+import { listKeys, useProxiedTable } from "../../support/proxied-table.ts";
 
 const RPM = Limit.perMinute("rpm", 10);
 
@@ -31,15 +31,15 @@ describeWithEngine("namespaces on DynamoDB", (engine) => {
 
       table.proxy.decide = script("TransactWriteItems", [fault]);
       await expect(repository.deleteNamespace("tenant")).rejects.toThrow(RateLimiterUnavailable);
-      expect(await stateOf(repository, id)).toBe(applied ? "deleted" : "active");
+      expect(await readState(repository, id)).toBe(applied ? "deleted" : "active");
       await repository.deleteNamespace("tenant");
-      expect(await stateOf(repository, id)).toBe("deleted");
+      expect(await readState(repository, id)).toBe("deleted");
 
       table.proxy.decide = script("TransactWriteItems", [fault]);
       await expect(repository.recoverNamespace(id)).rejects.toThrow(RateLimiterUnavailable);
-      expect(await stateOf(repository, id)).toBe(applied ? "active" : "deleted");
+      expect(await readState(repository, id)).toBe(applied ? "active" : "deleted");
       if (!applied) expect(await repository.recoverNamespace(id)).toBe("tenant");
-      expect(await stateOf(repository, id)).toBe("active");
+      expect(await readState(repository, id)).toBe("active");
     },
   );
 
@@ -89,7 +89,7 @@ describeWithEngine("namespaces on DynamoDB", (engine) => {
         9e9,
       ),
     });
-    const all = keysOf(await table.items());
+    const all = listKeys(await table.items());
     const ofTenant = all.filter(
       (key) =>
         key.startsWith(`${tenant.namespaceId}/`) ||
@@ -102,7 +102,7 @@ describeWithEngine("namespaces on DynamoDB", (engine) => {
     await operator.purgeNamespace(tenant.namespaceId, {
       onProgress: (count) => progress.push(count),
     });
-    const left = keysOf(await table.items()).filter((key) => !key.includes("#AUDIT#"));
+    const left = listKeys(await table.items()).filter((key) => !key.includes("#AUDIT#"));
     expect(left).toEqual(all.filter((key) => !ofTenant.includes(key) && !key.includes("#AUDIT#")));
     expect(progress.at(-1)).toBe(ofTenant.length - 2);
     expect(await operator.listOrphanNamespaces()).toEqual([]);
@@ -131,7 +131,7 @@ describeWithEngine("namespaces on DynamoDB", (engine) => {
     );
 
     await operator.purgeNamespace(namespaceId);
-    expect(keysOf(await table.items()).filter((key) => key.includes(namespaceId))).toEqual([]);
+    expect(listKeys(await table.items()).filter((key) => key.includes(namespaceId))).toEqual([]);
     expect(await operator.listOrphanNamespaces()).toEqual([]);
   });
 
@@ -155,7 +155,7 @@ describeWithEngine("namespaces on DynamoDB", (engine) => {
     const progress: number[] = [];
     await operator.purgeNamespace(namespaceId, { onProgress: (deleted) => progress.push(deleted) });
     expect(progress).toEqual([500, 1000, 1010]);
-    expect(keysOf(await table.items()).filter((key) => key.includes(namespaceId))).toEqual([]);
+    expect(listKeys(await table.items()).filter((key) => key.includes(namespaceId))).toEqual([]);
   });
 
   it("a process that has a purged namespace open is granted nothing, on a bucket that it knows, a new one and one of another entity", async () => {
@@ -196,7 +196,7 @@ describeWithEngine("namespaces on DynamoDB", (engine) => {
     // What was granted before ends without a trace.
     await open.commit();
     for (const id of [...ids, running.namespaceId])
-      expect(keysOf(await table.items()).filter((key) => key.includes(id))).toEqual([]);
+      expect(listKeys(await table.items()).filter((key) => key.includes(id))).toEqual([]);
   });
 
   it("a call that met a bucket which is purged before it writes does not bring it back", async () => {
@@ -219,7 +219,7 @@ describeWithEngine("namespaces on DynamoDB", (engine) => {
     await operator.deleteNamespace("tenant");
     await operator.purgeNamespace(running.namespaceId);
     await refused;
-    const left = keysOf(await table.items());
+    const left = listKeys(await table.items());
     expect(left.filter((key) => key.includes(running.namespaceId))).toEqual([]);
   });
 
@@ -240,9 +240,9 @@ describeWithEngine("namespaces on DynamoDB", (engine) => {
     const purges = (await operator.getAuditEvents("$SYSTEM")).items;
     expect(purges.filter(({ action }) => action === "namespace_purged")).toHaveLength(2);
 
-    const before = keysOf(await table.items());
+    const before = listKeys(await table.items());
     await operator.purgeNamespace("_");
-    expect(keysOf(await table.items())).toEqual(before);
+    expect(listKeys(await table.items())).toEqual(before);
   });
 
   it("a namespace whose record is missing, but which has a name, is not purged", async () => {
@@ -253,9 +253,9 @@ describeWithEngine("namespaces on DynamoDB", (engine) => {
     await table.raw("DeleteItem", {
       Key: { PK: { S: "_/SYSTEM#" }, SK: { S: `#NSID#${namespaceId}` } },
     });
-    const before = keysOf(await table.items());
+    const before = listKeys(await table.items());
     await expect(operator.purgeNamespace(namespaceId)).rejects.toThrow(NamespaceStateError);
-    expect(keysOf(await table.items())).toEqual(before);
+    expect(listKeys(await table.items())).toEqual(before);
   });
 
   it("a deleted namespace leaves its name to a new one, and comes back only when the name is free", async () => {
@@ -298,7 +298,7 @@ async function fill(repository: DynamoRepository): Promise<void> {
 }
 
 /** The state of the namespace named tenant, as both of its items tell it. */
-async function stateOf(repository: DynamoRepository, namespaceId: string): Promise<string> {
+async function readState(repository: DynamoRepository, namespaceId: string): Promise<string> {
   const active = (await repository.listNamespaces()).find(
     (info) => info.namespaceId === namespaceId,
   );

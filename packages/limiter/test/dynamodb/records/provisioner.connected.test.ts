@@ -9,13 +9,13 @@ import {
 import type { DynamoRepository } from "zae-limiter/dynamodb";
 import {
   marshalItem,
-  stringOf,
+  getString,
   type AttributeMap,
 } from "../../../src/repository/dynamodb/transport/attribute-values.ts";
 import { describeWithEngine } from "../../support/engine.ts";
 import { script } from "../../support/fault-proxy.ts";
 import { itemBytes } from "../../support/item-bytes.ts";
-import { keysOf, useProxiedTable } from "../../support/proxied-table.ts";
+import { listKeys, useProxiedTable } from "../../support/proxied-table.ts";
 
 describeWithEngine("the state of declared limits on DynamoDB", (engine) => {
   const table = useProxiedTable(engine);
@@ -57,7 +57,7 @@ describeWithEngine("the state of declared limits on DynamoDB", (engine) => {
     expect(await other.getProvisionerState()).toMatchObject({ appliedHash: "second" });
   });
 
-  it("a lost answer is no conflict", async () => {
+  it("a lost answer is not a conflict", async () => {
     const repository = await table.open();
     table.proxy.decide = script("TransactWriteItems", ["lost-reply"]);
     const state = await put(repository, 1500, "first");
@@ -70,7 +70,7 @@ describeWithEngine("the state of declared limits on DynamoDB", (engine) => {
     await put(await table.open("tenant"), 1500, "first");
     await operator.deleteNamespace("tenant");
     await operator.purgeNamespace(namespaceId);
-    expect(keysOf(await table.items()).filter((key) => key.includes(namespaceId))).toEqual([]);
+    expect(listKeys(await table.items()).filter((key) => key.includes(namespaceId))).toEqual([]);
   });
 
   it("the item that an upgrade from Python has left is read and replaced", async () => {
@@ -120,7 +120,7 @@ describeWithEngine("the state of declared limits on DynamoDB", (engine) => {
 
   /** The items that a state consists of. */
   async function stateItems(): Promise<readonly AttributeMap[]> {
-    return (await table.items()).filter(({ SK }) => stringOf(SK)!.startsWith("#PROVISIONER"));
+    return (await table.items()).filter(({ SK }) => getString(SK)!.startsWith("#PROVISIONER"));
   }
 });
 
@@ -131,13 +131,13 @@ async function put(
   name: string,
 ): Promise<ProvisionerState> {
   const before = await repository.getProvisionerState();
-  const state = { ...before, appliedHash: name, applied: declared(count, name) };
+  const state = { ...before, appliedHash: name, applied: declare(count, name) };
   await repository.putProvisionerState(state);
   return { ...state, revision: before.revision + 1 };
 }
 
 /** Declared limits of so many entities, about 240 bytes each. */
-function declared(count: number, name: string): DeclaredLimits {
+function declare(count: number, name: string): DeclaredLimits {
   const level = {
     limits: [Limit.perMinute("rpm", 100), Limit.perMinute("tpm", 10_000)],
     inherit: false,

@@ -46,7 +46,7 @@ describeWithEngine("items of the Python zae-limiter in a table of ours", (engine
       () => repository.getBuckets("key-1"),
       () => repository.splitBucket?.("key-1", "gpt-4", { shards: 2 }),
     ]) {
-      const error = await errorOf(attempt);
+      const error = await catchError(attempt);
       expect(error).toBeInstanceOf(IncompatibleSchemaError);
       expect(error.message).toBe(
         "The bucket of entity key-1 on resource gpt-4 was written by the Python zae-limiter, " +
@@ -123,7 +123,7 @@ describeWithEngine("items of the Python zae-limiter in a table of ours", (engine
       () => limiter.acquire(call, () => {}),
       () => repository.getLimits("key-1", { resource: "gpt-4" }),
     ]) {
-      const error = await errorOf(attempt);
+      const error = await catchError(attempt);
       expect(error).toBeInstanceOf(IncompatibleSchemaError);
       expect(error.message).toContain(`have '${attribute}', which the Python zae-limiter wrote`);
     }
@@ -133,7 +133,7 @@ describeWithEngine("items of the Python zae-limiter in a table of ours", (engine
   });
 });
 
-async function errorOf(attempt: () => Promise<unknown> | undefined): Promise<Error> {
+async function catchError(attempt: () => Promise<unknown> | undefined): Promise<Error> {
   return (await attempt()?.catch((error: unknown) => error)) as Error;
 }
 

@@ -72,12 +72,12 @@ describeWithEngine("usage on DynamoDB", (engine) => {
 
   it("capabilities tell what was last seen of the aggregator, without a request of their own", async () => {
     const early = await table.open();
-    const opening = await table.operationsOf(() => table.open());
+    const opening = await table.listOperations(() => table.open());
     await countUntil(START_MS);
     expect(early.capabilities.usageSnapshots).toBe(false);
 
     let late: DynamoRepository | undefined;
-    expect(await table.operationsOf(async () => (late = await table.open()))).toEqual(opening);
+    expect(await table.listOperations(async () => (late = await table.open()))).toEqual(opening);
     expect(opening.filter((operation) => operation.includes("Get"))).toEqual([
       "BatchGetItem",
       "BatchGetItem",
@@ -133,13 +133,13 @@ describeWithEngine("usage on DynamoDB", (engine) => {
       { entityId: "f", counters: { tpm: 1000.3 }, cascaded: { tpm: 1000.1 } },
     ]);
     const { items } = await repository.getUsageSnapshots({ entityId: "e" });
-    expect(items.map(shown)).toEqual([
+    expect(items.map(show)).toEqual([
       [{ tpm: 0.1, rpm: 5 }, 5, { tpm: 0.1 }, 2],
       [{ tpm: 0.2 }, 1, {}, 0],
     ]);
     expect((await repository.getUsageSummary({ entityId: "e" })).total["tpm"]).toBe(0.3);
     const own = await repository.getUsageSnapshots({ resource: "r" });
-    expect(own.items.map(shown)).toEqual([
+    expect(own.items.map(show)).toEqual([
       [{ tpm: 0, rpm: 5 }, 3, { tpm: 0.1 }, 2],
       [{ tpm: 0.2 }, 1, { tpm: 1000.1 }, 0],
       [{ tpm: 0.2 }, 1, {}, 0],
@@ -174,7 +174,7 @@ describeWithEngine("usage on DynamoDB", (engine) => {
       { window: "daily", counters: { rpm: 17 } },
       { window: "monthly", counters: { rpm: 170 } },
     ]);
-    expect((await repository.getUsageSnapshots({ entityId: "e" })).items.map(shown)).toEqual([
+    expect((await repository.getUsageSnapshots({ entityId: "e" })).items.map(show)).toEqual([
       [{ ttl: 5, window: 6, requests: 7, "a-b.c": 8 }, 2, {}, 0],
     ]);
     const daily = await repository.getUsageSummary({ resource: "r", window: "daily" });
@@ -196,7 +196,7 @@ describeWithEngine("usage on DynamoDB", (engine) => {
           resource: "elsewhere",
         })),
       ]);
-      const hoursOf = ({ items }: { items: readonly UsageSnapshot[] }): readonly number[] =>
+      const listHours = ({ items }: { items: readonly UsageSnapshot[] }): readonly number[] =>
         items.map(({ windowStart }) => (windowStart.getTime() - START_MS) / HOUR_MS);
       const range = {
         ...query,
@@ -204,20 +204,22 @@ describeWithEngine("usage on DynamoDB", (engine) => {
         end: new Date(START_MS + 5 * HOUR_MS),
       };
       const first = await repository.getUsageSnapshots({ ...range, limit: 3 });
-      expect(hoursOf(first)).toEqual([1, 2, 3]);
+      expect(listHours(first)).toEqual([1, 2, 3]);
       const { cursor = "" } = first;
       const second = await repository.getUsageSnapshots({ ...range, limit: 3, cursor });
-      expect([hoursOf(second), second.cursor]).toEqual([[4], undefined]);
+      expect([listHours(second), second.cursor]).toEqual([[4], undefined]);
       const between = {
         start: new Date(START_MS + 1),
         end: new Date(START_MS + 2 * HOUR_MS + 1),
       };
-      expect(hoursOf(await repository.getUsageSnapshots({ ...query, ...between }))).toEqual([1, 2]);
+      expect(listHours(await repository.getUsageSnapshots({ ...query, ...between }))).toEqual([
+        1, 2,
+      ]);
     },
   );
 });
 
-function shown(snapshot: UsageSnapshot): readonly unknown[] {
+function show(snapshot: UsageSnapshot): readonly unknown[] {
   const { counters, requests, cascaded, cascadedRequests } = snapshot;
   return [counters, requests, cascaded, cascadedRequests];
 }

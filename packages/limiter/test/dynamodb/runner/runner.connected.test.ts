@@ -1,13 +1,11 @@
-import { spawn } from "node:child_process";
-import { fileURLToPath } from "node:url";
 import { expect, it } from "vitest";
 import { InfrastructureError, InfrastructureNotFoundError, Limit, RateLimiter } from "zae-limiter";
-import { runAggregator, type RunnerProgress } from "zae-limiter/aggregator";
+import { runAggregator } from "zae-limiter/aggregator";
 import { DynamoRepository } from "zae-limiter/dynamodb";
 import { systemClock, type Clock } from "../../../src/repository/system-clock.ts";
 import {
-  numberOf,
-  stringOf,
+  getNumber,
+  getString,
   type AttributeMap,
 } from "../../../src/repository/dynamodb/transport/attribute-values.ts";
 import type { DynamoTransport } from "../../../src/repository/dynamodb/transport/transport.ts";
@@ -40,7 +38,7 @@ interface UsedTable {
   readonly close: () => Promise<void>;
 }
 
-async function itemsOf(transport: DynamoTransport, stack: string): Promise<AttributeMap[]> {
+async function listItems(transport: DynamoTransport, stack: string): Promise<AttributeMap[]> {
   const { signal } = new AbortController();
   const input = { TableName: stack, ConsistentRead: true };
   return ((await transport.call("Scan", input, { signal })) as { Items: AttributeMap[] }).Items;
@@ -49,12 +47,12 @@ async function itemsOf(transport: DynamoTransport, stack: string): Promise<Attri
 /** What the snapshots hold: for each window, the calls of each entity. */
 async function countedIn(transport: DynamoTransport, stack: string): Promise<object> {
   const counted: Record<string, Record<string, number>> = {};
-  for (const item of await itemsOf(transport, stack)) {
-    const [, , window] = /^#(USAGE)#(\w+)/.exec(stringOf(item["SK"])!) ?? [];
+  for (const item of await listItems(transport, stack)) {
+    const [, , window] = /^#(USAGE)#(\w+)/.exec(getString(item["SK"])!) ?? [];
     if (window === undefined) continue;
     const entities = (counted[window] ??= {});
-    const entityId = stringOf(item["entity_id"])!;
-    entities[entityId] = (entities[entityId] ?? 0) + numberOf(item["u_rpm"])! / 1000;
+    const entityId = getString(item["entity_id"])!;
+    entities[entityId] = (entities[entityId] ?? 0) + getNumber(item["u_rpm"])! / 1000;
   }
   return counted;
 }
@@ -85,89 +83,14 @@ describeWithTransports("a runner on the stream of an engine", (engine, name) => 
     const again = await runAggregator({ ...once, clock: fastClock() });
     expect(again).toMatchObject({ ended: "counted", counted: 8 });
     expect(await countedIn(transport, place.stack)).toEqual(all(7));
+    const leases = (await listItems(transport, place.stack)).filter((item) => "owner" in item);
+    expect(leases).toEqual([]);
     transport.close();
     await close();
   });
 });
 
-/**
- * A runner that stops in the middle of a batch: only its first write of a snapshot is sent. It says
- * when that has been answered, and waits to be killed.
- */
-const HANGS = `
-  const { runAggregator } = await import(process.argv[1] + "repository/dynamodb/aggregator/index.js");
-  const { leanTransport } = await import(process.argv[1] + "repository/dynamodb/index.js");
-  const [, , stack, endpointUrl] = process.argv;
-  const inner = await leanTransport({ endpointUrl });
-  let writes = 0;
-  const call = async (operation, input, options) => {
-    const isSnapshot = operation === "UpdateItem" && input.Key.SK.S.startsWith("#USAGE#");
-    if (!isSnapshot) return inner.call(operation, input, options);
-    writes += 1;
-    if (writes > 1) return new Promise(() => setInterval(() => {}, 1000));
-    const answer = await inner.call(operation, input, options);
-    console.log("in the middle");
-    return answer;
-  };
-  await runAggregator({ stack, transport: { call, close() {} }, requestTimeoutMs: 600000 });`;
-
-const library = fileURLToPath(new URL("../../../dist/", import.meta.url));
-
-/** This process's clock, when a lease that was taken now has ended. */
-const later: Clock = {
-  now: () => systemClock.now() + 20_000,
-  sleep: (ms, signal) => systemClock.sleep(ms, signal),
-};
-
 describeWithEngine("runners on the stream of an engine", (engine) => {
-  it(
-    "one that was killed is replaced, and each call counts once",
-    { timeout: TIMEOUT_MS },
-    async () => {
-      const { place, close } = await usedTable(engine(), 5);
-      const args = ["--input-type=module", "-e", HANGS, library, place.stack, place.endpointUrl];
-      const child = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "inherit"] });
-      await new Promise((resolve) => child.stdout.once("data", resolve));
-      child.kill("SIGKILL");
-      await new Promise((resolve) => child.once("close", resolve));
-      const transport = await openTransport("lean", engine());
-      const half = await countedIn(transport, place.stack);
-      expect(half).not.toEqual({});
-      expect(half).not.toEqual(all(5));
-      await runAggregator({ ...place, once: true, clock: later });
-      expect(await countedIn(transport, place.stack)).toEqual(all(5));
-      transport.close();
-      await close();
-    },
-  );
-
-  it(
-    "one that is there counts for those that come, which wait for it",
-    { timeout: TIMEOUT_MS },
-    async () => {
-      const { place, use, close } = await usedTable(engine(), 1);
-      const stopping = new AbortController();
-      const progress: RunnerProgress[] = [];
-      const first = runAggregator({
-        ...place,
-        signal: stopping.signal,
-        onProgress: (next) => progress.push(next),
-      });
-      while ((progress.at(-1)?.counted ?? 0) < 4) await systemClock.sleep(50);
-      await use(3);
-      const second = await runAggregator({ ...place, once: true });
-      expect(second).toMatchObject({ ended: "counted", counted: 0 });
-      const transport = await openTransport("lean", engine());
-      expect(await countedIn(transport, place.stack)).toEqual(all(4));
-      stopping.abort();
-      expect(await first).toMatchObject({ ended: "stopped", counted: 16 });
-      const leases = (await itemsOf(transport, place.stack)).filter((item) => "owner" in item);
-      expect(leases).toEqual([]);
-      transport.close();
-      await close();
-    },
-  );
-
   it("need a table, and a stream on it", { timeout: TIMEOUT_MS }, async () => {
     const missing = { stack: freshTableName(), endpointUrl: engine().endpointUrl, once: true };
     await expect(runAggregator(missing)).rejects.toThrow(InfrastructureNotFoundError);

@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import { CalmMerger } from "../../../src/repository/dynamodb/aggregator/shards/calm-merger.ts";
-import { granted } from "../../support/bucket-process.ts";
+import { grant } from "../../support/bucket-process.ts";
 import { ChangeRecords } from "../../support/bucket-changes.ts";
 import { describeWithEngine } from "../../support/engine.ts";
 import { numbersIn } from "../../support/proxied-table.ts";
@@ -17,10 +17,10 @@ describeWithEngine("an aggregator where processes live for a moment", (engine) =
     const { entityId } = await split(4);
     const merger = new CalmMerger({ connection: connection(), ttlMultiplier: 7 });
     for (let minute = 0; minute <= 6; minute += 1) {
-      await granted(open(minute % 4), request(entityId, 3));
+      await grant(open(minute % 4), request(entityId, 3));
       const all = await items(entityId, 64);
       expect(all).toHaveLength(4);
-      await merger.look(all.map((item) => records.of(item, item, clock.now())));
+      await merger.look(all.map((item) => records.get(item, item, clock.now())));
       if (minute < 6) await clock.advance(MINUTE_MS);
     }
     const [merged, ...others] = await items(entityId, 64);

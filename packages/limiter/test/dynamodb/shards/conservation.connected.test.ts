@@ -4,23 +4,23 @@ import {
   marshalItem,
   type AttributeMap,
 } from "../../../src/repository/dynamodb/transport/attribute-values.ts";
-import { imageOf } from "../../../src/repository/dynamodb/items/bucket-item.ts";
+import { parseBucketItem } from "../../../src/repository/dynamodb/items/bucket-item.ts";
 import { minus, type Fraction } from "../../oracle/fraction.ts";
 import { bucketValue, readBucket } from "../../oracle/stored-bucket.ts";
-import { granted } from "../../support/bucket-process.ts";
+import { grant } from "../../support/bucket-process.ts";
 import { call, take } from "../../support/calls.ts";
 import { describeWithEngine } from "../../support/engine.ts";
-import { onWritesOf } from "../../support/fault-proxy.ts";
+import { onWrites } from "../../support/fault-proxy.ts";
 import { HeldTransport } from "../../support/held-transport.ts";
 import { numbersIn } from "../../support/proxied-table.ts";
 import {
   CAPACITY,
-  keyOf,
+  toKey,
   request,
   RESOURCE,
   useShardBuckets,
 } from "../../support/shard-buckets.ts";
-import { slow, splitsOf, storedMilli, useShards } from "../../support/shard-processes.ts";
+import { slow, listSplits, getStoredMilli, useShards } from "../../support/shard-processes.ts";
 import { openTransport } from "../../support/transports.ts";
 
 describeWithEngine("what the shards of a bucket hold", (engine) => {
@@ -33,7 +33,7 @@ describeWithEngine("what the shards of a bucket hold", (engine) => {
     await (await other.limiter.acquire(call({ rpm: 1 }))).rollback();
     await busySecond(0, 900);
     await take(other.limiter, { rpm: 1 });
-    await splitsOf(other, 1);
+    await listSplits(other, 1);
     // Shard 0 was doubled, shard 1 was not: there is no shard 3 yet.
     expect(numbersIn(await items(), "shard_count")).toEqual([4, 2, 4]);
     advance(366 * 86_400_000);
@@ -43,7 +43,7 @@ describeWithEngine("what the shards of a bucket hold", (engine) => {
     const stored = await items();
     expect(numbersIn(stored, "shard_count")).toEqual([4, 4, 4, 4]);
     for (const item of stored) expect(item).not.toHaveProperty("ttl");
-    expect(storedMilli(await late.repository.getBuckets("e"), "rpm")[3]).toBe(23_000);
+    expect(getStoredMilli(await late.repository.getBuckets("e"), "rpm")[3]).toBe(23_000);
     await take(process.limiter, { rpm: 98 });
     await expect(take(process.limiter, { rpm: 1 })).rejects.toThrow(RateLimitExceeded);
   });
@@ -82,11 +82,11 @@ describeWithEngine("what the shards of a bucket hold", (engine) => {
     await splitting;
     // What was taken in between is missing in one half only: in equal parts it would not fit the
     // other.
-    expect(storedMilli(await repository.getBuckets("e"), "tpm")).toEqual([10_000, 40_000]);
+    expect(getStoredMilli(await repository.getBuckets("e"), "tpm")).toEqual([10_000, 40_000]);
     await repository.splitBucket!("e", "r", { shards: 8 });
     await between.rollback();
     await before.rollback();
-    expect(storedMilli(await repository.getBuckets("e"), "tpm")).toEqual(
+    expect(getStoredMilli(await repository.getBuckets("e"), "tpm")).toEqual(
       Array.from({ length: 8 }, () => 12_500),
     );
     transport.close();
@@ -97,10 +97,10 @@ describeWithEngine("what the shards of a bucket hold", (engine) => {
     await repository.createEntity("p");
     await repository.createEntity("e", { parentId: "p", cascade: true });
     await take(limiter, { tpm: 1 });
-    const before = storedMilli(await repository.getBuckets("e"), "tpm");
-    table.proxy.decide = onWritesOf(({ PK }) => PK.S.endsWith("/BUCKET#p#r#0"), "internal");
+    const before = getStoredMilli(await repository.getBuckets("e"), "tpm");
+    table.proxy.decide = onWrites(({ PK }) => PK.S.endsWith("/BUCKET#p#r#0"), "internal");
     await expect(take(limiter, { tpm: 5 })).rejects.toThrow(RateLimiterUnavailable);
-    expect(storedMilli(await repository.getBuckets("e"), "tpm")).toEqual(before);
+    expect(getStoredMilli(await repository.getBuckets("e"), "tpm")).toEqual(before);
   });
 });
 
@@ -109,7 +109,7 @@ describeWithEngine("what the shards of a bucket hold, compared with an unsplit o
 
   it("idle shards fill up together to the whole, and no further, however long nobody comes [W-04, W-05]", async () => {
     const { entityId, maker } = await split(8);
-    await granted(maker, request(entityId, CAPACITY));
+    await grant(maker, request(entityId, CAPACITY));
     await clock.advance(15_000);
     expect(await maker.buckets.read(request(entityId, 0))).toMatchObject([
       { available: CAPACITY / 4 },
@@ -117,7 +117,7 @@ describeWithEngine("what the shards of a bucket hold, compared with an unsplit o
     await clock.advance(30 * 24 * 3_600_000);
     for (const item of await items(entityId, 8)) expect(item).not.toHaveProperty("ttl");
     const lone = open(6);
-    for (let taken = 0; taken < CAPACITY; taken += 1) await granted(lone, request(entityId, 1));
+    for (let taken = 0; taken < CAPACITY; taken += 1) await grant(lone, request(entityId, 1));
     expect(await lone.buckets.consume(request(entityId, 1))).toMatchObject({ granted: false });
   });
 
@@ -131,7 +131,7 @@ describeWithEngine("what the shards of a bucket hold, compared with an unsplit o
       const process = open(1, { limits });
       const [whole, divided] = [newEntity(), newEntity()];
       for (const entityId of [whole, divided]) {
-        const receipt = await granted(process, request(entityId, 1, { tpm: 1 }));
+        const receipt = await grant(process, request(entityId, 1, { tpm: 1 }));
         await process.buckets.settle(receipt, [
           { resource: RESOURCE, amounts: { rpm: 2000, tpm: 5000 } },
         ]);
@@ -184,16 +184,16 @@ describeWithEngine("what the shards of a bucket hold, compared with an unsplit o
     async (shards, more) => {
       const [settling, warm, cold] = [open(1), open(2), open(3)];
       const [whole, divided] = [newEntity(), newEntity()];
-      for (const entityId of [whole, divided]) await granted(settling, request(entityId, 0));
+      for (const entityId of [whole, divided]) await grant(settling, request(entityId, 0));
       await settling.buckets.split(divided, RESOURCE, shards);
       for (const entityId of [whole, divided]) {
-        await granted(warm, request(entityId, 0));
-        await settling.buckets.settle(await granted(settling, request(entityId, 1)), [
+        await grant(warm, request(entityId, 0));
+        await settling.buckets.settle(await grant(settling, request(entityId, 1)), [
           { resource: RESOURCE, amounts: { rpm: more } },
         ]);
       }
       const stored = (await items(divided, shards)).map(
-        (item) => imageOf(item).bucket.balances[0]!,
+        (item) => parseBucketItem(item).bucket.balances[0]!,
       );
       expect(stored.reduce((sum, milli) => sum + milli, 0)).toBe((CAPACITY - 1 - more) * 1000);
       expect(stored.every((milli) => (more < CAPACITY ? milli >= 0 : milli < 0))).toBe(true);
@@ -225,10 +225,10 @@ describeWithEngine("what the shards of a bucket hold, compared with an unsplit o
   it("shards hold back what one of them is known to owe", async () => {
     const { entityId, maker } = await split(4);
     const [one, other] = [open(0), open(2)];
-    for (const process of [one, other]) await granted(process, request(entityId, 0));
+    for (const process of [one, other]) await grant(process, request(entityId, 0));
     // A debt that lies in one shard, as others may have left it: 3 × 240 are in the other shards.
     await connection().call("UpdateItem", {
-      Key: marshalItem(keyOf(entityId, 1).primary),
+      Key: marshalItem(toKey(entityId, 1).primary),
       UpdateExpression: "SET b_rpm_tk = :owed",
       ExpressionAttributeValues: { ":owed": { N: "-600000" } },
     });
@@ -239,8 +239,8 @@ describeWithEngine("what the shards of a bucket hold, compared with an unsplit o
         statuses: [{ available: 120 }],
       });
     }
-    await granted(one, request(entityId, 100));
+    await grant(one, request(entityId, 100));
     expect(await one.buckets.consume(request(entityId, 21))).toMatchObject({ granted: false });
-    await granted(maker, request(entityId, 20));
+    await grant(maker, request(entityId, 20));
   });
 });

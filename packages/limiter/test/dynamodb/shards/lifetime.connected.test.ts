@@ -9,7 +9,7 @@ import {
 import { call, take } from "../../support/calls.ts";
 import { describeWithEngine } from "../../support/engine.ts";
 import type { ProxiedRequest } from "../../support/fault-proxy.ts";
-import { bucketOf, keysOf } from "../../support/proxied-table.ts";
+import { buildBucket, listKeys } from "../../support/proxied-table.ts";
 import { sum, useShards, type ShardProcess } from "../../support/shard-processes.ts";
 
 const rpm = Limit.perMinute("rpm", 60);
@@ -20,7 +20,7 @@ describeWithEngine("a bucket with shards, from its first split to its end", (eng
   /** Leaves shards of a bucket that is gone: what a deletion that did not see them would leave. */
   async function orphan(): Promise<void> {
     for (const item of await items()) {
-      if (bucketOf(item)!.shard === 0)
+      if (buildBucket(item)!.shard === 0)
         await table.raw("DeleteItem", { Key: { PK: item["PK"], SK: item["SK"] } });
       else await table.raw("PutItem", { Item: { ...item, cr: { S: "gone.0001" } } });
     }
@@ -61,7 +61,7 @@ describeWithEngine("a bucket with shards, from its first split to its end", (eng
     await expect(repository.splitBucket!("small", "r", { shards: 4 })).rejects.toThrow(
       /shares below one token/,
     );
-    expect(await shardsOf(process, "small")).toEqual([0]);
+    expect(await buildShards(process, "small")).toEqual([0]);
     expect(await items()).toEqual(before);
     expect(await repository.splitBucket!("small", "r", { shards: 2 })).toBe(2);
     expect(await repository.splitBucket!("e", "r", { shards: 1 })).toBe(2);
@@ -79,7 +79,7 @@ describeWithEngine("a bucket with shards, from its first split to its end", (eng
     const process = await openSplit(rpm, { shards: 4, home: 0 });
     await orphan();
     expect(await items()).toHaveLength(3);
-    expect(await shardsOf(process)).toEqual([]);
+    expect(await buildShards(process)).toEqual([]);
     expect(await process.repository.getResourceCapacity("r", "rpm")).toMatchObject({
       totalCapacity: 0,
       totalAvailable: 0,
@@ -88,13 +88,13 @@ describeWithEngine("a bucket with shards, from its first split to its end", (eng
     expect(await fresh.limiter.available("e", "r")).toEqual({ rpm: 60 });
     await take(fresh.limiter, { rpm: 50 });
     expect(await items()).toHaveLength(4);
-    expect(await shardsOf(fresh)).toEqual([0]);
+    expect(await buildShards(fresh)).toEqual([0]);
     expect(await fresh.repository.getResourceCapacity("r", "rpm")).toMatchObject({
       totalCapacity: 60,
       totalAvailable: 10,
     });
     await fresh.repository.splitBucket!("e", "r", { shards: 2 });
-    expect(await shardsOf(fresh)).toEqual([0, 1]);
+    expect(await buildShards(fresh)).toEqual([0, 1]);
     expect(await fresh.limiter.available("e", "r")).toEqual({ rpm: 10 });
     await take(fresh.limiter, { rpm: 10 });
     await expect(take(fresh.limiter, { rpm: 1 })).rejects.toThrow(RateLimitExceeded);
@@ -106,7 +106,7 @@ describeWithEngine("a bucket with shards, from its first split to its end", (eng
     await orphan();
     await take((await open(1)).limiter, { rpm: 1 });
     await repository.deleteEntity("e");
-    expect(keysOf(await items())).toEqual([]);
+    expect(listKeys(await items())).toEqual([]);
   });
 
   it("shard 0 is deleted first, so that a deletion that fails halfway leaves a bucket or none", async () => {
@@ -139,13 +139,16 @@ describeWithEngine("a bucket with shards, from its first split to its end", (eng
     // More than a share: no shard that it remembers would hold it alone.
     await take(spread.limiter, { rpm: 20 });
     await take(exhausted.limiter, { rpm: 40 });
-    expect(await shardsOf(process)).toEqual([0]);
+    expect(await buildShards(process)).toEqual([0]);
     for (const { limiter } of [spread, exhausted])
       await expect(take(limiter, { rpm: 1 })).rejects.toThrow(RateLimitExceeded);
   });
 });
 
-async function shardsOf({ repository }: ShardProcess, entityId = "e"): Promise<readonly number[]> {
+async function buildShards(
+  { repository }: ShardProcess,
+  entityId = "e",
+): Promise<readonly number[]> {
   return (await repository.getBuckets(entityId)).map(({ shard }) => shard);
 }
 

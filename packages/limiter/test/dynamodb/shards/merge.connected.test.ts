@@ -1,19 +1,19 @@
 import { expect, it } from "vitest";
 import { seededRandom } from "zae-limiter/testing";
 import { fraction, isLess, minus } from "../../oracle/fraction.ts";
-import { bucketValue, consumedOf, grantsOf, readBucket } from "../../oracle/stored-bucket.ts";
+import { bucketValue, getConsumed, listGrants, readBucket } from "../../oracle/stored-bucket.ts";
 import { describeWithEngine } from "../../support/engine.ts";
 import { between } from "../../support/seeded/random-choice.ts";
-import { keyOf, useStoredShards, type StoredLimit } from "../../support/stored-shards.ts";
+import { toKey, useStoredShards, type StoredLimit } from "../../support/stored-shards.ts";
 import type { Limit } from "../../../src/core/limit.ts";
 import {
   unmarshalItem,
   type AttributeMap,
   type Value,
 } from "../../../src/repository/dynamodb/transport/attribute-values.ts";
-import { imageOf } from "../../../src/repository/dynamodb/items/bucket-item.ts";
+import { parseBucketItem } from "../../../src/repository/dynamodb/items/bucket-item.ts";
 import type { Transacted } from "../../../src/repository/dynamodb/table/connection.ts";
-import { mergeOf } from "../../../src/repository/dynamodb/shards/merge.ts";
+import { buildMerge } from "../../../src/repository/dynamodb/shards/merge.ts";
 
 const NOW_MS = Date.UTC(2026, 0, 4, 12);
 const RPM: Limit = { name: "rpm", capacity: 10, refillAmount: 10, refillPeriodSeconds: 60 };
@@ -64,11 +64,11 @@ describeWithEngine("the merge of two shards", (engine) => {
     } = {},
   ): Promise<Transacted> {
     const [kept, gone] = seen.map((item, index) => ({
-      key: keyOf(entityId, shards[index]!),
+      key: toKey(entityId, shards[index]!),
       item,
-      image: imageOf(item),
+      image: parseBucketItem(item),
     }));
-    const writes = mergeOf({
+    const writes = buildMerge({
       kept: kept!,
       gone: gone!,
       configured: undefined,
@@ -264,12 +264,12 @@ describeWithEngine("the merge of two shards", (engine) => {
   it.each([1, 11, 21])(
     "a merge loses less than a unit of the remainder and never mints, whatever the halves hold (ten seeds from %i)",
     async (first) => {
-      for (let seed = first; seed < first + 10; seed += 1) await mergesOf(seed);
+      for (let seed = first; seed < first + 10; seed += 1) await listMerges(seed);
     },
   );
 
   /** Merges halves in random states, and compares what they are worth before and after. */
-  async function mergesOf(seed: number): Promise<void> {
+  async function listMerges(seed: number): Promise<void> {
     const random = seededRandom(seed);
     const int = (least: number, most: number): number => between(random, least, most);
     const size = (): number => (random() < 0.5 ? int(1, 40) : int(1, 100_000));
@@ -303,13 +303,13 @@ describeWithEngine("the merge of two shards", (engine) => {
       expect(await merge(halves, { nowMs: NOW_MS + skewMs })).toEqual({ applied: true });
       const after = readBucket([await get(halves.entityId, shard)]);
       expect(after.get(shard)!.divisor).toBe(divisor);
-      expect(grantsOf(after)).toBe(grantsOf(before));
+      expect(listGrants(after)).toBe(listGrants(before));
       const commonMs = after.get(shard)!.stampMs;
       expect(commonMs).toBe(
         Math.max(NOW_MS + skewMs, ...[...before.values()].map(({ stampMs }) => stampMs)),
       );
       for (const { limit } of limits) {
-        expect(consumedOf(after, limit.name)).toBe(consumedOf(before, limit.name));
+        expect(getConsumed(after, limit.name)).toBe(getConsumed(before, limit.name));
         // Later, a whole bucket may earn where one of the halves would have been full.
         const had = bucketValue(before, limit.name, commonMs);
         const has = bucketValue(after, limit.name, commonMs);

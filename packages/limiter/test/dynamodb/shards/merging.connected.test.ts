@@ -6,7 +6,7 @@ import { HeldTransport } from "../../support/held-transport.ts";
 import { numbersIn } from "../../support/proxied-table.ts";
 import {
   slow,
-  storedMilli,
+  getStoredMilli,
   sum,
   useShards,
   writesShard,
@@ -40,7 +40,7 @@ describeWithEngine("a bucket whose shards are merged", (engine) => {
     expect(numbersIn(await items(), "shard_count")).toEqual([4, 4, 4, 4]);
     await merge(process);
     expect(numbersIn(await items(), "shard_count")).toEqual([1]);
-    expect(storedMilli(await process.repository.getBuckets("e"), "tpm")).toEqual([54_000]);
+    expect(getStoredMilli(await process.repository.getBuckets("e"), "tpm")).toEqual([54_000]);
     expect(process.repository.getStatistics()).toMatchObject({ splits: 7, merges: 7 });
     expect(await sentBy(() => take(process.limiter, { tpm: 4 }))).toEqual(["UpdateItem e#0"]);
     expect(await takeWhatFits(process.limiter, { tpm: 10 })).toBe(50);
@@ -85,7 +85,7 @@ describeWithEngine("a bucket whose shards are merged", (engine) => {
     expect(numbersIn(await items(), "shard_count")).toEqual([1]);
     // More than a share: one that remembers shards gathers it, and must not find those.
     await take(others[0]!.limiter, { tpm: 40 });
-    expect(storedMilli(await merging.repository.getBuckets("e"), "tpm")).toEqual([18_000]);
+    expect(getStoredMilli(await merging.repository.getBuckets("e"), "tpm")).toEqual([18_000]);
     for (const { limiter } of others)
       await expect(take(limiter, { tpm: 19 })).rejects.toThrow(RateLimitExceeded);
   });
@@ -124,7 +124,7 @@ describeWithEngine("a bucket whose shards are merged", (engine) => {
     held.release();
     await taking;
     expect(late.repository.getStatistics().failedConditions).toBeGreaterThan(0);
-    expect(sum(storedMilli(await merging.repository.getBuckets("e"), "tpm"))).toBe(61_000);
+    expect(sum(getStoredMilli(await merging.repository.getBuckets("e"), "tpm"))).toBe(61_000);
     transport.close();
   });
 
@@ -144,7 +144,7 @@ describeWithEngine("a bucket whose shards are merged", (engine) => {
     await merge(process);
     more.settle({ tpm: 8 });
     await more.commit();
-    expect(storedMilli(await repository.getBuckets("e"), "tpm")).toEqual([45_000]);
+    expect(getStoredMilli(await repository.getBuckets("e"), "tpm")).toEqual([45_000]);
     debt.settle({ tpm: 60 });
     await debt.commit();
     expect(await repository.getBuckets("e")).toMatchObject([
@@ -180,7 +180,7 @@ describeWithEngine("a bucket whose shards are merged", (engine) => {
         return result;
       };
       const state = async (): Promise<readonly number[]> => [
-        sum(storedMilli(await merging.repository.getBuckets("e"), "tpm")),
+        sum(getStoredMilli(await merging.repository.getBuckets("e"), "tpm")),
         sum(numbersIn(await items(), "gr")),
       ];
       const granted = await betweenAttempts(() => late.limiter.acquire(call({ tpm: 3 })));
@@ -205,7 +205,7 @@ describeWithEngine("a bucket whose shards are merged", (engine) => {
     await process.repository.deleteEntity("e");
     await take(process.limiter, { tpm: 30 });
     await lease.rollback();
-    expect(storedMilli(await process.repository.getBuckets("e"), "tpm")).toEqual([34_000]);
+    expect(getStoredMilli(await process.repository.getBuckets("e"), "tpm")).toEqual([34_000]);
   });
 
   it("may expire once it is whole, unless its entity has limits of its own", async () => {
@@ -287,7 +287,7 @@ describeWithEngine("a bucket whose shards are merged", (engine) => {
     await first.repository.splitBucket!("e", "r", { shards: 8 });
     await Promise.all(processes.map((process) => merge(process)));
     expect(sum(processes.map(({ repository }) => repository.getStatistics().merges))).toBe(7);
-    expect(storedMilli(await first.repository.getBuckets("e"), "tpm")).toEqual([63_000]);
+    expect(getStoredMilli(await first.repository.getBuckets("e"), "tpm")).toEqual([63_000]);
   });
 
   it("keeps the ids of all shards that one merge of 16 has removed", async () => {
@@ -313,7 +313,7 @@ describeWithEngine("a bucket whose shards are merged", (engine) => {
     };
     await merge(process);
     expect(taken).toBe(2);
-    expect(storedMilli(await process.repository.getBuckets("e"), "tpm")).toEqual([63_000]);
+    expect(getStoredMilli(await process.repository.getBuckets("e"), "tpm")).toEqual([63_000]);
   });
 });
 

@@ -9,8 +9,8 @@ import { numbersIn } from "../../support/proxied-table.ts";
 import { call, take } from "../../support/calls.ts";
 import {
   slow,
-  splitsOf,
-  storedMilli,
+  listSplits,
+  getStoredMilli,
   sum,
   useShards,
   type ShardProcess,
@@ -88,7 +88,7 @@ describeWithEngine("the pressure on a bucket", (engine) => {
     const hot = await begin(0, Limit.perSecond("rps", 1000), { transport: direct });
     await busySecond(0, 2000);
     await take(hot.limiter, { rps: 1 });
-    await splitsOf(hot, 1);
+    await listSplits(hot, 1);
     for (let second = 1; second <= 900; second += 1) {
       advance(1000);
       await take(hot.limiter, { rps: 1 });
@@ -108,7 +108,7 @@ describeWithEngine("the pressure on a bucket", (engine) => {
     await repository.close();
     const { requests } = repository.getStatistics();
     held.release();
-    await splitsOf({ repository, limiter }, 1);
+    await listSplits({ repository, limiter }, 1);
     await expect(take(limiter, { rps: 1 })).rejects.toThrow(/closed/);
     await expect(lease.rollback()).rejects.toThrow(RateLimiterUnavailable);
     expect(repository.getStatistics().requests).toBe(requests);
@@ -125,7 +125,7 @@ describeWithEngine("the pressure on a bucket", (engine) => {
     expect(repository.getStatistics().splits).toBe(3);
     await busySecond(3, 800);
     await take(limiter, { rps: 1 });
-    await splitsOf({ repository, limiter }, 4);
+    await listSplits({ repository, limiter }, 4);
     expect(numbersIn(await items(), "shard_count")[0]).toBe(8);
   });
 
@@ -137,7 +137,7 @@ describeWithEngine("the pressure on a bucket", (engine) => {
     await take(limiter, { tpm: 1 });
     await busySecond(0, 900, "p");
     await take(limiter, { tpm: 1 });
-    await splitsOf({ repository, limiter }, 1);
+    await listSplits({ repository, limiter }, 1);
     await take(limiter, { tpm: 1 });
     const sent = await sentBy(async () => {
       for (let calls = 1; calls <= 20; calls += 1) await take(limiter, { tpm: 1 });
@@ -162,7 +162,7 @@ describeWithEngine("the pressure on a bucket", (engine) => {
         await table.proxy.idle();
         const divisors = numbersIn(await items(), "shard_count");
         expect(sum(divisors.map((divisor) => 1 / divisor!))).toBe(1);
-        expect(sum(storedMilli(await repository.getBuckets("e"), "tpm"))).toBe(99_000);
+        expect(sum(getStoredMilli(await repository.getBuckets("e"), "tpm"))).toBe(99_000);
       }
       table.proxy.decide = () => undefined;
       expect(await repository.splitBucket!("e", "r", { shards: 8 })).toBe(8);
@@ -197,7 +197,7 @@ describeWithEngine("the pressure on a bucket", (engine) => {
     );
     expect(sum(failed)).toBeGreaterThan(2);
     expect(sum(numbersIn(await items(), "b_wcu_tc"))).toBe(
-      sum(table.proxy.seen.slice(before).map(writeUnitsOf)),
+      sum(table.proxy.seen.slice(before).map(listWriteUnits)),
     );
   });
 });
@@ -206,7 +206,7 @@ describeWithEngine("the pressure on a bucket", (engine) => {
  * What AWS bills for a request on small items, also when its condition fails; engines do not agree
  * on transactions.
  */
-function writeUnitsOf({ operation, input }: ProxiedRequest): number {
+function listWriteUnits({ operation, input }: ProxiedRequest): number {
   if (operation === "TransactWriteItems")
     return 2 * (input["TransactItems"] as readonly unknown[]).length;
   return writtenKeys(operation, input).length;

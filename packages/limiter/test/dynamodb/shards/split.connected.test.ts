@@ -2,28 +2,31 @@ import { expect, it } from "vitest";
 import { seededRandom } from "zae-limiter/testing";
 import { describeWithEngine } from "../../support/engine.ts";
 import { between } from "../../support/seeded/random-choice.ts";
-import { eachOf, seedsFromEnvironment } from "../../support/seeded/seeds.ts";
+import { getEach, seedsFromEnvironment } from "../../support/seeded/seeds.ts";
 import {
-  keyOf,
-  sharesOf,
+  toKey,
+  listShares,
   useStoredShards,
-  worthOf,
+  getWorth,
   type StoredLimit,
 } from "../../support/stored-shards.ts";
 import { numberIn } from "../../oracle/stored-bucket.ts";
 import type { Limit } from "../../../src/core/limit.ts";
 import {
   marshalItem,
-  stringOf,
+  getString,
   unmarshalItem,
   type AttributeMap,
   type Value,
 } from "../../../src/repository/dynamodb/transport/attribute-values.ts";
-import { imageOf, limitAttribute } from "../../../src/repository/dynamodb/items/bucket-item.ts";
+import {
+  parseBucketItem,
+  limitAttribute,
+} from "../../../src/repository/dynamodb/items/bucket-item.ts";
 import { keyAttributes } from "../../../src/repository/dynamodb/items/bucket-key.ts";
 import type { Transacted } from "../../../src/repository/dynamodb/table/connection.ts";
 import { nextHalf } from "../../../src/repository/dynamodb/shards/shard-tree.ts";
-import { splitOf } from "../../../src/repository/dynamodb/shards/split.ts";
+import { buildSplit } from "../../../src/repository/dynamodb/shards/split.ts";
 
 const NOW_MS = Date.UTC(2026, 0, 4, 12);
 const RPM: Limit = { name: "rpm", capacity: 10, refillAmount: 10, refillPeriodSeconds: 60 };
@@ -40,8 +43,8 @@ describeWithEngine("the split of a shard", (engine) => {
   const { connection, put, get, getAll, change } = useStoredShards(engine, NOW_MS);
 
   async function split(entityId: string, seen: AttributeMap, nowMs = NOW_MS): Promise<Transacted> {
-    const image = imageOf(seen);
-    return connection().transact(splitOf({ key: keyOf(entityId, image.shard), image, nowMs }));
+    const image = parseBucketItem(seen);
+    return connection().transact(buildSplit({ key: toKey(entityId, image.shard), image, nowMs }));
   }
 
   it("a split divides balance, debt and hidden limits, and leaves everything else as it was", async () => {
@@ -68,7 +71,7 @@ describeWithEngine("the split of a shard", (engine) => {
       sd: NOW_MS,
     });
     expect(moved).toEqual({
-      ...keyAttributes(keyOf(entityId, 1)),
+      ...keyAttributes(toKey(entityId, 1)),
       b_rpm_tk: -1500,
       b_rpm_tc: 0,
       b_rpm_cp: 10_000,
@@ -102,14 +105,14 @@ describeWithEngine("the split of a shard", (engine) => {
     const entityId = await put([{ limit: RPM, milli: 5000 }]);
     const orphan = {
       ...(await get(entityId, 0)),
-      ...marshalItem(keyOf(entityId, 1).primary),
+      ...marshalItem(toKey(entityId, 1).primary),
       cr: { S: "old.0001" },
       b_old_cp: { N: "5" },
     };
     await connection().call("PutItem", { Item: orphan });
     expect(await split(entityId, await get(entityId, 0))).toEqual({ applied: true });
     const half = await get(entityId, 1);
-    expect(stringOf(half["cr"])).toBe("me.0001");
+    expect(getString(half["cr"])).toBe("me.0001");
     expect(half).not.toHaveProperty("b_old_cp");
   });
 
@@ -118,10 +121,10 @@ describeWithEngine("the split of a shard", (engine) => {
       const entityId = await put([{ limit: RPM, milli: 5000 }]);
       const seen = await get(entityId, 0);
       await change(entityId, 0, { b_rpm_tk: 5000 + deltaMilli });
-      const before = worthOf(await getAll(entityId, [0]), "rpm", NOW_MS);
+      const before = getWorth(await getAll(entityId, [0]), "rpm", NOW_MS);
       const isWithin = deltaMilli >= -2500 && deltaMilli <= 2500;
       expect((await split(entityId, seen)).applied).toBe(isWithin);
-      expect(worthOf(await getAll(entityId, isWithin ? [0, 1] : [0]), "rpm", NOW_MS)).toEqual(
+      expect(getWorth(await getAll(entityId, isWithin ? [0, 1] : [0]), "rpm", NOW_MS)).toEqual(
         before,
       );
     }
@@ -132,10 +135,10 @@ describeWithEngine("the split of a shard", (engine) => {
     // they have 31 250 each.
     const slow = { name: "slow", capacity: 1000, refillAmount: 1, refillPeriodSeconds: 1 };
     const entityId = await put([{ limit: slow, milli: 0 }], 992_064, { shard_count: 16 });
-    expect(worthOf(await getAll(entityId, [0]), "slow", NOW_MS).top).toBe(62_500_000n);
+    expect(getWorth(await getAll(entityId, [0]), "slow", NOW_MS).top).toBe(62_500_000n);
     await split(entityId, await get(entityId, 0));
     const after = await getAll(entityId, [0, 16]);
-    expect(62_500_000n - worthOf(after, "slow", NOW_MS).top).toBeLessThanOrEqual(1000n);
+    expect(62_500_000n - getWorth(after, "slow", NOW_MS).top).toBeLessThanOrEqual(1000n);
     expect(after.map((item) => numberIn(item, "b_slow_tk"))).toEqual([-496n, 496n]);
   });
 
@@ -144,7 +147,7 @@ describeWithEngine("the split of a shard", (engine) => {
     const seen = await get(entityId, 0);
     await change(entityId, 0, { b_tpm_tk: 940_000 });
     expect((await split(entityId, seen)).applied).toBe(true);
-    expect(worthOf(await getAll(entityId, [0, 1]), "tpm", NOW_MS).top).toBe(1_000_000n * 7000n);
+    expect(getWorth(await getAll(entityId, [0, 1]), "tpm", NOW_MS).top).toBe(1_000_000n * 7000n);
   });
 
   it.each([
@@ -176,7 +179,7 @@ describeWithEngine("the split of a shard", (engine) => {
       [1, 2, 3].map(async () => split(entityId, seen).catch(() => ({ applied: false }))),
     );
     expect(outcomes.filter(({ applied }) => applied)).toHaveLength(1);
-    expect(worthOf(await getAll(entityId, [0, 1]), "rpm", NOW_MS)).toEqual({
+    expect(getWorth(await getAll(entityId, [0, 1]), "rpm", NOW_MS)).toEqual({
       top: 5000n * 60_000n,
       over: 60_000n,
     });
@@ -187,7 +190,7 @@ describeWithEngine("the split of a shard", (engine) => {
     { timeout: 120_000 },
     async () => {
       let refused = 0;
-      for (const seed of eachOf(SEEDS)) refused += await splitsUntil16(seed);
+      for (const seed of getEach(SEEDS)) refused += await splitsUntil16(seed);
       expect(refused).toBeGreaterThan(0);
     },
   );
@@ -216,7 +219,7 @@ describeWithEngine("the split of a shard", (engine) => {
     for (let round = 0; items.size < 16 && round < 100; round += 1) {
       nowMs += int(0, 5000);
       const shard = [...items.keys()][int(0, items.size - 1)]!;
-      const { bucket, divisor } = imageOf(items.get(shard)!);
+      const { bucket, divisor } = parseBucketItem(items.get(shard)!);
       if (divisor === MOST_SHARDS) continue;
       // Any state that a shard can be in: empty, full, above its ceiling, in debt, idle for any
       // time, with any remainder.
@@ -244,10 +247,13 @@ describeWithEngine("the split of a shard", (engine) => {
       else refused += 1;
       items.set(shard, await get(entityId, shard));
       const after = [...items.values()];
-      expect(sharesOf(after, 1000n)).toBe(1000n);
+      expect(listShares(after, 1000n)).toBe(1000n);
       for (const { limit } of limits)
         for (const atMs of [nowMs, nowMs - 700, nowMs + 1, nowMs + 40_000]) {
-          const [had, has] = [worthOf(before, limit.name, atMs), worthOf(after, limit.name, atMs)];
+          const [had, has] = [
+            getWorth(before, limit.name, atMs),
+            getWorth(after, limit.name, atMs),
+          ];
           expect(has.over).toBe(had.over);
           expect(has.top, `seed ${seed} mints at ${atMs - nowMs}`).toBeLessThanOrEqual(had.top);
           if (atMs === nowMs)

@@ -5,8 +5,8 @@ import type { AttributeMap } from "../../../src/repository/dynamodb/transport/at
 import { call, take, takeWhatFits } from "../../support/calls.ts";
 import { describeWithEngine } from "../../support/engine.ts";
 import { HeldTransport } from "../../support/held-transport.ts";
-import { bucketOf, numbersIn } from "../../support/proxied-table.ts";
-import { slow, storedMilli, sum, useShards } from "../../support/shard-processes.ts";
+import { buildBucket, numbersIn } from "../../support/proxied-table.ts";
+import { slow, getStoredMilli, sum, useShards } from "../../support/shard-processes.ts";
 import { openTransport } from "../../support/transports.ts";
 
 describeWithEngine("taking from a bucket with shards", (engine) => {
@@ -87,7 +87,7 @@ describeWithEngine("taking from a bucket with shards", (engine) => {
     await expect(repository.splitBucket!("e", "r", { shards: 16 })).rejects.toThrow(
       "shares below one token",
     );
-    expect(sum(storedMilli(await repository.getBuckets("e"), "tpm"))).toBe(11_000);
+    expect(sum(getStoredMilli(await repository.getBuckets("e"), "tpm"))).toBe(11_000);
     const all = await limiter.acquire(call({ tpm: 11 }));
     await expect(take(limiter, { tpm: 1 })).rejects.toThrow(RateLimitExceeded);
     await all.rollback();
@@ -103,7 +103,7 @@ describeWithEngine("taking from a bucket with shards", (engine) => {
       Promise.reject(new Error("the work failed")),
     );
     await expect(failing).rejects.toThrow("the work failed");
-    expect(storedMilli(await repository.getBuckets("e"), "tpm")).toEqual([0, 2000]);
+    expect(getStoredMilli(await repository.getBuckets("e"), "tpm")).toEqual([0, 2000]);
   });
 
   it("a cascade is charged to any shards of child and parent, and goes back to them [W-11, W-13]", async () => {
@@ -117,7 +117,7 @@ describeWithEngine("taking from a bucket with shards", (engine) => {
     await repository.splitBucket!("e", "r", { shards: 4 });
     await repository.splitBucket!("p", "r", { shards: 8 });
     const stored = async (entityId: string): Promise<number> =>
-      sum(storedMilli(await repository.getBuckets(entityId), "tpm")) / 1000;
+      sum(getStoredMilli(await repository.getBuckets(entityId), "tpm")) / 1000;
     // No shard of either holds so much alone.
     const lease = await limiter.acquire(call({ tpm: 40 }));
     expect([await stored("e"), await stored("p")]).toEqual([19, 49]);
@@ -202,7 +202,7 @@ describeWithEngine("taking from a bucket with shards", (engine) => {
     await take(limiter, {});
     await repository.splitBucket!("e", "r", { shards: 2 });
     for (const item of await items())
-      await setTokens(item, `b_${names[bucketOf(item)!.shard]}_tk`, -1000);
+      await setTokens(item, `b_${names[buildBucket(item)!.shard]}_tk`, -1000);
     const other = await open(1);
     const lease = await other.limiter.acquire(call({}));
     expect(numbersIn(await items(), "gr")).toEqual([2, 0]);

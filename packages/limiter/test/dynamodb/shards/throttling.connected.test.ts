@@ -32,7 +32,7 @@ describeWithEngine("a bucket whose shard 0 is throttled", (engine) => {
       const { limiter } = await open(home);
       await limiter.available("e", "other");
       table.proxy.decide = (request) => (writesShard(request, 0) ? "throughput" : undefined);
-      const sent = await table.operationsOf(async () => {
+      const sent = await table.listOperations(async () => {
         const lease = await limiter.acquire({
           entityId: "e",
           resource: "r",

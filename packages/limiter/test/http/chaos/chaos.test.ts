@@ -1,5 +1,5 @@
 import { describe, expect, it, onTestFinished } from "vitest";
-import { eachOf, seedsFromEnvironment } from "../../support/seeded/seeds.ts";
+import { getEach, seedsFromEnvironment } from "../../support/seeded/seeds.ts";
 import { Chaos } from "./run.ts";
 import { ADAPTERS } from "./servers.ts";
 
@@ -14,7 +14,7 @@ describe.each(Object.keys(ADAPTERS))("%s", (adapter) => {
     async () => {
       const chaos = await Chaos.start(adapter);
       onTestFinished(() => chaos.stop());
-      for (const seed of eachOf(SEEDS))
+      for (const seed of getEach(SEEDS))
         expect(
           await chaos.round(seed),
           `Again: npm run chaos -- --adapter ${adapter} --seed ${seed}`,

@@ -34,7 +34,7 @@ async function talkHttp1(port: number, plan: ConnectionPlan): Promise<number> {
       if (plan.reads === "slowly") pauseFor(socket);
     });
   const bytes = plan.requests.map((request, index) =>
-    textOf(request, index === plan.requests.length - 1),
+    toText(request, index === plan.requests.length - 1),
   );
   const half = plan.isSplit ? Math.ceil(bytes.length / 2) : bytes.length;
   socket.write(bytes.slice(0, half).join(""));
@@ -60,7 +60,7 @@ async function talkHttp2(port: number, plan: ConnectionPlan): Promise<number> {
   let answers = 0;
   const streams = plan.requests.map((request) => {
     const stream = session.request(
-      { ":path": pathOf(request), ":method": request.method, "content-type": "text/plain" },
+      { ":path": toPath(request), ":method": request.method, "content-type": "text/plain" },
       { endStream: request.body === "none" },
     );
     stream.on("error", () => {});
@@ -115,13 +115,13 @@ function pauseFor(stream: Socket | ClientHttp2Stream): void {
   setTimeout(() => stream.resume(), SLOW_READ_MS);
 }
 
-function pathOf({ id, behavior }: RequestPlan): string {
+function toPath({ id, behavior }: RequestPlan): string {
   return `/${id}/${behavior.replaceAll(" ", "-")}`;
 }
 
 /** The last request of a connection asks for its end. */
-function textOf(request: RequestPlan, isLast: boolean): string {
-  const lines = [`${request.method} ${pathOf(request)} HTTP/1.1`, "Host: localhost"];
+function toText(request: RequestPlan, isLast: boolean): string {
+  const lines = [`${request.method} ${toPath(request)} HTTP/1.1`, "Host: localhost"];
   if (isLast) lines.push("Connection: close");
   if (request.body !== "none")
     lines.push(`Content-Length: ${BODY.length}`, "Content-Type: text/plain");

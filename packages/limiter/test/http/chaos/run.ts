@@ -74,8 +74,8 @@ export class Chaos {
     };
     const handling: Handling = {
       options: (urlOf) => chaos.#options(urlOf),
-      handle: (url, raw) => handle(chaos.#entryOf(url).plan, raw),
-      handleWithoutWriting: (url, raw) => handle(withoutWriting(chaos.#entryOf(url).plan), raw),
+      handle: (url, raw) => handle(chaos.#getEntry(url).plan, raw),
+      handleWithoutWriting: (url, raw) => handle(withoutWriting(chaos.#getEntry(url).plan), raw),
     };
     for (const [protocol, server] of Object.entries(await start(handling))) {
       await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
@@ -106,8 +106,8 @@ export class Chaos {
       for (const session of this.#sessions) session.destroy();
       return this.#isDrained("http2");
     });
-    const problems = plans.flatMap((plan, index) => this.#problemsOf(plan, answers[index]!));
-    return [...problems, ...(await this.#problemsOfAll())];
+    const problems = plans.flatMap((plan, index) => this.#listProblems(plan, answers[index]!));
+    return [...problems, ...(await this.#listAllProblems())];
   }
 
   async stop(): Promise<void> {
@@ -123,12 +123,12 @@ export class Chaos {
     return {
       limiter: this.#limiter,
       resource: "web",
-      entity: (request) => this.#entryOf(urlOf(request)).plan.entityId,
-      consume: (request) => ({ tokens: this.#entryOf(urlOf(request)).plan.cost }),
+      entity: (request) => this.#getEntry(urlOf(request)).plan.entityId,
+      consume: (request) => ({ tokens: this.#getEntry(urlOf(request)).plan.cost }),
       waitUpToMs: WAIT_UP_TO_MS,
       // What was taken is kept, doubled or given back.
       settle: ({ request, completed }) => {
-        const { plan, ends } = this.#entryOf(urlOf(request));
+        const { plan, ends } = this.#getEntry(urlOf(request));
         ends.push(completed);
         const kept = plan.entityId === "poor" || !completed ? 0 : plan.cost;
         const factor = plan.id % 2 === 0 ? 1 : 2;
@@ -139,7 +139,7 @@ export class Chaos {
     };
   }
 
-  #entryOf(url: string): Entry {
+  #getEntry(url: string): Entry {
     return this.#entries[Number(url.split("/")[1])]!;
   }
 
@@ -170,7 +170,7 @@ export class Chaos {
     return new Promise((resolve) => server.getConnections((_error, count) => resolve(count)));
   }
 
-  #problemsOf(plan: ConnectionPlan, answers: number): readonly string[] {
+  #listProblems(plan: ConnectionPlan, answers: number): readonly string[] {
     const problems: string[] = [];
     if (plan.ends === "calmly" && answers !== plan.requests.length)
       problems.push(`${answers} of ${plan.requests.length} answers were read`);
@@ -189,7 +189,7 @@ export class Chaos {
     return problems.length === 0 ? [] : [`${problems.join(", ")}: ${JSON.stringify(plan)}`];
   }
 
-  async #problemsOfAll(): Promise<readonly string[]> {
+  async #listAllProblems(): Promise<readonly string[]> {
     const { granted, ended } = this.totals;
     const problems: string[] = [];
     if (granted !== ended) problems.push(`${granted} leases were granted, and ${ended} ended`);

@@ -32,16 +32,16 @@ export interface Handling {
 
 type Listening = Partial<Record<Protocol, Server>>;
 
-const urlOf = ({ url }: { readonly url?: string | undefined }): string => url ?? "";
+const toUrl = ({ url }: { readonly url?: string | undefined }): string => url ?? "";
 
 /** Servers that do not listen yet, by the name of what limits their requests. */
 export const ADAPTERS: Readonly<Record<string, (handling: Handling) => Promise<Listening>>> = {
   async node(handling) {
     const listener = limitListener(
-      handling.options<IncomingMessage>(urlOf),
+      handling.options<IncomingMessage>(toUrl),
       (request, response) => {
         handling
-          .handle(urlOf(request), response)
+          .handle(toUrl(request), response)
           .then((answer) => send(response, answer))
           .catch(() => {
             if (response.headersSent) return response.destroy();
@@ -63,7 +63,7 @@ export const ADAPTERS: Readonly<Record<string, (handling: Handling) => Promise<L
     const http2App = Fastify({ http2: true, http2SessionTimeout: 1000 });
     const apps = [Fastify(), http2App as unknown as FastifyInstance];
     for (const app of apps) {
-      await app.register(limiterPlugin, handling.options(urlOf));
+      await app.register(limiterPlugin, handling.options(toUrl));
       app.all("*", async (request, reply) => {
         const answer = await handling.handle(request.url, reply.raw);
         if (answer === undefined) return reply.hijack();
@@ -100,7 +100,7 @@ function expressApp(create: typeof express, handling: Handling): RequestListener
   const app = create();
   // It prints no errors then.
   app.set("env", "test");
-  app.use(limitExpress(handling.options(urlOf)));
+  app.use(limitExpress(handling.options(toUrl)));
   app.use((request, response, next) => {
     handling
       .handle(request.url, response)
@@ -128,7 +128,7 @@ async function respond(
   // Over HTTP/2, this server destroys the response to a request whose body was not read.
   request.text().catch(() => {});
   const answer = await handling.handleWithoutWriting(new URL(request.url).pathname, outgoing);
-  return new Response(typeof answer === "object" ? streamOf(answer) : (answer ?? "cut off"));
+  return new Response(typeof answer === "object" ? toStream(answer) : (answer ?? "cut off"));
 }
 
 /** A stream that fails or whose client leaves is nothing that a handler could do more about. */
@@ -137,7 +137,7 @@ async function send(response: ServerResponse, answer: Answer): Promise<void> {
   else if (answer !== undefined) await pipeline(Readable.from(answer), response).catch(() => {});
 }
 
-function streamOf(pieces: AsyncIterable<string>): ReadableStream<Uint8Array> {
+function toStream(pieces: AsyncIterable<string>): ReadableStream<Uint8Array> {
   const iterator = pieces[Symbol.asyncIterator]();
   return new ReadableStream({
     async pull(controller) {

@@ -84,7 +84,7 @@ async function serve(path: string): Promise<void> {
 
   const withExpress = express();
   const withFastify = Fastify({
-    serverFactory: (listener) => watched(listener),
+    serverFactory: (listener) => watch(listener),
   });
   const withHono = new Hono();
   for (const [route, waitUpToMs] of paths) {
@@ -120,7 +120,7 @@ async function serve(path: string): Promise<void> {
   );
 
   /** Writes down what arrives and what is closed, outside of the framework and its middleware. */
-  function watched(listener: RequestListener) {
+  function watch(listener: RequestListener) {
     return createServer((request, response) => {
       const name = String(request.headers["x-name"]);
       seen.arrived.push({ name, atMs: Date.now() });
@@ -131,10 +131,10 @@ async function serve(path: string): Promise<void> {
 
   await withFastify.ready();
   const servers = {
-    express: watched(withExpress),
+    express: watch(withExpress),
     fastify: withFastify.server,
-    hono: watched(getRequestListener(withHono.fetch)),
-    node: watched((request, response) =>
+    hono: watch(getRequestListener(withHono.fetch)),
+    node: watch((request, response) =>
       (request.url === "/wait" ? waitListener : nowListener)!(request, response),
     ),
   };

@@ -54,14 +54,14 @@ it.each(["express", "hono"] as const)(
     await repository.setLimits(entity, [Limit.perDay("tokens", 100)]);
     const answers = await Promise.all(
       Array.from({ length: 500 }, (_, index) =>
-        statusOf(send(servers[index % 2]!, framework, { entity, name: `${entity}-${index}` })),
+        readStatus(send(servers[index % 2]!, framework, { entity, name: `${entity}-${index}` })),
       ),
     );
     expect(answers.filter((status) => status === 200)).toHaveLength(100);
     expect(answers.filter((status) => status === 429)).toHaveLength(400);
     const ran = (await Promise.all(servers.map(see))).map((seen) => ofEntity(entity, seen.ran));
     expect(ran.flat()).toHaveLength(100);
-    expect(await stored(entity)).toEqual({ consumed: 100, requests: 100 });
+    expect(await readStored(entity)).toEqual({ consumed: 100, requests: 100 });
   },
 );
 
@@ -77,7 +77,7 @@ it.each(["express", "fastify"] as const)(
     const count = 120;
     const answers = await Promise.all(
       Array.from({ length: count }, (_, index) =>
-        statusOf(
+        readStatus(
           send(servers[index % 2]!, framework, {
             entity,
             name: `${entity}-${index}`,
@@ -89,12 +89,12 @@ it.each(["express", "fastify"] as const)(
     expect(new Set(answers)).toEqual(new Set([200]));
     const seen = await Promise.all(servers.map(see));
     for (const { arrived, ran } of seen)
-      expect(namesOf(ofEntity(entity, ran))).toEqual(namesOf(ofEntity(entity, arrived)));
+      expect(listNames(ofEntity(entity, ran))).toEqual(listNames(ofEntity(entity, arrived)));
     const ran = seen.flatMap((one) => ofEntity(entity, one.ran));
     expect(ran).toHaveLength(count);
-    const beganMs = Math.min(...seen.flatMap((one) => timesOf(ofEntity(entity, one.arrived))));
-    expect(tooEarly(timesOf(ran), beganMs, limit)).toEqual([]);
-    expect(await stored(entity)).toEqual({ consumed: count, requests: count });
+    const beganMs = Math.min(...seen.flatMap((one) => listTimes(ofEntity(entity, one.arrived))));
+    expect(tooEarly(listTimes(ran), beganMs, limit)).toEqual([]);
+    expect(await readStored(entity)).toEqual({ consumed: count, requests: count });
   },
 );
 
@@ -106,7 +106,7 @@ it.each(FRAMEWORKS)(
     const entity = `patience-${framework}`;
     const named = (name: string): string => `${entity}-${name}`;
     await repository.setLimits(entity, [Limit.perDay("tokens", 10)]);
-    const holder = statusOf(
+    const holder = readStatus(
       send(server!, framework, {
         entity,
         name: named("holder"),
@@ -115,15 +115,15 @@ it.each(FRAMEWORKS)(
         end: "give-back",
       }),
     );
-    await until(server!, ({ ran }) => namesOf(ran).includes(named("holder")));
+    await until(server!, ({ ran }) => listNames(ran).includes(named("holder")));
     const waiting: ClientRequest[] = [];
     for (let index = 0; index < 20; index += 1) {
       const name = named(String(index));
       waiting.push(send(server!, framework, { entity, name, path: "/wait" }));
       // One after the other, so that everybody knows who came first.
-      await until(server!, ({ arrived }) => namesOf(arrived).includes(name));
+      await until(server!, ({ arrived }) => listNames(arrived).includes(name));
     }
-    const staying = waiting.filter((_, index) => index % 2 === 1).map(statusOf);
+    const staying = waiting.filter((_, index) => index % 2 === 1).map(readStatus);
     const leaving = waiting.filter((_, index) => index % 2 === 0);
     for (const client of leaving) client.on("error", () => {}).destroy();
     await until(server!, ({ closed }) => ofNames(closed, entity).length === leaving.length);
@@ -131,11 +131,11 @@ it.each(FRAMEWORKS)(
     expect(await holder).toBe(200);
     expect(new Set(await Promise.all(staying))).toEqual(new Set([200]));
     const { ran } = await see(server!);
-    expect(namesOf(ofEntity(entity, ran))).toEqual([
+    expect(listNames(ofEntity(entity, ran))).toEqual([
       named("holder"),
       ...Array.from({ length: 10 }, (_, index) => named(String(2 * index + 1))),
     ]);
-    expect(await stored(entity)).toEqual({ consumed: 10, requests: 10 });
+    expect(await readStored(entity)).toEqual({ consumed: 10, requests: 10 });
   },
 );
 
@@ -187,7 +187,7 @@ function send(
   return open({ port: ports[framework], path, headers });
 }
 
-async function statusOf(client: ClientRequest): Promise<number | undefined> {
+async function readStatus(client: ClientRequest): Promise<number | undefined> {
   const [response] = (await once(client, "response")) as [IncomingMessage];
   response.resume();
   await once(response, "end");
@@ -209,7 +209,7 @@ async function until(server: Server, holds: (seen: Seen) => boolean): Promise<vo
   );
 }
 
-async function stored(entityId: string): Promise<{ consumed: number; requests: number }> {
+async function readStored(entityId: string): Promise<{ consumed: number; requests: number }> {
   const [bucket] = await repository.getBuckets(entityId);
   const { requests } = await repository.getUsageSummary({ entityId });
   return { consumed: bucket!.totalConsumedMilli / 1000, requests };
@@ -223,10 +223,10 @@ function ofNames(names: readonly string[], entity: string): readonly string[] {
   return names.filter((name) => name.startsWith(`${entity}-`));
 }
 
-function namesOf(moments: readonly Moment[]): readonly string[] {
+function listNames(moments: readonly Moment[]): readonly string[] {
   return moments.map(({ name }) => name);
 }
 
-function timesOf(moments: readonly Moment[]): readonly number[] {
+function listTimes(moments: readonly Moment[]): readonly number[] {
   return moments.map(({ atMs }) => atMs);
 }

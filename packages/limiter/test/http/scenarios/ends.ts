@@ -14,7 +14,7 @@ type Ended = Pick<HttpOutcome<Call>, "status" | "completed">;
 export function endScenarios(adapter: ServerAdapter): void {
   describe("the end of a request", () => {
     it("keeps what was taken, also of a handler that failed", async () => {
-      const setting = await Setting.of(adapter);
+      const setting = await Setting.create(adapter);
       const server = await setting.serve([{}], () => {
         throw new Error("handler failed");
       });
@@ -24,7 +24,7 @@ export function endScenarios(adapter: ServerAdapter): void {
     });
 
     it("settles by what the response became, once for each request", async () => {
-      const setting = await Setting.of(adapter);
+      const setting = await Setting.create(adapter);
       const ended: Ended[] = [];
       const server = await setting.serve(
         [
@@ -57,7 +57,7 @@ export function endScenarios(adapter: ServerAdapter): void {
     });
 
     it("settles what the handler says", async () => {
-      const setting = await Setting.of(adapter);
+      const setting = await Setting.create(adapter);
       const server = await setting.serve([{ consume: { rpm: 1, tpm: 10 } }], (call) => {
         call.lease()?.settle({ tpm: 40 });
         return { body: "done" };
@@ -68,7 +68,7 @@ export function endScenarios(adapter: ServerAdapter): void {
 
     it("lets the handler end the lease, whatever settle says afterwards", async () => {
       const warnings = collectWarnings();
-      const setting = await Setting.of(adapter);
+      const setting = await Setting.create(adapter);
       let settled = 0;
       const server = await setting.serve(
         [
@@ -107,7 +107,7 @@ export function endScenarios(adapter: ServerAdapter): void {
       async (_, settle) => {
         const warnings = collectWarnings();
         const unhandled = collectUnhandled();
-        const setting = await Setting.of(adapter);
+        const setting = await Setting.create(adapter);
         const server = await setting.serve([{ settle }]);
         await send(byKey(server));
         await send(byKey(server));
@@ -123,7 +123,7 @@ export function endScenarios(adapter: ServerAdapter): void {
       const warnings = collectWarnings();
       const unhandled = collectUnhandled();
       const failed: Lease[] = [];
-      const setting = await Setting.of(adapter, {
+      const setting = await Setting.create(adapter, {
         onSettlementFailed: (_error, lease) => {
           failed.push(lease);
           throw new Error("the report failed");
@@ -152,7 +152,7 @@ export function endScenarios(adapter: ServerAdapter): void {
     });
 
     it("settles a stream when its last piece was sent", async () => {
-      const setting = await Setting.of(adapter);
+      const setting = await Setting.create(adapter);
       const ended: Ended[] = [];
       const body = new HeldBody();
       const server = await setting.serve(
@@ -182,7 +182,7 @@ export function endScenarios(adapter: ServerAdapter): void {
     it.each(["before the first byte", "in the middle of the response"])(
       "settles once when the client goes away %s",
       async (when) => {
-        const setting = await Setting.of(adapter);
+        const setting = await Setting.create(adapter);
         const ended: boolean[] = [];
         const body = new HeldBody();
         const [begun, answer] = [new Gate(), new Gate()];
@@ -216,7 +216,7 @@ export function endScenarios(adapter: ServerAdapter): void {
 
     it("leaves no listener on a connection that many requests share", async () => {
       const warnings = collectWarnings();
-      const setting = await Setting.of(adapter);
+      const setting = await Setting.create(adapter);
       const server = await setting.serve([{ waitUpToMs: 1000, settle: () => "give-back" }]);
       const agent = new Agent({ keepAlive: true, maxSockets: 1 });
       onTestFinished(() => agent.destroy());

@@ -11,7 +11,7 @@ export function rawSocketScenarios(adapter: ServerAdapter): void {
   describe(`${adapter.name}, over raw sockets`, () => {
     it("answers requests that were sent without waiting, and settles each of them", async () => {
       const { setting, ended, server } = await settling(adapter);
-      const socket = await opened(server.port);
+      const socket = await open(server.port);
       const text = readAll(socket);
       socket.write(get("/1") + get("/2") + get("/3") + get("/4", "Connection: close"));
       expect((await text).match(/HTTP\/1.1 \d+/g)).toEqual([
@@ -33,7 +33,7 @@ export function rawSocketScenarios(adapter: ServerAdapter): void {
         if (path === "/first") await first.opened;
         return { body: path };
       });
-      const socket = await opened(server.port);
+      const socket = await open(server.port);
       socket.write(get("/first") + get("/second") + get("/third"));
       await until(() => ran.length === 3);
       await nextTurns();
@@ -57,7 +57,7 @@ export function rawSocketScenarios(adapter: ServerAdapter): void {
         },
         { waitUpToMs: 60_000, consume: { rpm: 3 } },
       );
-      const socket = await opened(server.port);
+      const socket = await open(server.port);
       socket.write(get("/first") + get("/second"));
       await until(() => setting.clock.sleeping === 1);
       socket.destroy();
@@ -94,7 +94,7 @@ export function rawSocketScenarios(adapter: ServerAdapter): void {
       ],
     ])("limits and settles %s once", async (_, lines) => {
       const { setting, ended, server } = await settling(adapter);
-      const socket = await opened(server.port);
+      const socket = await open(server.port);
       let text = "";
       socket.setEncoding("latin1").on("data", (chunk: string) => (text += chunk));
       socket.write([...lines, "x-key: key-1", "", ""].join("\r\n"));
@@ -107,7 +107,7 @@ export function rawSocketScenarios(adapter: ServerAdapter): void {
 
     it("settles a request whose client is gone in the middle of its body", async () => {
       const { setting, ended, server } = await settling(adapter, () => new Promise(() => {}));
-      const socket = await opened(server.port);
+      const socket = await open(server.port);
       const head = ["POST / HTTP/1.1", "Host: a", "x-key: key-1", "Content-Type: text/plain"];
       socket.write([...head, "Content-Length: 100", "", "ten bytes."].join("\r\n"));
       await until(async () => (await setting.left()) === 2);
@@ -121,7 +121,7 @@ export function rawSocketScenarios(adapter: ServerAdapter): void {
     it("settles a stream whose client stopped to read and then went away", async () => {
       const body = new HeldBody();
       const { setting, ended, server } = await settling(adapter, () => ({ body }));
-      const socket = await opened(server.port);
+      const socket = await open(server.port);
       socket.pause();
       socket.write(get("/"));
       // More than the buffers of both sides hold.
@@ -140,7 +140,7 @@ export function rawSocketScenarios(adapter: ServerAdapter): void {
       "says whether a client stayed for all of a response: %s",
       async (stays) => {
         const { ended, server } = await settling(adapter, () => ({ body: "x".repeat(2 ** 24) }));
-        const socket = await opened(server.port);
+        const socket = await open(server.port);
         socket.pause();
         socket.write(get("/", "Connection: close"));
         await once(socket, "readable");
@@ -164,10 +164,10 @@ export function rawSocketScenarios(adapter: ServerAdapter): void {
         },
         { waitUpToMs: 86_400_000, consume: { rpm: 3 } },
       );
-      const first = await opened(server.port);
+      const first = await open(server.port);
       first.write(get("/first"));
       await once(first, "data");
-      for (let index = 0; index < 20; index += 1) (await opened(server.port)).write(get("/later"));
+      for (let index = 0; index < 20; index += 1) (await open(server.port)).write(get("/later"));
       await until(() => setting.clock.sleeping > 0);
       const closed = server.close();
       await until(() => setting.clock.sleeping === 0);
@@ -180,7 +180,7 @@ export function rawSocketScenarios(adapter: ServerAdapter): void {
 
     it("decides by what is stored while ends take their time", async () => {
       const settled = new Gate();
-      const setting = await Setting.of(adapter);
+      const setting = await Setting.create(adapter);
       const server = await setting.serve([
         {
           settle: async () => {
@@ -189,7 +189,7 @@ export function rawSocketScenarios(adapter: ServerAdapter): void {
           },
         },
       ]);
-      const socket = await opened(server.port);
+      const socket = await open(server.port);
       const text = readAll(socket);
       socket.write(get("/").repeat(4) + get("/", "Connection: close"));
       const statuses = (await text).match(/(?<=HTTP\/1.1 )\d+/g);
@@ -208,7 +208,7 @@ async function settling(
   handler?: Parameters<Setting["serve"]>[1],
   more: Parameters<Setting["options"]>[0] = {},
 ) {
-  const setting = await Setting.of(adapter);
+  const setting = await Setting.create(adapter);
   const ended: Ended[] = [];
   const server = await setting.serve(
     [
@@ -229,7 +229,7 @@ function get(path: string, ...fields: readonly string[]): string {
   );
 }
 
-async function opened(port: number): Promise<Socket> {
+async function open(port: number): Promise<Socket> {
   const socket = connect(port, "127.0.0.1").on("error", () => {});
   onTestFinished(() => void socket.destroy());
   await once(socket, "connect");

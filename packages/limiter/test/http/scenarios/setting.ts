@@ -32,7 +32,7 @@ export class Setting {
     this.limiter = new RateLimiter({ repository, ...further });
   }
 
-  static async of(
+  static async create(
     adapter: ServerAdapter,
     further: Partial<RateLimiterOptions> = {},
   ): Promise<Setting> {

@@ -8,7 +8,7 @@ import { collectWarnings } from "./warnings.ts";
 export function severalScenarios(adapter: ServerAdapter): void {
   describe("waiting", () => {
     it("waits until the request fits", async () => {
-      const setting = await Setting.of(adapter);
+      const setting = await Setting.create(adapter);
       const server = await setting.serve([{ consume: { rpm: 3 }, waitUpToMs: 120_000 }]);
       expect((await send(byKey(server))).status).toBe(200);
       const waiting = send(byKey(server));
@@ -19,7 +19,7 @@ export function severalScenarios(adapter: ServerAdapter): void {
     });
 
     it("leaves the queue when the client goes away, and charges nothing", async () => {
-      const setting = await Setting.of(adapter);
+      const setting = await Setting.create(adapter);
       let runs = 0;
       const server = await setting.serve([{ consume: { rpm: 3 }, waitUpToMs: 120_000 }], () => ({
         body: String((runs += 1)),
@@ -35,7 +35,7 @@ export function severalScenarios(adapter: ServerAdapter): void {
     });
 
     it("gives back what was taken for a client that went away meanwhile", async () => {
-      const setting = await Setting.of(adapter);
+      const setting = await Setting.create(adapter);
       let runs = 0;
       const [asked, release] = [new Gate(), new Gate()];
       const server = await setting.serve(
@@ -69,7 +69,7 @@ export function severalScenarios(adapter: ServerAdapter): void {
 
   describe("several middlewares", () => {
     it("lists the balances of both, also when they are equal", async () => {
-      const setting = await Setting.of(adapter);
+      const setting = await Setting.create(adapter);
       const server = await setting.serve([{}, { resource: "search" }]);
       const { headers } = await send(byKey(server));
       const both = '"rpm";r=2;t=20, "tpm";r=100, "rpm";r=2;t=20, "tpm";r=100';
@@ -80,7 +80,7 @@ export function severalScenarios(adapter: ServerAdapter): void {
 
     it("limits by all of them, lists all policies, and knows the innermost lease", async () => {
       const warnings = collectWarnings();
-      const setting = await Setting.of(adapter);
+      const setting = await Setting.create(adapter);
       const server = await setting.serve(
         [
           { resource: "site", headers: { style: ["ietf", "legacy"] } },
@@ -104,7 +104,7 @@ export function severalScenarios(adapter: ServerAdapter): void {
 
     it("warns once if two of one limiter take from the same bucket", async () => {
       const warnings = collectWarnings();
-      const setting = await Setting.of(adapter);
+      const setting = await Setting.create(adapter);
       const server = await setting.serve([{}, {}]);
       await send(byKey(server));
       await send(byKey(server));
@@ -124,7 +124,7 @@ export function severalScenarios(adapter: ServerAdapter): void {
       "warns once of a secret as an id, and does not repeat it: %s",
       async (secret) => {
         const warnings = collectWarnings();
-        const setting = await Setting.of(adapter);
+        const setting = await Setting.create(adapter);
         const server = await setting.serve([{}]);
         for (const key of [secret, "team-1", secret])
           expect((await send(byKey(server, { headers: { "x-key": key } }))).status).toBe(200);
@@ -138,7 +138,7 @@ export function severalScenarios(adapter: ServerAdapter): void {
   if (adapter.startAnsweringRefusals === undefined) return;
   describe("answerRefusals", () => {
     it("answers what handlers throw: 429, 503, and nothing else", async () => {
-      const setting = await Setting.of(adapter);
+      const setting = await Setting.create(adapter);
       const request = { entityId: "key-1", resource: "chat", consume: { rpm: 3 } };
       const server = await adapter.startAnsweringRefusals!(async ({ path }) => {
         if (path === "/bug") throw new TypeError("a bug");

@@ -10,7 +10,7 @@ import { collectUnhandled } from "./warnings.ts";
 export function verdictScenarios(adapter: ServerAdapter): void {
   describe("what becomes of a request", () => {
     it("grants a request, runs its handler, and says in headers what is left", async () => {
-      const setting = await Setting.of(adapter);
+      const setting = await Setting.create(adapter);
       const server = await setting.serve([{}], (call) => ({
         status: 201,
         body: String(call.lease()?.consumed["rpm"]),
@@ -24,13 +24,13 @@ export function verdictScenarios(adapter: ServerAdapter): void {
     });
 
     it("sends no headers where they are switched off", async () => {
-      const setting = await Setting.of(adapter);
+      const setting = await Setting.create(adapter);
       const server = await setting.serve([{ headers: false }]);
       expect((await send(byKey(server))).headers).not.toHaveProperty("ratelimit");
     });
 
     it("refuses with 429, a problem and Retry-After, and does not run the handler", async () => {
-      const setting = await Setting.of(adapter);
+      const setting = await Setting.create(adapter);
       let runs = 0;
       const refused: string[] = [];
       const server = await setting.serve(
@@ -63,7 +63,7 @@ export function verdictScenarios(adapter: ServerAdapter): void {
     });
 
     it("says when to retry, and nothing else, where headers are switched off", async () => {
-      const setting = await Setting.of(adapter);
+      const setting = await Setting.create(adapter);
       const server = await setting.serve([{ headers: false, consume: { rpm: 3 } }]);
       await send(byKey(server));
       const reply = await send(byKey(server));
@@ -72,7 +72,7 @@ export function verdictScenarios(adapter: ServerAdapter): void {
     });
 
     it("tells a client not to retry what can never fit", async () => {
-      const setting = await Setting.of(adapter);
+      const setting = await Setting.create(adapter);
       const server = await setting.serve([{ consume: { rpm: 4 } }]);
       const reply = await send(byKey(server));
       expect([reply.status, reply.headers["x-should-retry"]]).toEqual([429, "false"]);
@@ -81,7 +81,7 @@ export function verdictScenarios(adapter: ServerAdapter): void {
     });
 
     it("lets the application answer refusals", async () => {
-      const setting = await Setting.of(adapter);
+      const setting = await Setting.create(adapter);
       const server = await setting.serve([
         {
           consume: { rpm: 3 },
@@ -96,7 +96,7 @@ export function verdictScenarios(adapter: ServerAdapter): void {
     });
 
     it("does not limit who is nobody", async () => {
-      const setting = await Setting.of(adapter);
+      const setting = await Setting.create(adapter);
       const server = await setting.serve([{}], (call) => ({ body: typeof call.lease() }));
       for (let sent = 0; sent < 5; sent += 1) {
         const reply = await send({ port: server.port });
@@ -106,7 +106,7 @@ export function verdictScenarios(adapter: ServerAdapter): void {
     });
 
     it("answers 503 while the store is unavailable, and once the limiter is closed", async () => {
-      const setting = await Setting.of(adapter);
+      const setting = await Setting.create(adapter);
       let runs = 0;
       const server = await setting.serve([{}], () => ({ body: String((runs += 1)) }));
       setting.faults.set("consume", "error-before");
@@ -128,7 +128,7 @@ export function verdictScenarios(adapter: ServerAdapter): void {
     });
 
     it("lets requests through without headers where an unavailable store may", async () => {
-      const setting = await Setting.of(adapter);
+      const setting = await Setting.create(adapter);
       const server = await setting.serve([{ onUnavailable: "allow" }], (call) => ({
         body: String(call.lease()?.degraded),
       }));
@@ -139,7 +139,7 @@ export function verdictScenarios(adapter: ServerAdapter): void {
     });
 
     it("runs the handler without headers if nobody can say what is left", async () => {
-      const setting = await Setting.of(adapter);
+      const setting = await Setting.create(adapter);
       // The fake's own fault does not reach `remembered`, which asks no store where it is built in.
       setting.repository.remembered = () => {
         throw new RateLimiterUnavailable("no answer");
@@ -152,7 +152,7 @@ export function verdictScenarios(adapter: ServerAdapter): void {
     });
 
     it("asks nobody to come back later whose request was granted, and hides its parent", async () => {
-      const setting = await Setting.of(adapter);
+      const setting = await Setting.create(adapter);
       const { repository } = setting;
       await repository.createEntity("team");
       await repository.createEntity("key-1", { parentId: "team", cascade: true });
@@ -169,7 +169,7 @@ export function verdictScenarios(adapter: ServerAdapter): void {
     });
 
     it("gives everything back if the headers cannot be made", async () => {
-      const setting = await Setting.of(adapter);
+      const setting = await Setting.create(adapter);
       setting.repository.remembered = () => {
         throw new TypeError("a bug");
       };
@@ -179,7 +179,7 @@ export function verdictScenarios(adapter: ServerAdapter): void {
     });
 
     it("takes from further resources, all of them or none", async () => {
-      const setting = await Setting.of(adapter);
+      const setting = await Setting.create(adapter);
       const server = await setting.serve([
         {
           resource: () => "chat",
@@ -193,7 +193,7 @@ export function verdictScenarios(adapter: ServerAdapter): void {
     });
 
     it("awaits promises of another realm", async () => {
-      const setting = await Setting.of(adapter);
+      const setting = await Setting.create(adapter);
       const later = runInNewContext("(value) => Promise.resolve(value)") as typeof Promise.resolve;
       const server = await setting.serve([
         {
@@ -211,7 +211,7 @@ export function verdictScenarios(adapter: ServerAdapter): void {
       "no id, as null": { entity: () => null as unknown as undefined },
       "a resource that is none": { resource: () => "no resource" },
       "a limit that does not exist": { consume: { rps: 1 } },
-      "an amount that is no number": { consume: () => ({ rpm: Number.NaN }) },
+      "an amount that is not a number": { consume: () => ({ rpm: Number.NaN }) },
       "a negative amount": { consume: () => ({ rpm: -1 }) },
       "a fraction": { consume: () => ({ rpm: 0.5 }) },
       "the same resource twice": { also: () => ({ chat: { rpm: 1 } }) },
@@ -219,7 +219,7 @@ export function verdictScenarios(adapter: ServerAdapter): void {
     it.each(Object.entries(mistakes))(
       "fails as the application's mistake: %s",
       async (_, mistake) => {
-        const setting = await Setting.of(adapter);
+        const setting = await Setting.create(adapter);
         const server = await setting.serve([mistake]);
         const reply = await send(byKey(server));
         expect(reply.status).toBe(500);
@@ -234,7 +234,7 @@ export function verdictScenarios(adapter: ServerAdapter): void {
       "fails as the application's mistake: %s throws or rejects",
       async (name) => {
         const unhandled = collectUnhandled();
-        const setting = await Setting.of(adapter);
+        const setting = await Setting.create(adapter);
         const thrown = new Error(`${name} failed`);
         const consume = name === "onRefused" ? { consume: { rpm: 4 } } : {};
         const throwing = await setting.serve([
@@ -258,7 +258,7 @@ export function verdictScenarios(adapter: ServerAdapter): void {
     );
 
     it("fails as the application's mistake: no limits at all", async () => {
-      const setting = await Setting.of(adapter);
+      const setting = await Setting.create(adapter);
       await setting.repository.deleteSystemDefaults();
       const server = await setting.serve([{}]);
       expect((await send(byKey(server))).status).toBe(500);

@@ -12,10 +12,10 @@ import {
   type ServerAdapter,
 } from "./server-adapter.ts";
 
-export const express5Server = adapterOf("Express 5", express);
-export const express4Server = adapterOf("Express 4", express4);
+export const express5Server = buildAdapter("Express 5", express);
+export const express4Server = buildAdapter("Express 4", express4);
 
-function adapterOf(name: string, create: typeof express): ServerAdapter {
+function buildAdapter(name: string, create: typeof express): ServerAdapter {
   function start(
     handlers: readonly RequestHandler[],
     onError: readonly ErrorRequestHandler[],

@@ -1,6 +1,6 @@
 import Fastify, { type FastifyInstance, type FastifyRequest } from "fastify";
 import { answerRefusals, limiterPlugin } from "zae-limiter/fastify";
-import { leaseOf } from "zae-limiter/http";
+import { getLease } from "zae-limiter/http";
 import { writeAnswer } from "./node-answer.ts";
 import {
   listen,
@@ -64,6 +64,6 @@ function fastifyCall(request: FastifyRequest): Call {
     path: request.url,
     header: (name) => request.headers[name] as string | undefined,
     body: async () => String(request.body),
-    lease: () => leaseOf(request),
+    lease: () => getLease(request),
   };
 }

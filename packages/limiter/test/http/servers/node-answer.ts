@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { text } from "node:stream/consumers";
-import { leaseOf } from "zae-limiter/http";
+import { getLease } from "zae-limiter/http";
 import type { Answer, Call } from "./server-adapter.ts";
 
 /** The call of a request of node:http, or of a framework's that extends it. */
@@ -9,7 +9,7 @@ export function nodeCall(request: IncomingMessage): Call {
     path: request.url ?? "",
     header: (name) => request.headers[name] as string | undefined,
     body: () => text(request),
-    lease: () => leaseOf(request),
+    lease: () => getLease(request),
   };
 }
 

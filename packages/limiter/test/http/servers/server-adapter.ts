@@ -14,7 +14,7 @@ export interface Call {
   header(name: string): string | undefined;
   /** Its body as a text. */
   body(): Promise<string>;
-  /** What `leaseOf` says about the framework's request. */
+  /** What `getLease` says about the framework's request. */
   lease(): Lease | undefined;
 }
 

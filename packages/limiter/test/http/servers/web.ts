@@ -2,7 +2,7 @@ import { getRequestListener } from "@hono/node-server";
 import { Hono, type Context } from "hono";
 import { RateLimiterUnavailable, RateLimitExceeded } from "zae-limiter";
 import { answerRefusals, limitRequests } from "zae-limiter/hono";
-import { leaseOf, limitHandler } from "zae-limiter/http";
+import { getLease, limitHandler } from "zae-limiter/http";
 import {
   listen,
   optionsFor,
@@ -50,7 +50,7 @@ function handlerAdapter(
   function start(middlewares: readonly CallOptions[], handler: Handler): Promise<RunningServer> {
     const errors: unknown[] = [];
     let limited = async (request: Request, _bindings: unknown): Promise<Response> =>
-      responseOf(await handler(webCall(request, request)));
+      toResponse(await handler(webCall(request, request)));
     for (const options of middlewares.toReversed()) {
       const { respondWith } = options;
       limited = limitHandler(
@@ -109,7 +109,7 @@ function honoAdapter(
         }),
       );
     }
-    app.all("*", async (context) => responseOf(await handler(honoCall(context))));
+    app.all("*", async (context) => toResponse(await handler(honoCall(context))));
     return serve(fetchOf(app), errors, transport);
   }
   return {
@@ -129,15 +129,15 @@ function webCall(request: Request, owner: object): Call {
     path: pathname + search,
     header: (name) => request.headers.get(name) ?? undefined,
     body: () => request.text(),
-    lease: () => leaseOf(owner),
+    lease: () => getLease(owner),
   };
 }
 
-function responseOf({ status = 200, headers = {}, body = "" }: Answer): Response {
-  return new Response(typeof body === "string" ? body : streamOf(body), { status, headers });
+function toResponse({ status = 200, headers = {}, body = "" }: Answer): Response {
+  return new Response(typeof body === "string" ? body : toStream(body), { status, headers });
 }
 
-function streamOf(pieces: AsyncIterable<string>): ReadableStream<Uint8Array> {
+function toStream(pieces: AsyncIterable<string>): ReadableStream<Uint8Array> {
   const iterator = pieces[Symbol.asyncIterator]();
   return new ReadableStream({
     async pull(controller) {

@@ -7,7 +7,7 @@ import { isDeepStrictEqual } from "node:util";
 import { RateLimitExceeded } from "zae-limiter";
 import { limitFetch } from "zae-limiter/openai";
 import type { Provider } from "../../../../../examples/local-provider/provider.ts";
-import { meteredCalls, told } from "../metered-calls.ts";
+import { meteredCalls, tell } from "../metered-calls.ts";
 import {
   EMBEDDING_MODEL,
   MODEL,
@@ -51,7 +51,7 @@ export const SCENARIOS: Readonly<Record<string, (scenario: Scenario) => Promise<
     const asked = scenario.asked({ "x-local-answer": '{"city":"Rome"}' });
     const { object } = await scenario.sdk.ai.generateObject({ ...asked, schema });
     const streamed = scenario.sdk.ai.streamObject({ ...asked, schema });
-    await joined(streamed.textStream);
+    await join(streamed.textStream);
     return { object, streamed: await streamed.object };
   },
 
@@ -61,14 +61,14 @@ export const SCENARIOS: Readonly<Record<string, (scenario: Scenario) => Promise<
     const tools = scenario.tools(async () => (await ai.generateText(inner)).text);
     const asked = { ...scenario.asked({ "x-local-tool-calls": "1" }), tools };
     const { textStream } = ai.streamText({ ...asked, stopWhen: ai.stepCountIs(5) });
-    return { text: await joined(textStream) };
+    return { text: await join(textStream) };
   },
 
   async "aborted while it waits for tokens"(scenario) {
     await scenario.calls.use(MODEL, { rpm: 100 });
     const controller = new AbortController();
     const asked = scenario.asked({}, { waitUpToMs: 60_000 });
-    const answer = errorOf(
+    const answer = catchError(
       scenario.sdk.ai.generateText({ ...asked, abortSignal: controller.signal }),
     );
     await scenario.calls.clock.advance(0);
@@ -79,11 +79,11 @@ export const SCENARIOS: Readonly<Record<string, (scenario: Scenario) => Promise<
   async refused(scenario) {
     await scenario.calls.use(MODEL, { rpm: 100 });
     const asked = scenario.asked();
-    const generated = await errorOf(scenario.sdk.ai.generateText(asked));
+    const generated = await catchError(scenario.sdk.ai.generateText(asked));
     let streamed: unknown;
     const onError = ({ error }: { error: unknown }): void => void (streamed = error);
     await scenario.sdk.ai.streamText({ ...asked, onError }).consumeStream();
-    return { ...generated, streamed: nameOf(streamed), requests: scenario.requests };
+    return { ...generated, streamed: getName(streamed), requests: scenario.requests };
   },
 
   async "refused after an attempt"(scenario) {
@@ -95,7 +95,7 @@ export const SCENARIOS: Readonly<Record<string, (scenario: Scenario) => Promise<
         void scenario.calls.use(MODEL, { rpm: 1 });
       },
     });
-    return errorOf(scenario.sdk.ai.generateText(asked));
+    return catchError(scenario.sdk.ai.generateText(asked));
   },
 
   async "limitFetch beneath the middleware"(scenario) {
@@ -106,7 +106,7 @@ export const SCENARIOS: Readonly<Record<string, (scenario: Scenario) => Promise<
     });
     const model = scenario.limited(openai.chat(MODEL));
     const { textStream } = scenario.sdk.ai.streamText({ ...scenario.asked(), model });
-    return { text: await joined(textStream) };
+    return { text: await join(textStream) };
   },
 
   async "stopped when nothing is left"(scenario) {
@@ -135,10 +135,10 @@ export async function runScenario(sdk: Sdk, provider: Provider, name: string): P
   const run = SCENARIOS[name] ?? EMBEDDING_SCENARIOS[name];
   const seen = await run!(new Scenario(sdk, provider, calls));
   const taken = await calls.taken(name in SCENARIOS ? MODEL : EMBEDDING_MODEL);
-  return { ...seen, ...taken, calls: calls.records.map(told) };
+  return { ...seen, ...taken, calls: calls.records.map(tell) };
 }
 
-async function joined(stream: AsyncIterable<string>): Promise<string> {
+async function join(stream: AsyncIterable<string>): Promise<string> {
   let text = "";
   for await (const piece of stream) text += piece;
   return text;
@@ -150,14 +150,14 @@ async function equalParts(scenario: Scenario, model: LanguageModel): Promise<See
   const tools = scenario.tools(async () => "rain");
   const asked = { ...scenario.asked({ "x-local-tool-calls": "1" }), tools };
   const parts = async (each: LanguageModel): Promise<unknown[]> =>
-    partsOf(streamText({ ...asked, stopWhen: stepCountIs(2), model: each }).fullStream);
+    listParts(streamText({ ...asked, stopWhen: stepCountIs(2), model: each }).fullStream);
   const limited = await parts(scenario.limited(model));
   const plain = await parts(model);
   return { areEqual: isDeepStrictEqual(limited, plain), areMany: plain.length > 20 };
 }
 
 /** Parts of a stream, without what differs each time. */
-async function partsOf(stream: AsyncIterable<unknown>): Promise<unknown[]> {
+async function listParts(stream: AsyncIterable<unknown>): Promise<unknown[]> {
   const parts: unknown[] = [];
   for await (const part of stream) {
     const text = JSON.stringify(part, (key, value: unknown) =>
@@ -185,24 +185,24 @@ async function partsSeen(scenario: Scenario, asked: ReturnType<Scenario["asked"]
   } catch (thrown) {
     error = thrown;
   }
-  return { textBytes, error: nameOf(error) };
+  return { textBytes, error: getName(error) };
 }
 
-async function errorOf(answer: PromiseLike<unknown>): Promise<Seen> {
+async function catchError(answer: PromiseLike<unknown>): Promise<Seen> {
   try {
     await answer;
     return { error: undefined };
   } catch (error) {
     const { lastError } = Object(error) as { readonly lastError?: unknown };
     return {
-      error: nameOf(error),
-      ...(lastError !== undefined && { lastError: nameOf(lastError) }),
+      error: getName(error),
+      ...(lastError !== undefined && { lastError: getName(lastError) }),
     };
   }
 }
 
 /** A refusal is one of ours by its class, not by its name. */
-function nameOf(error: unknown): string | undefined {
+function getName(error: unknown): string | undefined {
   if (error instanceof RateLimitExceeded) return "our RateLimitExceeded";
   return error instanceof Error ? error.name : typeof error;
 }

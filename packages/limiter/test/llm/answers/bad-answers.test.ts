@@ -3,14 +3,14 @@ import { describe, expect, it, vi } from "vitest";
 import { MAX_BODY_BYTES } from "../../../src/llm/answers/body-reader.ts";
 import { MAX_EVENT_BYTES } from "../../../src/llm/answers/bytes/event-splitter.ts";
 import { MAX_HELD_BYTES } from "../../../src/llm/answers/bytes/withholding.ts";
-import { cutAt, readAll, readerOf, soFar, type Reading } from "./reading.ts";
-import { BODIES, STREAMS, textOf } from "./samples.ts";
+import { cutAt, readAll, getReader, soFar, type Reading } from "./reading.ts";
+import { BODIES, STREAMS, toText } from "./samples.ts";
 
 const BAD_NUMBERS = ["-1", "1.5", '"7"', "1e999", "9007199254740992", "true", "{}", "[3]"];
 
 /** Reads a stream in one piece. */
 function readText(protocol: "chat" | "responses" | "messages", text: string): Reading {
-  return readAll(readerOf(protocol), [Buffer.from(text)]);
+  return readAll(getReader(protocol), [Buffer.from(text)]);
 }
 
 function chunkWithUsage(text: string, tokens: number): string {
@@ -24,7 +24,7 @@ function usageIn(stream: string, usageEvent: string | undefined): [number, numbe
 }
 
 function sampleText(file: string): string {
-  return textOf([...STREAMS, ...BODIES].find((sample) => sample.file === file)!);
+  return toText([...STREAMS, ...BODIES].find((sample) => sample.file === file)!);
 }
 
 describe("a usage that cannot be believed", () => {
@@ -48,7 +48,7 @@ describe("a usage that cannot be believed", () => {
     }
   });
 
-  it("is one without the numbers that it must have, and one that is no object", () => {
+  it("is one without the numbers that it must have, and one that is not an object", () => {
     for (const usage of ["{}", '{"prompt_tokens":1}', '{"completion_tokens":1}', "[]", '"x"', "5"])
       expect(
         readText("chat", `data: {"choices":[],"usage":${usage}}\n\ndata: [DONE]\n\n`).read,
@@ -92,7 +92,7 @@ describe("a usage that cannot be believed", () => {
 
   it.each(BODIES)("$file", ({ file, protocol }) => {
     const text = sampleText(file).replace(/"(prompt|input)_tokens": \d+/, '"$1_tokens": -1');
-    const { read } = readAll(readerOf(protocol, { isStream: false }), [Buffer.from(text)]);
+    const { read } = readAll(getReader(protocol, { isStream: false }), [Buffer.from(text)]);
     expect(read).toMatchObject({
       hasUnreadableUsage: true,
       isReportFinal: false,
@@ -130,12 +130,12 @@ describe("a report", () => {
 
 describe("a stream that is cut off", () => {
   it.each(STREAMS)("$file is read as far as it went, and all of it passes", (sample) => {
-    const stream = Buffer.from(textOf(sample)).toString("latin1");
+    const stream = Buffer.from(toText(sample)).toString("latin1");
     const [start, end] = usageIn(stream, sample.usageEvent);
     let outputBytes = 0;
     const fieldName = "event:".length; // less could be the beginning of anything
     for (let length = fieldName; length < stream.length; length += 1) {
-      const reader = readerOf(sample.protocol, { withholdsUsage: true });
+      const reader = getReader(sample.protocol, { withholdsUsage: true });
       const { read, passed } = readAll(reader, [Buffer.from(stream.slice(0, length), "latin1")]);
       const isLeftOut = length >= end - "\n\n".length;
       const expected = isLeftOut
@@ -149,7 +149,7 @@ describe("a stream that is cut off", () => {
   });
 
   it("holds nothing after its end", () => {
-    const reader = readerOf("chat", { withholdsUsage: true });
+    const reader = getReader("chat", { withholdsUsage: true });
     reader.read(Buffer.from(sampleText("chat-text.sse")));
     const more = Buffer.from('data: {"choices":[],"usage":{');
     expect(reader.read(more)).toBe(more);
@@ -164,7 +164,7 @@ describe("a stream that is cut off", () => {
   });
 });
 
-describe("what is no answer", () => {
+describe("what is not an answer", () => {
   it("cannot be counted", () => {
     for (const text of [
       "<html>502 Bad Gateway</html>",
@@ -174,7 +174,7 @@ describe("what is no answer", () => {
     ])
       expect(readText("chat", text).read.outputBytes, text).toBeUndefined();
     for (const text of ["", "data", "[]", '"a"', "5", '{"a":', 'data: {"choices":[]}\n\n']) {
-      const reader = readerOf("chat", { isStream: false });
+      const reader = getReader("chat", { isStream: false });
       const { read } = readAll(reader, [Buffer.from(text)]);
       expect(read, text).toMatchObject({ outputBytes: undefined, isComplete: false });
     }
@@ -192,12 +192,12 @@ describe("what is no answer", () => {
   it("is a response that is still being made", () => {
     for (const status of ["queued", "in_progress"]) {
       const body = Buffer.from(`{"status":"${status}","output":[],"usage":null}`);
-      const { read } = readAll(readerOf("responses", { isStream: false }), [body]);
+      const { read } = readAll(getReader("responses", { isStream: false }), [body]);
       expect(read).toMatchObject({ outputBytes: undefined, reported: undefined });
     }
   });
 
-  it("is passed over if it is no object, or has other things where some are expected", () => {
+  it("is passed over if it is not an object, or has other things where some are expected", () => {
     for (const protocol of ["chat", "responses", "messages"] as const)
       for (const data of ["5", "null", "[]", '"a"', "{}", '{"choices":{},"delta":5,"type":7}'])
         expect(readText(protocol, `data: ${data}\n\n`).read).toMatchObject({
@@ -208,9 +208,9 @@ describe("what is no answer", () => {
     expect(readText("chat", `data: ${odd}\n\n`).read.outputBytes).toBe(0);
   });
 
-  it("passes if it is no bytes", () => {
+  it("passes if it is not a bytes", () => {
     for (const isStream of [true, false]) {
-      const reader = readerOf("chat", { isStream });
+      const reader = getReader("chat", { isStream });
       const chunk = "data: {}\n\n" as unknown as Uint8Array;
       expect(reader.read(chunk)).toBe(chunk);
       expect(reader.end()).toBeUndefined();
@@ -219,12 +219,12 @@ describe("what is no answer", () => {
   });
 
   it("is a body that tells an error, and one that is nested too deeply", () => {
-    const failed = readAll(readerOf("messages", { isStream: false }), [
+    const failed = readAll(getReader("messages", { isStream: false }), [
       Buffer.from('{"type":"error","error":{"type":"api_error","message":""}}'),
     ]);
     expect(failed.read.isComplete).toBe(false);
     const deep = `{"content":[{"input":${"[".repeat(200_000)}${"]".repeat(200_000)}}]}`;
-    const reader = readerOf("messages", { isStream: false });
+    const reader = getReader("messages", { isStream: false });
     expect(readAll(reader, [Buffer.from(deep)]).read.outputBytes).toBeUndefined();
   });
 });
@@ -236,13 +236,13 @@ describe("an answer that is too large", () => {
       Buffer.alloc(MAX_EVENT_BYTES, "x"),
       Buffer.from(`"}}]}\n\n${sampleText("chat-text.sse")}`),
     ];
-    const reader = readerOf("chat");
+    const reader = getReader("chat");
     for (const chunk of chunks) expect(reader.read(chunk)).toBe(chunk);
     expect(soFar(reader)).toEqual(readText("chat", sampleText("chat-text.sse")).read);
   });
 
   it("is not counted either if it ends there", () => {
-    const reader = readerOf("chat");
+    const reader = getReader("chat");
     reader.read(Buffer.alloc(MAX_EVENT_BYTES + 1, "x"));
     reader.end();
     expect(reader.outputBytes).toBeUndefined();
@@ -260,7 +260,7 @@ describe("an answer that is too large", () => {
       const stream = Buffer.from(`${finish}${long}data: [DONE]\n\n`);
       const expected = isLeftOut ? `${finish}data: [DONE]\n\n` : stream.toString();
       for (const places of [[], [100], [100, 200, 40_000], [100, stream.length - 20]]) {
-        const reader = readerOf("chat", { withholdsUsage: true });
+        const reader = getReader("chat", { withholdsUsage: true });
         const { read, passed } = readAll(reader, cutAt(stream, places));
         expect(passed === expected, `${length} at ${places.join()}`).toBe(true);
         expect(read).toMatchObject({ isComplete: true, isReportFinal: true });
@@ -269,7 +269,7 @@ describe("an answer that is too large", () => {
   });
 
   it("is not read if it is a body", () => {
-    const reader = readerOf("embeddings", { isStream: false });
+    const reader = getReader("embeddings", { isStream: false });
     const chunk = Buffer.from(" ".repeat(MAX_BODY_BYTES / 16));
     reader.read(Buffer.from(sampleText("embeddings.json")));
     for (let count = 0; count < 16; count += 1) expect(reader.read(chunk)).toBe(chunk);
@@ -288,7 +288,7 @@ describe("any bytes", () => {
         fc.boolean(),
         fc.array(fc.uint8Array()),
         (protocol, isStream, chunks) => {
-          const reader = readerOf(protocol, { isStream, withholdsUsage: true });
+          const reader = getReader(protocol, { isStream, withholdsUsage: true });
           const { passed } = readAll(reader, chunks);
           expect(passed).toBe(Buffer.concat(chunks).toString("latin1"));
         },
@@ -314,7 +314,7 @@ describe("any bytes", () => {
       fc.property(protocols, fc.boolean(), values, (protocol, isStream, value) => {
         const json = JSON.stringify(value);
         const text = isStream ? `data: ${json}\n\n` : json;
-        const reader = readerOf(protocol, { isStream, withholdsUsage: true });
+        const reader = getReader(protocol, { isStream, withholdsUsage: true });
         expect(readAll(reader, [Buffer.from(text)]).passed).toBe(
           Buffer.from(text).toString("latin1"),
         );
@@ -331,7 +331,7 @@ it("parses each event once", () => {
       const text = sampleText(file);
       const events = text.match(/^data: \{/gm)!.length;
       parse.mockClear();
-      readAll(readerOf(protocol, { withholdsUsage: true }), [Buffer.from(text)]);
+      readAll(getReader(protocol, { withholdsUsage: true }), [Buffer.from(text)]);
       expect(parse).toHaveBeenCalledTimes(events);
     }
   } finally {

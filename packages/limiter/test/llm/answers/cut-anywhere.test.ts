@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest";
 import { seededRandom } from "../../../src/testing/index.ts";
 import { between } from "../../support/seeded/random-choice.ts";
-import { eachOf, seedsFromEnvironment } from "../../support/seeded/seeds.ts";
-import { cutAt, readAll, readerOf, soFar } from "./reading.ts";
-import { BODIES, STREAMS, textOf, textWithoutUsage } from "./samples.ts";
+import { getEach, seedsFromEnvironment } from "../../support/seeded/seeds.ts";
+import { cutAt, readAll, getReader, soFar } from "./reading.ts";
+import { BODIES, STREAMS, toText, textWithoutUsage } from "./samples.ts";
 
 const LINE_ENDS = { LF: "\n", "CR LF": "\r\n", CR: "\r" };
 const SEEDS = seedsFromEnvironment({ usual: 20 });
@@ -12,13 +12,13 @@ describe.each(Object.entries(LINE_ENDS))("streams with lines that end in %s", (_
   const encoded = (text: string): Buffer => Buffer.from(text.replaceAll("\n", lineEnd));
 
   describe.each(STREAMS)("$file", (sample) => {
-    const stream = encoded(textOf(sample));
+    const stream = encoded(toText(sample));
     const rest = encoded(textWithoutUsage(sample)).toString("latin1");
     const withheld = (places: readonly number[]): ReturnType<typeof readAll> =>
-      readAll(readerOf(sample.protocol, { withholdsUsage: true }), cutAt(stream, places));
+      readAll(getReader(sample.protocol, { withholdsUsage: true }), cutAt(stream, places));
 
     it("is read in one piece", () => {
-      const reader = readerOf(sample.protocol);
+      const reader = getReader(sample.protocol);
       expect(reader.read(stream)).toBe(stream);
       expect(reader.end()).toBeUndefined();
       expect(soFar(reader)).toEqual(sample.read);
@@ -38,7 +38,7 @@ describe.each(Object.entries(LINE_ENDS))("streams with lines that end in %s", (_
     });
 
     it("is read alike when it is cut at random", () => {
-      for (const seed of eachOf(SEEDS)) {
+      for (const seed of getEach(SEEDS)) {
         const random = seededRandom(seed);
         const places = Array.from({ length: between(random, 2, 30) }, () =>
           between(random, 0, stream.length),
@@ -48,14 +48,14 @@ describe.each(Object.entries(LINE_ENDS))("streams with lines that end in %s", (_
     });
 
     it("passes each chunk on as it is if nothing is withheld", () => {
-      const reader = readerOf(sample.protocol);
+      const reader = getReader(sample.protocol);
       for (const chunk of cutAt(stream, everyThird(stream))) expect(reader.read(chunk)).toBe(chunk);
       expect(reader.end()).toBeUndefined();
       expect(soFar(reader)).toEqual(sample.read);
     });
 
     it("is not held until the model has finished, and then for no longer than an event", () => {
-      const reader = readerOf(sample.protocol, { withholdsUsage: true });
+      const reader = getReader(sample.protocol, { withholdsUsage: true });
       const blankLine = lineEnd + lineEnd;
       let passed = "";
       let hasFinished = false;
@@ -76,20 +76,20 @@ describe.each(Object.entries(LINE_ENDS))("streams with lines that end in %s", (_
 });
 
 describe.each(BODIES)("$file", (sample) => {
-  const body = Buffer.from(textOf(sample));
+  const body = Buffer.from(toText(sample));
 
   it("is read alike wherever it is cut", () => {
-    const whole = readAll(readerOf(sample.protocol, { isStream: false }), [body]);
+    const whole = readAll(getReader(sample.protocol, { isStream: false }), [body]);
     expect(whole).toEqual({ read: sample.read, passed: body.toString("latin1") });
     for (let place = 0; place <= body.length; place += 1) {
-      const reader = readerOf(sample.protocol, { isStream: false });
+      const reader = getReader(sample.protocol, { isStream: false });
       const cut = readAll(reader, cutAt(body, [place]));
       if (JSON.stringify(cut) !== JSON.stringify(whole)) expect.fail(`cut at ${place}`);
     }
   });
 
   it("passes each chunk on as it is, and is known when all of it has gone by", () => {
-    const reader = readerOf(sample.protocol, { isStream: false });
+    const reader = getReader(sample.protocol, { isStream: false });
     for (const chunk of cutAt(body, everyThird(body))) expect(reader.read(chunk)).toBe(chunk);
     expect(reader).toMatchObject({ isComplete: false, outputBytes: undefined });
     expect(reader.end()).toBeUndefined();

@@ -11,7 +11,7 @@ export interface Reading {
 }
 
 /** A reader of a stream, or of a body. */
-export function readerOf(
+export function getReader(
   protocol: ExpectedAnswer["protocol"],
   { isStream = true, withholdsUsage = false } = {},
 ): AnswerReader<Uint8Array> {

@@ -212,15 +212,15 @@ export const BODIES: readonly Sample[] = [
 ];
 
 /** The text of a sample. */
-export function textOf({ file }: Sample): string {
+export function toText({ file }: Sample): string {
   return readFileSync(new URL(`./samples/${file}`, import.meta.url), "utf8");
 }
 
 /** The text of a stream without the event that is left out. */
 export function textWithoutUsage(sample: Sample): string {
   const { usageEvent } = sample;
-  if (usageEvent === undefined) return textOf(sample);
-  const events = textOf(sample).split("\n\n");
+  if (usageEvent === undefined) return toText(sample);
+  const events = toText(sample).split("\n\n");
   const others = events.filter((event) => !event.startsWith(`data: ${usageEvent}`));
   if (others.length !== events.length - 1) throw new Error(`Not one usage in ${sample.file}`);
   return others.join("\n\n");

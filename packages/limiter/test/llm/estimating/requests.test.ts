@@ -9,7 +9,7 @@ import { MockLanguageModelV3 } from "ai/test";
 import type OpenAI from "openai";
 import { expect, it } from "vitest";
 import { langChainMessages } from "../../../src/llm/estimating/langchain-messages.ts";
-import { llmCallOf } from "../../../src/llm/estimating/llm-call-of.ts";
+import { toLlmCall } from "../../../src/llm/estimating/to-llm-call.ts";
 
 const BASE64 = "QUJD".repeat(100);
 const DATA_URL = `data:image/png;base64,${BASE64}`;
@@ -255,7 +255,7 @@ it("calls of the AI SDK, as it makes them", async () => {
     output: Output.object({ schema: jsonSchema(SCHEMA as never) }),
   });
   const [params] = model.doGenerateCalls;
-  expect(llmCallOf(params, { model: model.modelId }).maxOutputTokens).toBe(77);
+  expect(toLlmCall(params, { model: model.modelId }).maxOutputTokens).toBe(77);
   expectFound(
     params,
     ["Be short.", "What is this?", "Thinking.", "weather", "city", "Rome", "weather"],
@@ -315,9 +315,9 @@ it("messages of LangChain", () => {
 });
 
 it.each([[undefined], ["text"], [[null, 5, "Hello", [{}]]]])(
-  "what is no list of messages of LangChain: %o",
+  "what is not a list of messages of LangChain: %o",
   (messages) => {
-    const call = llmCallOf({ messages: langChainMessages(messages) });
+    const call = toLlmCall({ messages: langChainMessages(messages) });
     expect(call.images).toBe(0);
   },
 );
@@ -329,7 +329,7 @@ function expectFound(
   images: number,
   ...json: readonly (readonly string[])[]
 ): void {
-  const call = llmCallOf(request);
+  const call = toLlmCall(request);
   const texts = [...call.texts()];
   expect(texts.toSorted()).toEqual([...content, ...json.flat()].toSorted());
   expect(call.textBytes).toBe(Buffer.byteLength(texts.join("")));

@@ -3,7 +3,7 @@ import { afterAll, describe, expect, it } from "vitest";
 import { learningEstimator } from "../../../src/llm/estimating/learning-estimator.ts";
 import { simpleEstimator } from "../../../src/llm/estimating/simple-estimator.ts";
 import type { Estimator } from "../../../src/llm/tokens/llm-call.ts";
-import { eachOf, seedsFromEnvironment } from "../../support/seeded/seeds.ts";
+import { getEach, seedsFromEnvironment } from "../../support/seeded/seeds.ts";
 import { ENGLISH, simulate, type Workload } from "./simulated-calls.ts";
 
 const CALLS = 20_000;
@@ -14,7 +14,7 @@ const tables: string[] = [];
 afterAll(() => console.log(tables.join("\n\n")));
 
 describe("the share of answers above the reservation settles at what was asked for", () => {
-  const seeds = eachOf(seedsFromEnvironment({ usual: 2 }));
+  const seeds = getEach(seedsFromEnvironment({ usual: 2 }));
   const cases = seeds.flatMap((seed) =>
     [0.5, 0.8, 0.95].flatMap((quantile) =>
       [0.5, 1, 1.5, 2].map((sigma) => [quantile, sigma, seed] as const),
@@ -32,7 +32,7 @@ describe("the share of answers above the reservation settles at what was asked f
   it("also within the first hundred calls, whether answers are tiny or huge", () => {
     for (const median of [20, 400, 8000]) {
       const workload = { median, sigma: 1, maxOutputTokens: undefined, ...ENGLISH };
-      const shares = eachOf({ first: 1, count: 50 }).map(
+      const shares = getEach({ first: 1, count: 50 }).map(
         (seed) => simulate(learningEstimator(), workload, { seed, calls: 100 }).answersAbove,
       );
       const mean = shares.reduce((sum, share) => sum + share) / shares.length;

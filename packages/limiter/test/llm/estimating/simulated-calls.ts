@@ -50,7 +50,7 @@ export function simulate(
     const wanted = Math.ceil(median * Math.exp(sigma * normal(random)));
     const output = Math.min(wanted, maxOutputTokens ?? Infinity);
     const input = Math.ceil((textBytes / bytesPerToken) * (0.9 + 0.2 * random()));
-    const call = callOf(textBytes, maxOutputTokens);
+    const call = toCall(textBytes, maxOutputTokens);
     const estimate = estimator.estimate(call);
     estimator.learn?.(call, estimate, { ...NO_TOKENS, input, output });
     if (output > estimate.output) answersAbove += 1;
@@ -65,7 +65,7 @@ export function simulate(
   };
 }
 
-function callOf(textBytes: number, maxOutputTokens: number | undefined): LlmCall {
+function toCall(textBytes: number, maxOutputTokens: number | undefined): LlmCall {
   const rest = { texts: () => [], images: 0, choices: 1, stream: false };
   return { model: "gpt-5", textBytes, maxOutputTokens, ...rest };
 }

@@ -69,7 +69,7 @@ async function thrownBy(
   return error as Error;
 }
 
-function causesOf(error: Error): readonly unknown[] {
+function listCauses(error: Error): readonly unknown[] {
   const causes: unknown[] = [];
   for (let { cause } = error; cause instanceof Error; { cause } = cause) causes.push(cause);
   return causes;
@@ -82,7 +82,7 @@ describe.each(Object.entries(OWNERS))("what %s throws", (_owner, changesFor) => 
     });
 
     it.each(TIME_OUTS)("is among the causes, not lost: %s", async (error) => {
-      expect(causesOf(await thrownBy(call, changesFor(error)))).toContain(error);
+      expect(listCauses(await thrownBy(call, changesFor(error)))).toContain(error);
     });
   });
 
@@ -91,6 +91,6 @@ describe.each(Object.entries(OWNERS))("what %s throws", (_owner, changesFor) => 
   });
 
   it.each(TIME_OUTS)("anthropic 1 by middleware does not lose: %s", async (error) => {
-    expect(causesOf(await thrownBy(byMiddleware, changesFor(error)))).toContain(error);
+    expect(listCauses(await thrownBy(byMiddleware, changesFor(error)))).toContain(error);
   });
 });

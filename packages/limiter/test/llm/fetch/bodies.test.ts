@@ -47,9 +47,9 @@ it.each<[string, () => RequestInit, string | RegExp]>([
   ["parameters", () => ({ body: new URLSearchParams({ model: "gpt-5" }) }), "model=gpt-5"],
   ["a Blob", () => ({ body: new Blob([TEXT]) }), TEXT],
   ["a stream", () => ({ body: new Blob([TEXT]).stream(), duplex: "half" }), TEXT],
-  ["a text that is no JSON", () => ({ body: `${TEXT},` }), `${TEXT},`],
+  ["a text that is not JSON", () => ({ body: `${TEXT},` }), `${TEXT},`],
   ["a list", () => ({ body: `[${TEXT}]` }), `[${TEXT}]`],
-  ["bytes that are no UTF-8", () => ({ body: Buffer.from([0x22, 0xff, 0x22]) }), /^"\ufffd"$/],
+  ["bytes that are not UTF-8", () => ({ body: Buffer.from([0x22, 0xff, 0x22]) }), /^"\ufffd"$/],
 ])("sends %s as it is, reserves a request, and tells it once", async (_name, init, expected) => {
   const { options, records, taken } = await meteredCalls();
   const limited = limitFetch(options);

@@ -38,7 +38,7 @@ type Options = Partial<MeteredOptions<LlmRequest>> & FetchOptions;
 /** Plays every refusal. */
 export async function playRefusals(call: CallOnce): Promise<Readonly<Record<string, Played>>> {
   const provider = await startProvider();
-  const play = (scene: Scene): Promise<Played> => played(call, provider.url, scene);
+  const play = (scene: Scene): Promise<Played> => getPlayed(call, provider.url, scene);
   const all = {
     waits: await play({ taken: { rpm: 2 } }),
     givesUp: await play({ taken: { rpm: 2 }, isClockStopped: true }),
@@ -60,7 +60,7 @@ interface Scene extends Options {
   readonly maxRetries?: number;
 }
 
-async function played(call: CallOnce, url: string, scene: Scene): Promise<Played> {
+async function getPlayed(call: CallOnce, url: string, scene: Scene): Promise<Played> {
   const { taken = {}, isClockStopped, isClosed, maxRetries, ...options } = scene;
   const clock = new ManualClock();
   const repository = new MemoryRepository({ clock });
@@ -85,7 +85,7 @@ async function played(call: CallOnce, url: string, scene: Scene): Promise<Played
       waits.push(ms);
       if (isClockStopped !== true) await clock.advance(ms);
     },
-    () => call(client).then(() => undefined, errorOf),
+    () => call(client).then(() => undefined, catchError),
   );
   await repository.close();
   return { attempts, waits, error };
@@ -107,7 +107,7 @@ async function withoutWaiting<T>(
   }
 }
 
-function errorOf(error: unknown): object {
+function catchError(error: unknown): object {
   const { constructor, status, message, headers, error: body, cause } = Object(error);
   const name = (constructor as { readonly name: string }).name;
   const retryAfterMs = (headers as Headers | undefined)?.get("retry-after-ms");

@@ -58,7 +58,7 @@ function stepByStep(pieces: readonly string[]) {
 }
 
 /** The chunks of a body, as they come; each is asked for before the next one is sent. */
-async function chunksOf(response: Response, proceed: () => void): Promise<string[]> {
+async function listChunks(response: Response, proceed: () => void): Promise<string[]> {
   const chunks: string[] = [];
   for await (const chunk of response.body!) {
     chunks.push(Buffer.from(chunk).toString());
@@ -67,7 +67,7 @@ async function chunksOf(response: Response, proceed: () => void): Promise<string
   return chunks;
 }
 
-function sayingOf({ status, statusText, ok, url, redirected, type, headers }: Response): object {
+function getSaying({ status, statusText, ok, url, redirected, type, headers }: Response): object {
   const { date: _, ...said } = Object.fromEntries(headers);
   return { status, statusText, ok, url, redirected, type, said };
 }
@@ -77,12 +77,12 @@ describe.each(Object.entries(STREAMS))("a stream of %s", (path, pieces) => {
     const { options, records } = await meteredCalls();
     const state = stepByStep(pieces);
     const plain = await fetch(...post(path, true));
-    const said = sayingOf(plain);
-    expect(await chunksOf(plain, () => state.proceed())).toEqual(pieces);
+    const said = getSaying(plain);
+    expect(await listChunks(plain, () => state.proceed())).toEqual(pieces);
     for (const usage of ["leave", "ask"] as const) {
       const limited = await limitFetch({ ...options, usage })(...post(path, true));
-      expect(sayingOf(limited)).toEqual(said);
-      expect(await chunksOf(limited, () => state.proceed())).toEqual(pieces);
+      expect(getSaying(limited)).toEqual(said);
+      expect(await listChunks(limited, () => state.proceed())).toEqual(pieces);
     }
     expect(records.map(({ end }) => end)).toEqual(["complete", "complete"]);
   });
@@ -94,7 +94,7 @@ it("the usage that the caller did not ask for is left out, and nothing else", as
   const joined = [comment!, first!, FINISHED, `${USAGE_CHUNK}${event("[DONE]")}`];
   const state = stepByStep(joined);
   const response = await limitFetch(options)(...post("chat/completions", true));
-  expect(await chunksOf(response, () => state.proceed())).toEqual([
+  expect(await listChunks(response, () => state.proceed())).toEqual([
     ...joined.slice(0, 3),
     event("[DONE]"),
   ]);
@@ -109,9 +109,9 @@ it.each(Object.entries(BODIES))("an answer of %s arrives as it is sent", async (
     const headers = { "content-type": "application/json", "content-length": length, ...HEADERS };
     outgoing.writeHead(201, headers).end(text);
   };
-  const said = sayingOf(await fetch(...post(path)));
+  const said = getSaying(await fetch(...post(path)));
   const response = await limitFetch(options)(...post(path));
-  expect(sayingOf(response)).toEqual(said);
+  expect(getSaying(response)).toEqual(said);
   expect(await response.text()).toBe(text);
   expect(records).toMatchObject([{ end: "complete", source: "reported" }]);
   expect((await taken("gpt-5"))["rpm"]).toBe(1);
@@ -122,7 +122,7 @@ it("a clone and its original can both be read, and say the same", async () => {
   server.answer = (outgoing) => answerJson(outgoing, BODIES["responses"]!);
   const response = await limitFetch(options)(...post("responses"));
   const copy = response.clone().clone();
-  expect(sayingOf(copy)).toEqual(sayingOf(response));
+  expect(getSaying(copy)).toEqual(getSaying(response));
   expect(await Promise.all([response.json(), copy.json()])).toEqual([
     BODIES["responses"],
     BODIES["responses"],
@@ -220,7 +220,7 @@ it("when a 429 is passed on, the call is given back and the account has learned"
   expect(left).toMatchObject({ rpm: -10, tpm: FULL.tpm });
 });
 
-it("an error that is no 429 does not wait for the account", async () => {
+it("an error that is not a 429 does not wait for the account", async () => {
   const { options, repository } = await meteredCalls();
   const never = new Promise<void>(() => {});
   const hanging = pausedRepository(repository, (name) => (name === "read" ? never : undefined));

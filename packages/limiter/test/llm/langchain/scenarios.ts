@@ -9,7 +9,7 @@ import { ChatOpenAI, type ChatOpenAIFields } from "@langchain/openai";
 import { RateLimitExceeded } from "zae-limiter";
 import { limitCallbacks } from "zae-limiter/langchain";
 import { startProvider, type Provider } from "../../../../../examples/local-provider/provider.ts";
-import { meteredCalls, told, type MeteredCalls } from "../metered-calls.ts";
+import { meteredCalls, tell, type MeteredCalls } from "../metered-calls.ts";
 
 const [MODEL, PROMPT] = ["gpt-4.1-mini", "What is a token bucket?"];
 
@@ -63,7 +63,7 @@ class Scenario {
 }
 
 const SCENARIOS: Readonly<Record<string, (scenario: Scenario) => Promise<Seen>>> = {
-  "stream of responses": (scenario) => streamed(scenario.model({}, { useResponsesApi: true })),
+  "stream of responses": (scenario) => stream(scenario.model({}, { useResponsesApi: true })),
 
   async "calls of tools without usage"(scenario) {
     const wishes = { "x-local-tool-calls": "1", "x-local-fault": "no-usage" };
@@ -80,8 +80,8 @@ const SCENARIOS: Readonly<Record<string, (scenario: Scenario) => Promise<Seen>>>
 
   async refused(scenario) {
     await scenario.calls.use(MODEL, { rpm: 100 });
-    const { error } = await invoked(scenario.model({}, { maxRetries: 2 }));
-    const { error: ofStream } = await streamed(scenario.model());
+    const { error } = await invoke(scenario.model({}, { maxRetries: 2 }));
+    const { error: ofStream } = await stream(scenario.model());
     return { error, ofStream, requests: scenario.requests };
   },
 
@@ -89,7 +89,7 @@ const SCENARIOS: Readonly<Record<string, (scenario: Scenario) => Promise<Seen>>>
     await scenario.calls.use(MODEL, { tpm: 9000 });
     const hungUp = scenario.provider.nextHangUp();
     const model = scenario.model({ "x-local-answer": "100000" }, { overrun: "stop" });
-    const seen = await streamed(model);
+    const seen = await stream(model);
     await hungUp;
     return { error: seen["error"], textBytes: Buffer.byteLength(String(seen["text"])) };
   },
@@ -97,7 +97,7 @@ const SCENARIOS: Readonly<Record<string, (scenario: Scenario) => Promise<Seen>>>
   async "answered by a cache"(scenario) {
     const model = scenario.model({}, { cache: new InMemoryCache() });
     await model.invoke(PROMPT);
-    return { ...(await invoked(model)), requests: scenario.requests };
+    return { ...(await invoke(model)), requests: scenario.requests };
   },
 
   async "one handler, given twice"(scenario) {
@@ -107,35 +107,35 @@ const SCENARIOS: Readonly<Record<string, (scenario: Scenario) => Promise<Seen>>>
   },
 };
 
-async function invoked(model: ChatOpenAI): Promise<Seen> {
+async function invoke(model: ChatOpenAI): Promise<Seen> {
   try {
     const { text } = await model.invoke(PROMPT);
     return { text };
   } catch (error) {
-    return { error: nameOf(error) };
+    return { error: getName(error) };
   }
 }
 
-async function streamed(model: ChatOpenAI): Promise<Seen> {
+async function stream(model: ChatOpenAI): Promise<Seen> {
   let text = "";
   const reading = async (): Promise<void> => {
     for await (const chunk of await model.stream(PROMPT)) text += chunk.text;
   };
-  const error = await errorOf(reading());
+  const error = await catchError(reading());
   return { text, ...(error !== undefined && { error }) };
 }
 
-async function errorOf(answer: Promise<unknown>): Promise<string | undefined> {
+async function catchError(answer: Promise<unknown>): Promise<string | undefined> {
   try {
     await answer;
     return undefined;
   } catch (error) {
-    return nameOf(error);
+    return getName(error);
   }
 }
 
 /** A refusal is one of ours by its class, not by its name. */
-function nameOf(error: unknown): string {
+function getName(error: unknown): string {
   if (error instanceof RateLimitExceeded) return "our RateLimitExceeded";
   return error instanceof Error ? error.name : typeof error;
 }
@@ -148,7 +148,7 @@ for (const [name, run] of Object.entries(SCENARIOS)) {
   try {
     const seen = await run(new Scenario(provider, calls));
     const taken = await calls.taken(MODEL);
-    outcomes[name] = { ...seen, ...taken, calls: calls.records.map(told) };
+    outcomes[name] = { ...seen, ...taken, calls: calls.records.map(tell) };
   } catch (error) {
     outcomes[name] = String(error);
   }

@@ -66,7 +66,7 @@ export function conversation<M>(
 }
 
 /** A fetch that tells a call of the text that is read through it. */
-export function tapped(call: Call): typeof fetch {
+export function tap(call: Call): typeof fetch {
   return async (...request) => {
     const response = await fetch(...request);
     const isStreamed = response.headers.get("content-type")?.includes("event-stream") === true;
@@ -81,7 +81,7 @@ export function tapped(call: Call): typeof fetch {
           if (done) return controller.close();
           const lines = (rest + decoder.decode(value, { stream: true })).split("\n");
           rest = lines.pop()!;
-          for (const line of lines) call.tap(textOf(line));
+          for (const line of lines) call.tap(toText(line));
           controller.enqueue(value);
         },
         cancel: (reason) => reader.cancel(reason),
@@ -93,7 +93,7 @@ export function tapped(call: Call): typeof fetch {
 }
 
 /** The text that one line of a stream adds to the answer. */
-function textOf(line: string): string {
+function toText(line: string): string {
   if (!line.startsWith("data: {")) return "";
   const { choices, delta } = JSON.parse(line.slice("data: ".length)) as {
     readonly choices?: readonly { readonly delta?: { readonly content?: string } }[];

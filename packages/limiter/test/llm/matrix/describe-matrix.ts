@@ -2,8 +2,8 @@
 import { beforeAll, describe, expect, it } from "vitest";
 import type { Seen } from "./cells.ts";
 import type { Client } from "./client.ts";
-import { expectedOf } from "./expected.ts";
-import { cellsOf } from "./play.ts";
+import { computeExpected } from "./expected.ts";
+import { listCells } from "./play.ts";
 
 /** All cells of a client, on a machine that is busy with other things. */
 const TIMEOUT_MS = 120_000;
@@ -16,10 +16,10 @@ export function describeMatrix(client: Client, played: () => Promise<readonly Se
     }, TIMEOUT_MS);
 
     it.each(
-      cellsOf(client).map((cell, index) => [cell.kind, cell.end, cell.store, index] as const),
+      listCells(client).map((cell, index) => [cell.kind, cell.end, cell.store, index] as const),
     )("%s, %s, %s", (kind, end, store, index) => {
       const { tapped, provided, ...found } = seen[index]!;
-      const expected = expectedOf(client, { kind, end, store }, seen[index]!);
+      const expected = computeExpected(client, { kind, end, store }, seen[index]!);
       expect({ ...found, tapped, provided }).toEqual({ ...expected, tapped, provided });
     });
   });

@@ -33,9 +33,9 @@ const GOOD_ENDS: ReadonlySet<End> = new Set([
 
 export type Expected = Omit<Seen, "tapped" | "provided">;
 
-export function expectedOf(client: Client, cell: Cell, seen: Seen): Expected {
-  const charged = chargeOf(client, cell, seen);
-  const ends = endsOf(client, cell);
+export function computeExpected(client: Client, cell: Cell, seen: Seen): Expected {
+  const charged = buildClaim(client, cell, seen);
+  const ends = listEnds(client, cell);
   return {
     charged,
     usage: charged,
@@ -52,7 +52,7 @@ function isSilent({ silentEnds = [] }: Client, { kind, end }: Cell): boolean {
   return silentEnds.includes(end) || silentEnds.includes(`${kind}, ${end}`);
 }
 
-function chargeOf(client: Client, { kind, end }: Cell, { tapped, provided }: Seen): Charge {
+function buildClaim(client: Client, { kind, end }: Cell, { tapped, provided }: Seen): Charge {
   const hasOutput = kind !== "embedding";
   const reported = { rpm: 1, itpm: 8, otpm: hasOutput ? 8 : 0 };
   const reserved = { rpm: 1, itpm: 40, otpm: hasOutput ? 100 : 0 };
@@ -90,7 +90,7 @@ function chargeOf(client: Client, { kind, end }: Cell, { tapped, provided }: See
 }
 
 /** How each lease ended: every one is recorded once. */
-function endsOf(client: Client, { kind, end }: Cell): readonly string[] {
+function listEnds(client: Client, { kind, end }: Cell): readonly string[] {
   const other = client.otherEnds?.[`${kind}, ${end}`];
   if (other !== undefined) return other;
   if (isLeft(end)) return client.readsOn === true ? ["complete"] : ["abandoned"];

@@ -61,7 +61,7 @@ function wishesOfLeft(client: Client, end: End): Readonly<Record<string, string>
 }
 
 /** All cells of a client. */
-export function cellsOf(client: Client): readonly Cell[] {
+export function listCells(client: Client): readonly Cell[] {
   const cells = KINDS.flatMap((kind) =>
     ENDS.flatMap((end) => STORES.map((store) => ({ kind, end, store }))),
   );
@@ -81,7 +81,7 @@ export async function playAll(client: Client, provider: Provider): Promise<reado
     );
 
   const played: PlayedCell[] = [];
-  const queue = cellsOf(client).entries();
+  const queue = listCells(client).entries();
   const worker = async (): Promise<void> => {
     for (const [index, cell] of queue) {
       const model = `${client.name.replaceAll(" ", "-")}-${index}`;
@@ -141,7 +141,7 @@ class PlayedCell {
     this.#watch.stop();
     const { leases, openLeases, openStreams, ends } = this.#watch;
     return {
-      charged: await charged(this.#repository, this.#model),
+      charged: await readCharged(this.#repository, this.#model),
       usage: await usage(this.#repository, this.#model),
       leases,
       openLeases,
@@ -258,7 +258,7 @@ async function quiet(tapped: () => string): Promise<void> {
   for (let before = ""; tapped() !== before; await setTimeout(QUIET_MS)) before = tapped();
 }
 
-async function charged(repository: Repository, resource: string): Promise<Charge> {
+async function readCharged(repository: Repository, resource: string): Promise<Charge> {
   const charge = { rpm: 0, itpm: 0, otpm: 0 };
   const limiter = new RateLimiter({ repository });
   const left = await limiter.available(ENTITY, resource);

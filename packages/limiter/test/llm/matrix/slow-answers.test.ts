@@ -1,4 +1,4 @@
-// A provider that is slow is no reason to end a call, whatever the client.
+// A provider that is slow is not a reason to end a call, whatever the client.
 import { beforeAll, describe, expect, it } from "vitest";
 import { isSkipped, runNewer, TIMEOUT_MS } from "../newer-node.ts";
 import { NEWER } from "./child.ts";

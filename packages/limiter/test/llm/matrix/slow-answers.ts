@@ -1,6 +1,6 @@
 /*
  * A provider that stops in the middle of its answer while the client waits for it. However long it
- * takes, that is no idleness: it is not the client who does not read.
+ * takes, that is not an idleness: it is not the client who does not read.
  */
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";

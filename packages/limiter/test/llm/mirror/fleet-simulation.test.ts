@@ -89,14 +89,14 @@ async function simulate(shared: Shared): Promise<Outcome> {
     if (waitMs === 0) {
       ours.granted += 1;
       await lease.commit();
-      void mirror?.saw(headers, 200, "gpt-5");
+      void mirror?.observeProviderLimits(headers, 200, "gpt-5");
       return;
     }
     ours.refused += 1;
     await lease.rollback();
     const retryAfterMs = Math.ceil(waitMs);
     const told = { ...headers, "retry-after-ms": String(retryAfterMs) };
-    await mirror?.saw(told, 429, "gpt-5", consume);
+    await mirror?.observeProviderLimits(told, 429, "gpt-5", consume);
     await clock.sleep(retryAfterMs);
   };
 

@@ -12,13 +12,13 @@ export class MirroredAccount {
   readonly repository: Repository;
   readonly operations: string[] = [];
   limiter: RateLimiter;
-  faultOf: (operation: string) => Fault | undefined = () => undefined;
+  findFault: (operation: string) => Fault | undefined = () => undefined;
 
   constructor() {
     const inner = new MemoryRepository({ clock: this.clock });
     this.repository = faultyRepository(inner, (operation) => {
       this.operations.push(operation);
-      return this.faultOf(operation);
+      return this.findFault(operation);
     });
     this.limiter = new RateLimiter({ repository: this.repository });
   }

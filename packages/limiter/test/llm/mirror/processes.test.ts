@@ -1,7 +1,7 @@
 /*
  * An account that others use too: four processes on one SQLite file call a provider with a real
  * bucket, and a foreign client takes a part of what it grants. Both buckets are almost empty when
- * they begin, so that a short time shows what goes on for ever.
+ * they begin, so that a short time shows what goes on forever.
  */
 import { fork, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
@@ -12,7 +12,7 @@ import { Limit, RateLimiter } from "zae-limiter";
 import { SqliteRepository } from "zae-limiter/sqlite";
 import { startProvider } from "../../../../../examples/local-provider/provider.ts";
 import { temporaryFile } from "../../support/temporary-file.ts";
-import { ACCOUNT, CALL_TOKENS, MODEL, call, counted, type Answers } from "./worker.ts";
+import { ACCOUNT, CALL_TOKENS, MODEL, call, readCounted, type Answers } from "./worker.ts";
 
 const PROCESSES = 4;
 const CALLS_PER_SECOND = 24;
@@ -53,7 +53,7 @@ it(title, ATTEMPTS, async () => {
 async function measure(mirror: "with" | "without"): Promise<Outcome> {
   const provider = await startProvider({ account: ACCOUNT_LIMITS });
   const path = temporaryFile();
-  const repository = await prepared(path);
+  const repository = await prepare(path);
   const keys = Array.from({ length: PROCESSES }, (_, index) => `key-${index}`);
   const workers = await Promise.all(
     keys.map((key) => startWorker([path, provider.url, key, mirror])),
@@ -62,7 +62,7 @@ async function measure(mirror: "with" | "without"): Promise<Outcome> {
   const beganMs = performance.now();
   for (const worker of workers) worker.send("go");
   const foreign = await callUntil(provider.url, beganMs, beganMs + DURATION_MS[mirror]);
-  const answers = await Promise.all(workers.map(answersOf));
+  const answers = await Promise.all(workers.map(collectAnswers));
   const elapsedMs = performance.now() - beganMs;
   await repository.close();
   await provider.stop();
@@ -77,7 +77,7 @@ async function measure(mirror: "with" | "without"): Promise<Outcome> {
 }
 
 /** A file with an account that has the provider's limits, and a key for each process. */
-async function prepared(path: string): Promise<SqliteRepository> {
+async function prepare(path: string): Promise<SqliteRepository> {
   const repository = await SqliteRepository.open(path);
   const { requestsPerMinute, tokensPerMinute } = ACCOUNT_LIMITS;
   await repository.setSystemDefaults([
@@ -97,7 +97,7 @@ async function startWorker(values: readonly string[]): Promise<ChildProcess> {
   return child;
 }
 
-async function answersOf(worker: ChildProcess): Promise<Answers> {
+async function collectAnswers(worker: ChildProcess): Promise<Answers> {
   worker.send("stop");
   const [answers] = (await once(worker, "message")) as [Answers];
   await once(worker, "exit");
@@ -118,7 +118,7 @@ async function useUp(url: string, repository: SqliteRepository): Promise<void> {
 /** Calls as often as the foreign client does; what is refused is not repeated. */
 async function callUntil(url: string, beganMs: number, endMs: number): Promise<Answers> {
   const answers: Answers = { granted: 0, refused: 0 };
-  const fetch = counted(answers);
+  const fetch = readCounted(answers);
   const calls: Promise<unknown>[] = [];
   for (let count = 0; ; count += 1) {
     const atMs = beganMs + (1000 * count) / FOREIGN_CALLS_PER_SECOND;

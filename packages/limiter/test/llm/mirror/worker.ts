@@ -56,7 +56,7 @@ export async function call(
 }
 
 /** A fetch that counts how it was answered. */
-export function counted(answers: Answers): typeof globalThis.fetch {
+export function readCounted(answers: Answers): typeof globalThis.fetch {
   return async (input, init) => {
     const response = await fetch(input, init);
     if (response.status === 429) answers.refused += 1;
@@ -79,7 +79,7 @@ async function work([path, url, key, mirror]: readonly string[]): Promise<void> 
       waitUpToMs: 60_000,
       ...(mirror === "with" && { upstream: { entityId: ACCOUNT } }),
     },
-    counted(answers),
+    readCounted(answers),
   );
   const over = new AbortController();
   const loop = async (): Promise<void> => {

@@ -141,7 +141,7 @@ it("charges nothing when the caller aborts while the call waits for tokens", asy
   expect(await taken(MODEL)).toEqual({});
 });
 
-it("passes what is no call of a model, or takes a request for it", async () => {
+it("passes what is not a model call, or takes a request for it", async () => {
   const passed = await limitedClient();
   expect((await passed.client.models.list()).data).not.toEqual([]);
   expect(passed.records).toEqual([]);

@@ -16,11 +16,11 @@ export interface Expected {
 
 /** What was reserved for a call. */
 export function reservedFor(script: Script): Amounts {
-  return priceOf(script, script.estimate);
+  return computePrice(script, script.estimate);
 }
 
 /** What a call should cost that was not stopped. */
-export function expectedOf(script: Script): Expected {
+export function computeExpected(script: Script): Expected {
   const { end, estimate, partBytes, report } = script;
   const bytes = partBytes.reduce((sum, part) => sum + part, 0);
   const counted = Math.floor((bytes + 3) / 4);
@@ -32,10 +32,10 @@ export function expectedOf(script: Script): Expected {
   };
   switch (end) {
     case "answers with usage":
-      return { totals: priceOf(script, report!), ends: ["complete"], source: "reported" };
+      return { totals: computePrice(script, report!), ends: ["complete"], source: "reported" };
     case "answers without usage":
       return {
-        totals: priceOf(script, { input: estimate.input, output: counted }),
+        totals: computePrice(script, { input: estimate.input, output: counted }),
         ends: ["complete"],
         source: "counted",
       };
@@ -59,12 +59,12 @@ function expectedOfStream(script: Script, counted: number): Expected {
   const isComplete = end === "complete" || end === "complete, then cancelled";
   // The usage of the whole answer is known, so it does not matter what happened to the rest.
   if (report !== undefined)
-    return { totals: priceOf(script, report), ends: ["complete"], source: "reported" };
+    return { totals: computePrice(script, report), ends: ["complete"], source: "reported" };
   const used =
     firstReport === undefined
       ? { input: estimate.input, output: counted }
       : { ...firstReport, output: Math.max(counted, firstReport.output) };
-  const price = priceOf(script, used);
+  const price = computePrice(script, used);
   if (isComplete) return { totals: price, ends: ["complete"], source: "counted" };
   const reserved = reservedFor(script);
   const kept = Object.fromEntries(
@@ -77,7 +77,7 @@ function expectedOfStream(script: Script, counted: number): Expected {
   };
 }
 
-function priceOf({ metering }: Script, used: Partial<TokenUsage>): Amounts {
+function computePrice({ metering }: Script, used: Partial<TokenUsage>): Amounts {
   const price: Record<string, number> = {};
   for (const [name, weights] of Object.entries(METERINGS[metering])) {
     let millionths = 0n;

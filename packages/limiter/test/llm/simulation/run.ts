@@ -51,7 +51,7 @@ async function runScript(limiter: RateLimiter, script: Script): Promise<Seen> {
   );
   const abort = new AbortController();
   const described: LlmCall = { ...CALL, model: script.model };
-  await turnsOf(script, 0);
+  await waitTurns(script, 0);
   let call: MeteredCall;
   try {
     call = await meter.begin(described, undefined, abort.signal);
@@ -60,14 +60,14 @@ async function runScript(limiter: RateLimiter, script: Script): Promise<Seen> {
     return { script, isGranted: false, sawRefusal: false, records };
   }
   const seen: Seen = { script, isGranted: true, sawRefusal: false, records };
-  await turnsOf(script, 1);
+  await waitTurns(script, 1);
   if ((PLAIN_ENDS as readonly string[]).includes(script.end)) await endPlain(call, seen, abort);
   else await endStream(call, seen, abort);
   if (script.endsTwice && script.end !== "idle")
     await Promise.all([
-      call.failed(),
-      call.threw(new Error("late")),
-      call.threw("late", abort.signal),
+      call.settleFailed(),
+      call.settleThrown(new Error("late")),
+      call.settleThrown("late", abort.signal),
     ]);
   return seen;
 }
@@ -81,40 +81,40 @@ async function endPlain(
   switch (script.end) {
     case "answers with usage":
       nothing.read({ reported: script.report!, isReportFinal: true, bytes: 12_345 });
-      return call.answered(nothing);
+      return call.settleAnswered(nothing);
     case "answers without usage":
       for (const bytes of script.partBytes) nothing.read({ bytes });
-      return call.answered(nothing);
+      return call.settleAnswered(nothing);
     case "answers something that cannot be counted":
       nothing.outputBytes = undefined;
-      return call.answered(nothing);
+      return call.settleAnswered(nothing);
     case "answers with an error":
-      return call.failed();
+      return call.settleFailed();
     case "throws a status":
-      return call.threw(Object.assign(new Error("status"), { status: 500 }), abort.signal);
+      return call.settleThrown(Object.assign(new Error("status"), { status: 500 }), abort.signal);
     case "throws a refused connection": {
       const cause = Object.assign(new Error("refused"), { code: "ECONNREFUSED" });
-      return call.threw(new TypeError("fetch failed", { cause }), abort.signal);
+      return call.settleThrown(new TypeError("fetch failed", { cause }), abort.signal);
     }
     case "throws a lost connection": {
       const cause = Object.assign(new Error("reset"), { code: "ECONNRESET" });
-      return call.threw(new TypeError("fetch failed", { cause }), abort.signal);
+      return call.settleThrown(new TypeError("fetch failed", { cause }), abort.signal);
     }
     default:
       abort.abort();
-      return call.threw(abort.signal.reason, abort.signal);
+      return call.settleThrown(abort.signal.reason, abort.signal);
   }
 }
 
 /** Reads a stream part by part, and then ends it. */
 async function endStream(call: MeteredCall, seen: Seen, abort: AbortController): Promise<void> {
   const { script } = seen;
-  const parts = partsOf(script);
-  const source = sourceOf(parts, script.end === "broken");
+  const parts = listParts(script);
+  const source = getSource(parts, script.end === "broken");
   const reader = call.watch(source, new PartReader(), abort.signal).getReader();
   try {
     for (let part = 0; part < parts.length; part += 1) {
-      if (part < 2) await turnsOf(script, 2 + part);
+      if (part < 2) await waitTurns(script, 2 + part);
       if ((await reader.read()).done) return;
     }
     if (script.end === "idle") return;
@@ -128,7 +128,7 @@ async function endStream(call: MeteredCall, seen: Seen, abort: AbortController):
 }
 
 /** What the provider sends before the end. The usage comes last. */
-function partsOf({ end, firstReport, report, partBytes }: Script): readonly Part[] {
+function listParts({ end, firstReport, report, partBytes }: Script): readonly Part[] {
   const parts: Part[] = partBytes.map((bytes) => ({ bytes }));
   if (firstReport !== undefined) parts.unshift({ reported: { ...NO_TOKENS, ...firstReport } });
   if (report !== undefined) parts.push({ reported: report, isReportFinal: true });
@@ -137,7 +137,7 @@ function partsOf({ end, firstReport, report, partBytes }: Script): readonly Part
 }
 
 /** Sends a part when one is asked for, so that what was read is what was sent. */
-function sourceOf(parts: readonly Part[], breaks: boolean): ReadableStream<Part> {
+function getSource(parts: readonly Part[], breaks: boolean): ReadableStream<Part> {
   let sent = 0;
   return new ReadableStream<Part>(
     {
@@ -165,7 +165,7 @@ function inTokens(
   );
 }
 
-async function turnsOf({ turns }: Script, step: number): Promise<void> {
+async function waitTurns({ turns }: Script, step: number): Promise<void> {
   for (let count = 0; count < turns[step]!; count += 1) await turn();
 }
 

@@ -3,10 +3,10 @@ import { CHANNELS, type StreamMessage } from "zae-limiter/diagnostics";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { heldAnswer } from "../../support/held-answer.ts";
 import { HeardMessages } from "../../support/heard-messages.ts";
-import { BACKENDS, bytes, HeldStream, IDLE_MS, Setting, stateOf, tokens } from "./setting.ts";
+import { BACKENDS, bytes, HeldStream, IDLE_MS, Setting, readState, tokens } from "./setting.ts";
 
 /** A stream of which ten tokens were read, and what it belongs to. */
-async function begun(setting: Setting) {
+async function begin(setting: Setting) {
   const upstream = new HeldStream();
   const abort = new AbortController();
   const watched = await setting.watch(upstream.readable, abort.signal);
@@ -16,7 +16,7 @@ async function begun(setting: Setting) {
   return { upstream, abort, reader };
 }
 
-type Begun = Awaited<ReturnType<typeof begun>>;
+type Begun = Awaited<ReturnType<typeof begin>>;
 
 const REASON = new Error("the test's reason");
 
@@ -125,8 +125,8 @@ const ENDS: Record<
 
 describe.each(BACKENDS)("a stream on %s", (backend) => {
   it.each(Object.entries(ENDS))("that is %s is settled once", async (_name, { act, ...then }) => {
-    const setting = await Setting.of(backend);
-    const stream = await begun(setting);
+    const setting = await Setting.create(backend);
+    const stream = await begin(setting);
     await act(stream, setting);
     const read = stream.reader.read();
     if (then.read === "done") expect(await read).toEqual({ done: true, value: undefined });
@@ -143,7 +143,7 @@ describe.each(BACKENDS)("a stream on %s", (backend) => {
   });
 
   it("that nobody ever reads is settled when it has been idle", async () => {
-    const setting = await Setting.of(backend);
+    const setting = await Setting.create(backend);
     const upstream = new HeldStream();
     const watched = await setting.watch(upstream.readable);
     upstream.send(tokens(10));
@@ -159,7 +159,7 @@ describe.each(BACKENDS)("a stream on %s", (backend) => {
   });
 
   it("of a call that was aborted before it began to answer is settled", async () => {
-    const setting = await Setting.of(backend);
+    const setting = await Setting.create(backend);
     const upstream = new HeldStream();
     const watched = await setting.watch(upstream.readable, AbortSignal.abort(REASON));
     await expect(watched.getReader().read()).rejects.toBe(REASON);
@@ -170,8 +170,8 @@ describe.each(BACKENDS)("a stream on %s", (backend) => {
 
 describe("the end of a stream", () => {
   it.each(Object.entries(ENDS))("leaves nothing behind if it is %s", async (_name, { act }) => {
-    const setting = await Setting.of("memory");
-    const stream = await begun(setting);
+    const setting = await Setting.create("memory");
+    const stream = await begin(setting);
     expect(getEventListeners(stream.abort.signal, "abort")).toHaveLength(1);
     expect(setting.clock.sleeping).toBe(1);
     await act(stream, setting);
@@ -181,7 +181,7 @@ describe("the end of a stream", () => {
   });
 
   it("comes to all streams of one signal, which has one listener for them", async () => {
-    const setting = await Setting.of("memory", { budget: 100_000 });
+    const setting = await Setting.create("memory", { budget: 100_000 });
     const abort = new AbortController();
     const open = async () =>
       (await setting.watch(new HeldStream().readable, abort.signal)).getReader();
@@ -195,11 +195,11 @@ describe("the end of a stream", () => {
   });
 
   it("is published once, as its beginning is", async () => {
-    const setting = await Setting.of("memory");
+    const setting = await Setting.create("memory");
     const heard = new HeardMessages();
     onTestFinished(() => heard.stop());
     const messages = heard.on<StreamMessage>(CHANNELS.stream);
-    const { reader } = await begun(setting);
+    const { reader } = await begin(setting);
     expect(messages).toEqual([{ resource: "gpt-5", state: "open" }]);
     await reader.cancel();
     await reader.cancel();
@@ -207,8 +207,8 @@ describe("the end of a stream", () => {
   });
 
   it("is not published if nobody heard its beginning", async () => {
-    const setting = await Setting.of("memory");
-    const { reader } = await begun(setting);
+    const setting = await Setting.create("memory");
+    const { reader } = await begin(setting);
     const heard = new HeardMessages();
     onTestFinished(() => heard.stop());
     const messages = heard.on<StreamMessage>(CHANNELS.stream);
@@ -217,8 +217,8 @@ describe("the end of a stream", () => {
   });
 
   it("waits for the settlement, and data do not", async () => {
-    const setting = await Setting.of("memory");
-    const { upstream, reader } = await begun(setting);
+    const setting = await Setting.create("memory");
+    const { upstream, reader } = await begin(setting);
     const gate = heldAnswer<void>();
     setting.gates.set("settle", gate.promise);
     upstream.send(bytes("."), bytes("more"), bytes("and more"));
@@ -227,7 +227,7 @@ describe("the end of a stream", () => {
     expect((await reader.read()).value).toEqual(bytes("more"));
     expect((await reader.read()).value).toEqual(bytes("and more"));
     const end = reader.read();
-    expect(await stateOf(end)).toBe("pending");
+    expect(await readState(end)).toBe("pending");
     gate.resolve();
     expect((await end).done).toBe(true);
     expect(await setting.left()).toBe(890);
@@ -236,15 +236,15 @@ describe("the end of a stream", () => {
   it.each(["cancelled", "aborted while nobody reads", "failed by the provider", "idle"])(
     "waits for the settlement if it is %s",
     async (name) => {
-      const setting = await Setting.of("memory");
-      const stream = await begun(setting);
+      const setting = await Setting.create("memory");
+      const stream = await begin(setting);
       const gate = heldAnswer<void>();
       setting.gates.set("settle", gate.promise);
       const ending =
         name === "cancelled"
           ? stream.reader.cancel()
           : Promise.resolve(ENDS[name]!.act(stream, setting)).then(() => stream.reader.read());
-      const state = await stateOf(ending);
+      const state = await readState(ending);
       gate.resolve();
       await ending.catch(() => {});
       expect(state).toBe("pending");
@@ -253,20 +253,20 @@ describe("the end of a stream", () => {
   );
 
   it("of a cancelled stream is settled before an error of the provider's end is told", async () => {
-    const setting = await Setting.of("memory");
+    const setting = await Setting.create("memory");
     const upstream = new ReadableStream<Uint8Array>({ cancel: () => Promise.reject(REASON) });
     const watched = await setting.watch(upstream);
     const gate = heldAnswer<void>();
     setting.gates.set("settle", gate.promise);
     const ending = watched.cancel();
-    const state = await stateOf(ending);
+    const state = await readState(ending);
     gate.resolve();
     await expect(ending).rejects.toBe(REASON);
     expect(state).toBe("pending");
   });
 
   it("by a mistake in what reads the answer is a cut, and the provider is told", async () => {
-    const setting = await Setting.of("memory");
+    const setting = await Setting.create("memory");
     const upstream = new HeldStream();
     const watched = await setting.watch(upstream.readable, undefined, {
       outputBytes: 4,
@@ -288,8 +288,8 @@ describe("the end of a stream", () => {
 
 describe("idleness", () => {
   it("is only time during which nobody waits for a chunk", async () => {
-    const setting = await Setting.of("memory");
-    const { upstream, reader } = await begun(setting);
+    const setting = await Setting.create("memory");
+    const { upstream, reader } = await begin(setting);
     const slow = reader.read();
     await setting.clock.advance(10 * IDLE_MS);
     upstream.send(tokens(1));
@@ -301,8 +301,8 @@ describe("idleness", () => {
   });
 
   it("begins anew with each chunk", async () => {
-    const setting = await Setting.of("memory");
-    const { upstream, reader } = await begun(setting);
+    const setting = await Setting.create("memory");
+    const { upstream, reader } = await begin(setting);
     for (let chunk = 0; chunk < 20; chunk += 1) {
       await setting.clock.advance(0.9 * IDLE_MS);
       upstream.send(tokens(1));
@@ -315,8 +315,8 @@ describe("idleness", () => {
   });
 
   it("is not longer because the clock was set back", async () => {
-    const setting = await Setting.of("memory");
-    await begun(setting);
+    const setting = await Setting.create("memory");
+    await begin(setting);
     setting.clock.set(setting.clock.now() - 100 * IDLE_MS);
     await setting.clock.advance(100 * IDLE_MS);
     await setting.clock.advance(2 * IDLE_MS);
@@ -324,14 +324,14 @@ describe("idleness", () => {
   });
 
   it("passes nothing on while it is settled", async () => {
-    const setting = await Setting.of("memory");
-    const { upstream, reader } = await begun(setting);
+    const setting = await Setting.create("memory");
+    const { upstream, reader } = await begin(setting);
     const gate = heldAnswer<void>();
     setting.gates.set("settle", gate.promise);
     await setting.clock.advance(IDLE_MS);
     expect(upstream.cancels).toHaveLength(1);
     const read = reader.read();
-    expect(await stateOf(read)).toBe("pending");
+    expect(await readState(read)).toBe("pending");
     gate.resolve();
     await expect(read).rejects.toMatchObject({ code: "ERR_LIMITER_STREAM_IDLE" });
   });

@@ -11,7 +11,7 @@ import { describe, expect, it } from "vitest";
 import { heldAnswer } from "../../support/held-answer.ts";
 import { CoverageCounts } from "../../support/seeded/coverage-counts.ts";
 import { between, pick } from "../../support/seeded/random-choice.ts";
-import { eachOf, seedsFromEnvironment } from "../../support/seeded/seeds.ts";
+import { getEach, seedsFromEnvironment } from "../../support/seeded/seeds.ts";
 import {
   BACKENDS,
   bytes,
@@ -26,7 +26,7 @@ import {
   after,
   BEGIN,
   SENT,
-  seenOf,
+  getSeen,
   unique,
   type Action,
   type State,
@@ -53,10 +53,10 @@ class Stream {
     this.#setting = setting;
   }
 
-  static async of(backend: Backend): Promise<Stream> {
+  static async create(backend: Backend): Promise<Stream> {
     // More than can be used is reserved, so that every settlement is a write, which can be held.
     const estimator = simpleEstimator({ output: 100_000 });
-    const setting = await Setting.of(backend, { estimator, budget: 1_000_000 });
+    const setting = await Setting.create(backend, { estimator, budget: 1_000_000 });
     const stream = new Stream(setting);
     const watched = await setting.watch(stream.#upstream.readable, stream.#abort.signal);
     stream.#reader = watched.getReader();
@@ -120,7 +120,7 @@ const coverage = new CoverageCounts(["complete", "abandoned", "cut", "idle", "he
 /** Follows a random history. Throws with the history if nothing explains what was seen. */
 async function follow(backend: Backend, seed: number): Promise<void> {
   const random = seededRandom(seed);
-  const stream = await Stream.of(backend);
+  const stream = await Stream.create(backend);
   const history: (readonly Action[])[] = [];
   let states: readonly State[] = [BEGIN];
   const turn = async (actions: readonly Action[]): Promise<void> => {
@@ -134,10 +134,10 @@ async function follow(backend: Backend, seed: number): Promise<void> {
     await nextTurns(2);
     const possible = unique(states.flatMap((state) => after(state, actions)));
     const { seen } = stream;
-    states = possible.filter((state) => seenOf(state) === seen);
+    states = possible.filter((state) => getSeen(state) === seen);
     if (states.length > 0) return;
     const told = history.map((each) => each.join(" + ")).join(", ");
-    const wanted = possible.map((state) => `possible: ${seenOf(state)}`);
+    const wanted = possible.map((state) => `possible: ${getSeen(state)}`);
     throw new Error([`seed ${seed}: ${told}`, `seen:     ${seen}`, ...wanted].join("\n"));
   };
   for (let turns = between(random, 3, 25); turns > 0; turns -= 1) {
@@ -161,7 +161,7 @@ async function follow(backend: Backend, seed: number): Promise<void> {
 describe.each(BACKENDS)("random histories of a stream on %s", (backend) => {
   it("settle it once, and tell its reader and its provider what happened", async () => {
     const usual = backend === "memory" ? 200 : 10;
-    for (const seed of eachOf(seedsFromEnvironment({ usual }))) await follow(backend, seed);
+    for (const seed of getEach(seedsFromEnvironment({ usual }))) await follow(backend, seed);
     if (process.env["SEEDS"] === undefined) expect(coverage.missing).toEqual([]);
   });
 });

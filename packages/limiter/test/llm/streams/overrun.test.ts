@@ -7,8 +7,8 @@ import { heldAnswer } from "../../support/held-answer.ts";
 import { listening } from "../../support/listening.ts";
 import { between } from "../../support/seeded/random-choice.ts";
 import { temporaryFile } from "../../support/temporary-file.ts";
-import { eachOf, seedsFromEnvironment } from "../../support/seeded/seeds.ts";
-import { BACKENDS, HeldStream, nextTurns, Setting, stateOf, tokens } from "./setting.ts";
+import { getEach, seedsFromEnvironment } from "../../support/seeded/seeds.ts";
+import { BACKENDS, HeldStream, nextTurns, Setting, readState, tokens } from "./setting.ts";
 
 const STRIDE = 256;
 
@@ -24,7 +24,7 @@ async function drained(stream: ReadableStream<Uint8Array>) {
 }
 
 /** An answer of so many tokens, in chunks of so many. */
-function answerOf(total: number, chunk: number): ReadableStream<Uint8Array<ArrayBuffer>> {
+function getAnswer(total: number, chunk: number): ReadableStream<Uint8Array<ArrayBuffer>> {
   let sent = 0;
   return new ReadableStream({
     pull(controller) {
@@ -40,8 +40,8 @@ describe.each(BACKENDS)("a budget of 1000 tokens on %s", (backend) => {
   it.each([1, 7, 100, 256, 257, 900, 5000, 100_000])(
     "stops an answer of 100 000 tokens in chunks of %i",
     async (chunk) => {
-      const setting = await Setting.of(backend, { overrun: "stop" });
-      const { delivered, error } = await drained(await setting.watch(answerOf(100_000, chunk)));
+      const setting = await Setting.create(backend, { overrun: "stop" });
+      const { delivered, error } = await drained(await setting.watch(getAnswer(100_000, chunk)));
       expect(error).toBeInstanceOf(RateLimitExceeded);
       const used = (await setting.used())!;
       const left = (await setting.left())!;
@@ -56,29 +56,29 @@ describe.each(BACKENDS)("a budget of 1000 tokens on %s", (backend) => {
   );
 
   it("lets an answer that fits to its end, and gives back what was taken too much", async () => {
-    const setting = await Setting.of(backend, { overrun: "stop" });
-    const { delivered, error } = await drained(await setting.watch(answerOf(880, 10)));
+    const setting = await Setting.create(backend, { overrun: "stop" });
+    const { delivered, error } = await drained(await setting.watch(getAnswer(880, 10)));
     expect([delivered, error]).toEqual([880.25, undefined]);
     expect(setting.ends).toEqual([["complete", 880]]);
     expect([await setting.used(), await setting.left()]).toEqual([980, 20]);
   });
 
   it("takes nothing more for an answer that was reserved for", async () => {
-    const setting = await Setting.of(backend, { overrun: "stop" });
-    await drained(await setting.watch(answerOf(200, 10)));
+    const setting = await Setting.create(backend, { overrun: "stop" });
+    await drained(await setting.watch(getAnswer(200, 10)));
     expect(setting.operations).toEqual(["consume"]);
   });
 
   it("takes about once every 256 tokens", async () => {
-    const setting = await Setting.of(backend, { overrun: "stop", budget: 100_000 });
-    await drained(await setting.watch(answerOf(200 + 10 * STRIDE, 1)));
+    const setting = await Setting.create(backend, { overrun: "stop", budget: 100_000 });
+    await drained(await setting.watch(getAnswer(200 + 10 * STRIDE, 1)));
     expect(setting.operations).toEqual(Array.from({ length: 11 }, () => "consume"));
     expect(await setting.left()).toBe(100_000 - 300 - 10 * STRIDE);
   });
 
   it("is shared by streams that run at once, and none goes below zero", async () => {
-    const setting = await Setting.of(backend, { overrun: "stop", budget: 5000 });
-    const streams = Array.from({ length: 10 }, () => setting.watch(answerOf(10_000, 3)));
+    const setting = await Setting.create(backend, { overrun: "stop", budget: 5000 });
+    const streams = Array.from({ length: 10 }, () => setting.watch(getAnswer(10_000, 3)));
     const ends = await Promise.all(streams.map(async (stream) => drained(await stream)));
     for (const { error } of ends) expect(error).toBeInstanceOf(RateLimitExceeded);
     const [used, left] = [(await setting.used())!, (await setting.left())!];
@@ -92,10 +92,13 @@ describe.each(BACKENDS)("a budget of 1000 tokens on %s", (backend) => {
 
 it("processes that share a file share a budget, and none takes it below zero", async () => {
   const shared = { overrun: "stop", budget: 5000, file: temporaryFile() } as const;
-  const processes = [await Setting.of("sqlite", shared), await Setting.of("sqlite", shared)];
+  const processes = [
+    await Setting.create("sqlite", shared),
+    await Setting.create("sqlite", shared),
+  ];
   const ends = await Promise.all(
     Array.from({ length: 10 }, async (_, index) =>
-      drained(await processes[index % 2]!.watch(answerOf(10_000, 3))),
+      drained(await processes[index % 2]!.watch(getAnswer(10_000, 3))),
     ),
   );
   const [used, left] = [(await processes[0]!.used())!, (await processes[1]!.left())!];
@@ -107,14 +110,14 @@ it("processes that share a file share a budget, and none takes it below zero", a
 
 describe("an answer that is longer than was reserved", () => {
   it("goes on without `overrun`, and its end is charged as debt", async () => {
-    const setting = await Setting.of("memory");
-    const { error } = await drained(await setting.watch(answerOf(2000, 10)));
+    const setting = await Setting.create("memory");
+    const { error } = await drained(await setting.watch(getAnswer(2000, 10)));
     expect(error).toBeUndefined();
     expect(await setting.left()).toBe(1000 - 2100);
   });
 
   it("is stopped at the provider, too", async () => {
-    const setting = await Setting.of("memory", { overrun: "stop" });
+    const setting = await Setting.create("memory", { overrun: "stop" });
     const closed = heldAnswer<void>();
     let sent = 0;
     const server = await listening(async (_request, response) => {
@@ -133,7 +136,7 @@ describe("an answer that is longer than was reserved", () => {
   });
 
   it("passes on what was read before it takes, up to a stride", async () => {
-    const setting = await Setting.of("memory", { overrun: "stop", budget: 10_000 });
+    const setting = await Setting.create("memory", { overrun: "stop", budget: 10_000 });
     const gate = heldAnswer<void>();
     const upstream = new HeldStream();
     const reader = (await setting.watch(upstream.readable)).getReader();
@@ -141,26 +144,26 @@ describe("an answer that is longer than was reserved", () => {
     upstream.send(tokens(200 + STRIDE), tokens(1));
     expect((await reader.read()).value).toHaveLength(4 * (200 + STRIDE));
     const next = reader.read();
-    expect(await stateOf(next)).toBe("pending");
+    expect(await readState(next)).toBe("pending");
     gate.resolve();
     expect((await next).value).toHaveLength(4);
   });
 
   it("is taken before it is passed on if it is more than a stride", async () => {
-    const setting = await Setting.of("memory", { overrun: "stop", budget: 10_000 });
+    const setting = await Setting.create("memory", { overrun: "stop", budget: 10_000 });
     const gate = heldAnswer<void>();
     const upstream = new HeldStream();
     const reader = (await setting.watch(upstream.readable)).getReader();
     setting.gates.set("consume", gate.promise);
     upstream.send(tokens(201 + STRIDE, "."));
     const first = reader.read();
-    expect(await stateOf(first)).toBe("pending");
+    expect(await readState(first)).toBe("pending");
     gate.resolve();
     expect((await first).value).toHaveLength(4 * (201 + STRIDE) + 1);
   });
 
   it("is refused as a whole if it comes in one piece, even if that is complete", async () => {
-    const setting = await Setting.of("memory", { overrun: "stop" });
+    const setting = await Setting.create("memory", { overrun: "stop" });
     const upstream = new HeldStream();
     const watched = await setting.watch(upstream.readable);
     upstream.send(tokens(5000, "."));
@@ -172,7 +175,7 @@ describe("an answer that is longer than was reserved", () => {
   });
 
   it("stops nothing after its completion, whatever follows", async () => {
-    const setting = await Setting.of("memory", { overrun: "stop" });
+    const setting = await Setting.create("memory", { overrun: "stop" });
     const upstream = new HeldStream();
     const watched = await setting.watch(upstream.readable);
     upstream.send(tokens(10, "."), tokens(5000));
@@ -182,7 +185,7 @@ describe("an answer that is longer than was reserved", () => {
   });
 
   it.each(["cancel", "abort"])("can be left by %s while more is taken", async (how) => {
-    const setting = await Setting.of("memory", { overrun: "stop" });
+    const setting = await Setting.create("memory", { overrun: "stop" });
     const gate = heldAnswer<void>();
     const upstream = new HeldStream();
     const abort = new AbortController();
@@ -205,7 +208,7 @@ describe("an answer that is longer than was reserved", () => {
 
 describe("the weights of a metering", () => {
   it("stop an answer by the limit that counts output", async () => {
-    const setting = await Setting.of("memory", {
+    const setting = await Setting.create("memory", {
       overrun: "stop",
       metering: METERING.anthropic,
       limits: [
@@ -215,7 +218,7 @@ describe("the weights of a metering", () => {
         Limit.perDay("other", 1),
       ],
     });
-    const { delivered, error } = await drained(await setting.watch(answerOf(100_000, 10)));
+    const { delivered, error } = await drained(await setting.watch(getAnswer(100_000, 10)));
     expect((error as RateLimitExceeded).violations.map(({ limitName }) => limitName)).toEqual([
       "otpm",
     ]);
@@ -225,13 +228,13 @@ describe("the weights of a metering", () => {
   });
 
   it("that are fractions add up, however small the strides", async () => {
-    const setting = await Setting.of("memory", {
+    const setting = await Setting.create("memory", {
       overrun: "stop",
       budget: 100,
       metering: { tpm: { requests: 1, input: 0.1, output: 0.003 } },
     });
     // 1 + 10 + 0.6 were reserved: 12. The rest is enough for 29 600 tokens: 100 = 11 + 0.003 x.
-    const { delivered } = await drained(await setting.watch(answerOf(100_000, 10)));
+    const { delivered } = await drained(await setting.watch(getAnswer(100_000, 10)));
     const [used, left] = [(await setting.used())!, (await setting.left())!];
     expect([used, left]).toEqual([100, 0]);
     expect(delivered).toBeGreaterThan(29_600);
@@ -239,11 +242,11 @@ describe("the weights of a metering", () => {
   });
 
   it("without output stop nothing, and take nothing", async () => {
-    const setting = await Setting.of("memory", {
+    const setting = await Setting.create("memory", {
       overrun: "stop",
       metering: { tpm: { input: 1 } },
     });
-    const { delivered, error } = await drained(await setting.watch(answerOf(100_000, 1000)));
+    const { delivered, error } = await drained(await setting.watch(getAnswer(100_000, 1000)));
     expect([delivered, error]).toEqual([100_000.25, undefined]);
     expect(setting.operations).toEqual(["consume"]);
     expect(await setting.left()).toBe(900);
@@ -252,8 +255,8 @@ describe("the weights of a metering", () => {
 
 describe("a store that is unavailable while an answer streams", () => {
   it("ends the answer if calls are blocked then", async () => {
-    const setting = await Setting.of("memory", { overrun: "stop" });
-    const stream = await setting.watch(answerOf(500, 10));
+    const setting = await Setting.create("memory", { overrun: "stop" });
+    const stream = await setting.watch(getAnswer(500, 10));
     setting.faults.set("consume", "error-before");
     const { delivered, error } = await drained(stream);
     expect(error).toBeInstanceOf(RateLimiterUnavailable);
@@ -266,7 +269,7 @@ describe("a store that is unavailable while an answer streams", () => {
     "lets the answer go on if %s say so",
     async (who) => {
       const isOwn = who === "the options";
-      const setting = await Setting.of("memory", {
+      const setting = await Setting.create("memory", {
         overrun: "stop",
         ...(isOwn && { onUnavailable: "allow" }),
       });
@@ -274,7 +277,7 @@ describe("a store that is unavailable while an answer streams", () => {
         const { limits } = await setting.repository.getSystemDefaults();
         await setting.repository.setSystemDefaults(limits, { onUnavailable: "allow" });
       }
-      const stream = await setting.watch(answerOf(2000, 10));
+      const stream = await setting.watch(getAnswer(2000, 10));
       setting.faults.set("consume", "error-before");
       const { delivered, error } = await drained(stream);
       expect([delivered, error]).toEqual([2000.25, undefined]);
@@ -286,28 +289,28 @@ describe("a store that is unavailable while an answer streams", () => {
   );
 
   it("takes nothing for a call that was let through without it", async () => {
-    const setting = await Setting.of("memory", { overrun: "stop", onUnavailable: "allow" });
+    const setting = await Setting.create("memory", { overrun: "stop", onUnavailable: "allow" });
     setting.faults.set("consume", "error-before");
-    const { error } = await drained(await setting.watch(answerOf(2000, 10)));
+    const { error } = await drained(await setting.watch(getAnswer(2000, 10)));
     expect(error).toBeUndefined();
     expect(setting.operations).toEqual(["consume"]);
     expect(await setting.left()).toBe(1000);
   });
 });
 
-it.each(eachOf(seedsFromEnvironment({ usual: 25 })))(
+it.each(getEach(seedsFromEnvironment({ usual: 25 })))(
   "streams of random lengths share a random budget, seed %i",
   async (seed) => {
     const random = seededRandom(seed);
     const budget = between(random, 500, 8000);
-    const setting = await Setting.of("memory", {
+    const setting = await Setting.create("memory", {
       overrun: "stop",
       budget,
       estimator: simpleEstimator({ output: between(random, 0, 300) }),
     });
     const calls = Array.from({ length: between(random, 1, 6) }, async () => {
       const length = between(random, 1, 4000);
-      const stream = await setting.watch(answerOf(length, between(random, 1, 600)));
+      const stream = await setting.watch(getAnswer(length, between(random, 1, 600)));
       return { length, ...(await drained(stream)) };
     });
     const ends = await Promise.allSettled(calls);

@@ -4,7 +4,7 @@ import { describe, expect, it, onTestFinished } from "vitest";
 import { answerReaderFor } from "../../../src/llm/answers/answer-reader-for.ts";
 import { heldAnswer } from "../../support/held-answer.ts";
 import { listening } from "../../support/listening.ts";
-import { Setting, textOf } from "./setting.ts";
+import { Setting, toText } from "./setting.ts";
 
 type Protocol = "chat" | "responses" | "messages";
 
@@ -41,7 +41,7 @@ function data(event: object): string {
 }
 
 /** An answer of these events, one write each, that the server keeps open until it is left. */
-async function answered(setting: Setting, protocol: Protocol, events: readonly string[]) {
+async function answer(setting: Setting, protocol: Protocol, events: readonly string[]) {
   const left = heldAnswer<void>();
   const server = await listening(async (_request, response) => {
     response.once("close", () => left.resolve());
@@ -64,15 +64,15 @@ async function readUntil(stream: ReadableStream<Uint8Array>, text: string): Prom
   const chunks: Uint8Array[] = [];
   for await (const chunk of stream) {
     chunks.push(chunk);
-    if (textOf(chunks) === text) break;
+    if (toText(chunks) === text) break;
   }
 }
 
 describe.each(Object.keys(EVENTS) as Protocol[])("an answer by the protocol of %s", (protocol) => {
   it("is complete at its last event, although its reader then cancels", async () => {
-    const setting = await Setting.of("memory");
+    const setting = await Setting.create("memory");
     const events = EVENTS[protocol](["Hello", ", ", "world"]);
-    const { stream, left } = await answered(setting, protocol, events);
+    const { stream, left } = await answer(setting, protocol, events);
     await readUntil(stream, events.join(""));
     await left;
     expect(setting.records).toMatchObject([{ end: "complete", source: "reported" }]);
@@ -80,10 +80,10 @@ describe.each(Object.keys(EVENTS) as Protocol[])("an answer by the protocol of %
   });
 
   it("that is left before is counted", async () => {
-    const setting = await Setting.of("memory");
+    const setting = await Setting.create("memory");
     const all = EVENTS[protocol](["x".repeat(400)]);
     const events = all.slice(0, all.findIndex((event) => event.includes("xx")) + 1);
-    const { stream, left } = await answered(setting, protocol, events);
+    const { stream, left } = await answer(setting, protocol, events);
     await readUntil(stream, events.join(""));
     await left;
     const input = protocol === "messages" ? 90 : 100;
@@ -92,12 +92,12 @@ describe.each(Object.keys(EVENTS) as Protocol[])("an answer by the protocol of %
   });
 
   it("is stopped where the budget ends", async () => {
-    const setting = await Setting.of("memory", { overrun: "stop" });
+    const setting = await Setting.create("memory", { overrun: "stop" });
     const events = EVENTS[protocol](Array.from({ length: 500 }, () => "x".repeat(40)));
-    const { stream, left } = await answered(setting, protocol, events);
+    const { stream, left } = await answer(setting, protocol, events);
     let text = "";
     const reading = async (): Promise<void> => {
-      for await (const chunk of stream) text += textOf([chunk]);
+      for await (const chunk of stream) text += toText([chunk]);
     };
     await expect(reading()).rejects.toBeInstanceOf(RateLimitExceeded);
     await left;
@@ -111,9 +111,9 @@ describe.each(Object.keys(EVENTS) as Protocol[])("an answer by the protocol of %
 });
 
 it("an answer whose usage was reported is complete, although its last event is missing", async () => {
-  const setting = await Setting.of("memory");
+  const setting = await Setting.create("memory");
   const events = EVENTS.chat(["Hello"]).slice(0, -1);
-  const { stream, left } = await answered(setting, "chat", events);
+  const { stream, left } = await answer(setting, "chat", events);
   await readUntil(stream, events.join(""));
   await left;
   expect(setting.records).toMatchObject([{ end: "complete", source: "reported" }]);

@@ -67,7 +67,7 @@ export class Setting {
   }
 
   /** Each call takes 100 tokens for its input and reserves 200 for its answer. */
-  static async of(backend: Backend, options: Options = {}): Promise<Setting> {
+  static async create(backend: Backend, options: Options = {}): Promise<Setting> {
     const { budget = 1000, file = temporaryFile() } = options;
     const clock = new WatchedClock();
     const repository =
@@ -151,7 +151,7 @@ export function bytes(text: string): Uint8Array<ArrayBuffer> {
   return new TextEncoder().encode(text);
 }
 
-export function textOf(chunks: readonly Uint8Array[]): string {
+export function toText(chunks: readonly Uint8Array[]): string {
   return Buffer.concat(chunks).toString();
 }
 
@@ -190,7 +190,7 @@ export async function nextTurns(turns = 5): Promise<void> {
 }
 
 /** What a promise has become by now. */
-export async function stateOf(promise: Promise<unknown>): Promise<string> {
+export async function readState(promise: Promise<unknown>): Promise<string> {
   let state = "pending";
   promise.then(
     () => (state = "resolved"),

@@ -133,13 +133,13 @@ function passedOn(state: State, next: keyof typeof SENT): State {
     isComplete,
     tokens: state.tokens + (next !== "last" && state.end === undefined ? 1 : 0),
     end: state.end ?? (isComplete ? "complete" : undefined),
-    reads: next === "withheld" ? state.reads : told(state.reads, SENT[next], 1),
+    reads: next === "withheld" ? state.reads : tell(state.reads, SENT[next], 1),
     idleMs: 0,
   };
 }
 
 function toldTheEnd(state: State): State {
-  return { ...state, reads: told(state.reads, state.over!, Infinity) };
+  return { ...state, reads: tell(state.reads, state.over!, Infinity) };
 }
 
 function over(state: State, end: string, outcome: string, provider?: "told to stop"): State {
@@ -159,7 +159,7 @@ function hasMore({ upstream, queue }: State): boolean {
   return upstream === "open" || queue.length > 0;
 }
 
-function told(
+function tell(
   reads: State["reads"],
   outcome: string,
   most: number,
@@ -173,7 +173,7 @@ function told(
 }
 
 /** What can be seen of a state. */
-export function seenOf({ reads, end, tokens, isToldToStop, isSettled }: State): string {
+export function getSeen({ reads, end, tokens, isToldToStop, isSettled }: State): string {
   return JSON.stringify({
     reads: reads.map((outcome) => outcome ?? "pending"),
     settled: !isSettled ? [] : [[end, tokens]],

@@ -4,10 +4,10 @@ import { Readable } from "node:stream";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { heldAnswer } from "../../support/held-answer.ts";
 import { listening, type Listening } from "../../support/listening.ts";
-import { bytes, HeldStream, IDLE_MS, nextTurns, Setting, textOf, tokens } from "./setting.ts";
+import { bytes, HeldStream, IDLE_MS, nextTurns, Setting, toText, tokens } from "./setting.ts";
 
 /** A server whose answers a test writes. */
-async function served(answer: (response: ServerResponse) => unknown): Promise<Listening> {
+async function serve(answer: (response: ServerResponse) => unknown): Promise<Listening> {
   const server = await listening((_request, response) => void answer(response));
   onTestFinished(() => server[Symbol.asyncDispose]());
   return server;
@@ -16,7 +16,7 @@ async function served(answer: (response: ServerResponse) => unknown): Promise<Li
 /** A server that sends ten tokens and then waits until its client closes the connection. */
 async function servedInPart() {
   const closed = heldAnswer<void>();
-  const server = await served((response) => {
+  const server = await serve((response) => {
     response.once("close", () => closed.resolve());
     response.write(tokens(10));
   });
@@ -30,7 +30,7 @@ async function bodyFrom({ url }: Listening, signal?: AbortSignal) {
 }
 
 /** The error that a body fails with, as far as callers see it. */
-async function failureOf(body: ReadableStream<Uint8Array>): Promise<unknown> {
+async function classifyError(body: ReadableStream<Uint8Array>): Promise<unknown> {
   try {
     for await (const _ of body);
   } catch (error) {
@@ -42,7 +42,7 @@ async function failureOf(body: ReadableStream<Uint8Array>): Promise<unknown> {
 
 describe("what passes", () => {
   it("is the same chunks in the same order, neither merged nor split", async () => {
-    const setting = await Setting.of("memory", { budget: 100_000 });
+    const setting = await Setting.create("memory", { budget: 100_000 });
     const chunks = Array.from({ length: 500 }, (_, index) => bytes("x".repeat(index % 7)));
     const upstream = new HeldStream();
     const watched = await setting.watch(upstream.readable);
@@ -56,7 +56,7 @@ describe("what passes", () => {
   });
 
   it("is read only when it is asked for", async () => {
-    const setting = await Setting.of("memory");
+    const setting = await Setting.create("memory");
     const upstream = new HeldStream();
     const reader = (await setting.watch(upstream.readable)).getReader();
     await nextTurns();
@@ -72,7 +72,7 @@ describe("what passes", () => {
   });
 
   it("is read on if a chunk is withheld, however many are", async () => {
-    const setting = await Setting.of("memory");
+    const setting = await Setting.create("memory");
     const upstream = new HeldStream();
     const reader = (await setting.watch(upstream.readable)).getReader();
     upstream.send(...Array.from({ length: 100 }, () => bytes("#")), tokens(1));
@@ -84,9 +84,9 @@ describe("what passes", () => {
   });
 
   it("arrives at once: the second byte is sent after the first was read", async () => {
-    const setting = await Setting.of("memory");
+    const setting = await Setting.create("memory");
     const isRead = heldAnswer<void>();
-    const server = await served(async (response) => {
+    const server = await serve(async (response) => {
       response.write("a");
       await isRead.promise;
       response.end("b.");
@@ -100,11 +100,11 @@ describe("what passes", () => {
   });
 
   it("keeps back-pressure: 200 MB wait at the sender for a slow reader", async () => {
-    const setting = await Setting.of("memory", { budget: 100_000_000 });
+    const setting = await Setting.create("memory", { budget: 100_000_000 });
     const chunk = Buffer.alloc(1_000_000, "word");
     const total = 200_000_000;
     let sent = 0;
-    const server = await served(async (response) => {
+    const server = await serve(async (response) => {
       while (sent < total) {
         sent += chunk.length;
         if (!response.write(chunk)) await once(response, "drain");
@@ -132,23 +132,23 @@ const READERS: Record<string, (stream: ReadableStream<Uint8Array>) => Promise<st
   "for await": async (stream) => {
     const chunks: Uint8Array[] = [];
     for await (const chunk of stream) chunks.push(chunk);
-    return textOf(chunks);
+    return toText(chunks);
   },
   pipeTo: async (stream) => {
     const chunks: Uint8Array[] = [];
     await stream.pipeTo(new WritableStream({ write: (chunk) => void chunks.push(chunk) }));
-    return textOf(chunks);
+    return toText(chunks);
   },
   pipeThrough: async (stream) => {
     const chunks: Uint8Array[] = [];
     const passing = new TransformStream<Uint8Array, Uint8Array>();
     for await (const chunk of stream.pipeThrough(passing)) chunks.push(chunk);
-    return textOf(chunks);
+    return toText(chunks);
   },
   "a Response": (stream) => new Response(stream).text(),
   "Readable.fromWeb": async (stream) => {
     const readable = Readable.fromWeb(stream as Parameters<typeof Readable.fromWeb>[0]);
-    return textOf(await readable.toArray());
+    return toText(await readable.toArray());
   },
   tee: async (stream) => {
     const [one, other] = stream.tee();
@@ -200,9 +200,9 @@ const LEAVERS: Record<string, (stream: ReadableStream<Uint8Array>) => Promise<un
 
 describe("a body from a socket", () => {
   it.each(Object.entries(READERS))("can be read with %s", async (_name, read) => {
-    const setting = await Setting.of("memory", { budget: 1_000_000 });
+    const setting = await Setting.create("memory", { budget: 1_000_000 });
     const text = Array.from({ length: 2000 }, (_, line) => `line ${line} äöü😀\n`).join("");
-    const server = await served(async (response) => {
+    const server = await serve(async (response) => {
       for (const line of text.split(/(?<=\n)/))
         if (!response.write(line)) await once(response, "drain");
       response.end(".");
@@ -215,7 +215,7 @@ describe("a body from a socket", () => {
   it.each(Object.entries(LEAVERS))(
     "can be left with %s, which closes the connection",
     async (_name, leave) => {
-      const setting = await Setting.of("memory");
+      const setting = await Setting.create("memory");
       const { server, closed } = await servedInPart();
       await leave(await setting.watch(await bodyFrom(server)));
       await closed;
@@ -227,7 +227,7 @@ describe("a body from a socket", () => {
   );
 
   it("that is aborted fails as it would without the limiter", async () => {
-    const setting = await Setting.of("memory");
+    const setting = await Setting.create("memory");
     const { server, closed } = await servedInPart();
     const abort = new AbortController();
     const reader = (
@@ -243,7 +243,7 @@ describe("a body from a socket", () => {
   });
 
   it("that nobody reads any more is closed, and its call is settled", async () => {
-    const setting = await Setting.of("memory");
+    const setting = await Setting.create("memory");
     const { server, closed } = await servedInPart();
     const reader = (await setting.watch(await bodyFrom(server))).getReader();
     await reader.read();
@@ -254,13 +254,13 @@ describe("a body from a socket", () => {
   });
 
   it("that is cut off fails with the same error as without the limiter", async () => {
-    const setting = await Setting.of("memory");
-    const server = await served((response) => {
+    const setting = await Setting.create("memory");
+    const server = await serve((response) => {
       response.write(tokens(10), () => setImmediate(() => response.destroy()));
     });
-    const plain = await failureOf(await bodyFrom(server));
+    const plain = await classifyError(await bodyFrom(server));
     expect(plain).toEqual(["TypeError", "terminated", "UND_ERR_SOCKET"]);
-    expect(await failureOf(await setting.watch(await bodyFrom(server)))).toEqual(plain);
+    expect(await classifyError(await setting.watch(await bodyFrom(server)))).toEqual(plain);
     expect(setting.ends).toEqual([["cut", 10]]);
   });
 });

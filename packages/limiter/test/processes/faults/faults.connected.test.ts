@@ -20,7 +20,7 @@ describeWithEngine("processes on one bucket while requests fail", () => {
     const seconds = 1.5;
     let run: Awaited<ReturnType<typeof disturbed>>;
     useFreshEngine(async (engineUrl) => {
-      run = await disturbed({ engineUrl, seed: 1, seconds, plan: planOf(0.1, THROTTLES) });
+      run = await disturbed({ engineUrl, seed: 1, seconds, plan: buildPlan(0.1, THROTTLES) });
     });
 
     it("nothing is granted for free, and nothing stays charged", () => {
@@ -46,7 +46,7 @@ describeWithEngine("processes on one bucket while requests fail", () => {
     let phase: Phase;
     let ledger: Ledger;
     useFreshEngine(async (engineUrl) => {
-      const plan = { ...planOf(0.1, kinds), ofShared };
+      const plan = { ...buildPlan(0.1, kinds), ofShared };
       const options = { engineUrl, seed: 2, seconds: 3, forChildren: true };
       ({ phase, ledger } = await faulty({ ...options, plan }));
     });
@@ -68,7 +68,7 @@ describeWithEngine("processes on one bucket while requests fail", () => {
     let phase: Phase;
     let ledger: Ledger;
     useFreshEngine(async (engineUrl) => {
-      const plan = planOf(0.2, ["lost-reply"]);
+      const plan = buildPlan(0.2, ["lost-reply"]);
       ({ phase, ledger } = await shortLived({ engineUrl, seed: 3, processes, calls, plan }));
     });
 
@@ -94,7 +94,7 @@ function useFreshEngine(run: (engineUrl: string) => Promise<void>): void {
   afterAll(async () => engine?.stop());
 }
 
-function planOf(share: number, kinds: readonly Fault[]): FaultPlan {
+function buildPlan(share: number, kinds: readonly Fault[]): FaultPlan {
   return { share, kinds, sparesLastAttempt: true };
 }
 

@@ -64,7 +64,7 @@ export class ProxyFaults {
   decide(request: ProxiedRequest): Fault | undefined {
     const isShared = request.operation === "BatchExecuteStatement";
     this.#add({ requests: 1, shared: isShared ? 1 : 0 });
-    const targets = targetsOf(request);
+    const targets = listTargets(request);
     if (this.plan === undefined || targets.length === 0) return undefined;
     const { kinds, ofShared = kinds, sparesLastAttempt } = this.plan;
     const hits = 1 + Math.max(...targets.map((target) => this.#hits.get(target) ?? 0));
@@ -82,7 +82,7 @@ export class ProxyFaults {
   }
 
   observe(request: ProxiedRequest, answer: Answer): void {
-    this.#add(billOf(request, answer));
+    this.#add(getBill(request, answer));
   }
 
   /** What has passed since the last time. */
@@ -93,12 +93,12 @@ export class ProxyFaults {
   }
 
   #add(counts: Partial<ProxyCounts>): void {
-    this.#counts = sumOf([this.#counts, { ...NONE, ...counts }]);
+    this.#counts = addUp([this.#counts, { ...NONE, ...counts }]);
   }
 }
 
-/** Adds up the same counts of several; what is no number has no sum. */
-export function sumOf<Counts extends object>(all: readonly Counts[]): Counts {
+/** Adds up the same counts of several; what is not a number has no sum. */
+export function addUp<Counts extends object>(all: readonly Counts[]): Counts {
   const sum: Record<string, number> = {};
   for (const counts of all)
     for (const [name, count] of Object.entries(counts))
@@ -108,9 +108,9 @@ export function sumOf<Counts extends object>(all: readonly Counts[]): Counts {
 
 /**
  * What names the writes of a request over their attempts: a process writes to one item one after
- * another, and a transaction has a token. Empty for what is no write to a bucket.
+ * another, and a transaction has a token. Empty for what is not a write to a bucket.
  */
-function targetsOf({ operation, input }: ProxiedRequest): readonly string[] {
+function listTargets({ operation, input }: ProxiedRequest): readonly string[] {
   if (operation === "TransactWriteItems") return [String(input["ClientRequestToken"])];
   return writtenKeys(operation, input).map(({ PK }) => PK.S);
 }
@@ -119,7 +119,7 @@ function targetsOf({ operation, input }: ProxiedRequest): readonly string[] {
  * What the engine's answer is billed. Replies carry no units for conditions that failed, which AWS
  * bills like writes.
  */
-function billOf(
+function getBill(
   { operation, input }: ProxiedRequest,
   { status, body }: Answer,
 ): Partial<ProxyCounts> {

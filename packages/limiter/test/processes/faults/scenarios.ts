@@ -8,7 +8,7 @@ import { DynamoRepository, leanTransport } from "zae-limiter/dynamodb";
 import type { Fault } from "../../support/fault-proxy.ts";
 import { CHILDREN, ENTITY, LIMIT } from "./hot-bucket.ts";
 import { LoadProcess } from "./load-process.ts";
-import { sumOf, type FaultPlan, type ProxyCounts } from "./proxy-faults.ts";
+import { addUp, type FaultPlan, type ProxyCounts } from "./proxy-faults.ts";
 import type { Assignment, CallCounts, WorkerReport } from "./worker.ts";
 
 export type { FaultPlan };
@@ -241,5 +241,5 @@ class Crowd implements AsyncDisposable {
 }
 
 function together(phases: readonly Phase[]): Phase {
-  return { ...sumOf(phases), latenciesMs: phases.flatMap(({ latenciesMs }) => latenciesMs) };
+  return { ...addUp(phases), latenciesMs: phases.flatMap(({ latenciesMs }) => latenciesMs) };
 }

@@ -50,7 +50,7 @@ const AFTER_REFUSAL_MS = 5;
 
 const [endpointUrl, stack, requestTimeoutMs] = process.argv.slice(2) as [string, string, string];
 const repository = await DynamoRepository.open("faults", {
-  transport: metered(await leanTransport({ endpointUrl, region: "us-east-1" })),
+  transport: meter(await leanTransport({ endpointUrl, region: "us-east-1" })),
   stack,
   provisioning: "never",
   requestTimeoutMs: Number(requestTimeoutMs),
@@ -137,7 +137,7 @@ function events(): { readonly splits: number; readonly merges: number } {
 }
 
 /** Asks the engine to tell what each request costs; the proxy reads it. */
-function metered(transport: DynamoTransport): DynamoTransport {
+function meter(transport: DynamoTransport): DynamoTransport {
   return {
     call: async (operation, input, options) =>
       transport.call(

@@ -9,6 +9,7 @@ import { spawn } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { SqliteRepository } from "zae-limiter/sqlite";
 import { seededRandom } from "zae-limiter/testing";
@@ -47,7 +48,7 @@ try {
   const planned = Number(values.kills);
   for (let kills = 0; kills < planned || (isKindMissing() && kills < MOST_KILLS); kills += 2) {
     const names = [`e${kills}`, `e${kills + 1}`];
-    const deaths = await Promise.all(names.map((name, index) => killed(name, kills + index)));
+    const deaths = await Promise.all(names.map((name, index) => kill(name, kills + index)));
     for (const { kind, answered, open } of deaths) {
       landed.set(kind, landed.get(kind)! + 1);
       shared.answered += answered.shared;
@@ -73,8 +74,8 @@ function isKindMissing(): boolean {
  * Starts a process, lets it be answered once, kills it a random while later, and reads its last
  * words.
  */
-function killed(entityId: string, seed: number): Promise<Death> {
-  const script = new URL("crash-worker.js", import.meta.url).pathname;
+function kill(entityId: string, seed: number): Promise<Death> {
+  const script = fileURLToPath(new URL("crash-worker.js", import.meta.url));
   const child = spawn(process.execPath, [script, path, entityId, String(seed)], {
     stdio: ["ignore", "inherit", "inherit", "pipe"],
     env: { ...process.env, NODE_NO_WARNINGS: "1" },
@@ -91,13 +92,13 @@ function killed(entityId: string, seed: number): Promise<Death> {
     });
     child.once("error", reject);
     child.once("close", (_, signal) => {
-      if (signal === "SIGKILL") resolve(deathOf(words));
+      if (signal === "SIGKILL") resolve(parseDeath(words));
       else reject(new Error(`a process ended by itself after: ${words.slice(-200)}`));
     });
   });
 }
 
-function deathOf(words: string): Death {
+function parseDeath(words: string): Death {
   const answered = { own: 0, shared: 0 };
   const open = { own: 0, shared: 0 };
   let kind: Death["kind"] = "between";

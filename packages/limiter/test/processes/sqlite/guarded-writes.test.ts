@@ -1,6 +1,6 @@
 import { SqliteRepository } from "zae-limiter/sqlite";
 import { it } from "vitest";
-import { eachOf, seedsFromEnvironment } from "../../support/seeded/seeds.ts";
+import { getEach, seedsFromEnvironment } from "../../support/seeded/seeds.ts";
 import { temporaryFile } from "../../support/temporary-file.ts";
 import { overtakenWrites } from "../../../../contract/src/guarded-writes.ts";
 
@@ -10,5 +10,5 @@ it(`no write takes effect once another connection has ended its revision, over $
   const path = temporaryFile();
   await using writing = await SqliteRepository.open(path);
   await using applying = await SqliteRepository.open(path);
-  for (const seed of eachOf(SEEDS)) await overtakenWrites({ writing, applying, seed });
+  for (const seed of getEach(SEEDS)) await overtakenWrites({ writing, applying, seed });
 });

@@ -45,7 +45,7 @@ async function race(count: number, seconds: number): Promise<void> {
     const workers = await Promise.all(
       Array.from({ length: count }, (_, index) => readyWorker(path, seconds, index + 1)),
     );
-    const reports = await Promise.all(workers.map(reportOf));
+    const reports = await Promise.all(workers.map(requestReport));
     const largestWal = wal.stop();
     await verify(repository, count, reports);
     expect(
@@ -67,7 +67,7 @@ async function readyWorker(path: string, seconds: number, seed: number): Promise
   return child;
 }
 
-async function reportOf(worker: ChildProcess): Promise<Report> {
+async function requestReport(worker: ChildProcess): Promise<Report> {
   worker.send("go");
   return (await nextMessage(worker)) as Report;
 }

@@ -16,6 +16,6 @@ export function seedsFromEnvironment({ usual }: { readonly usual: number }): See
 }
 
 /** All of them, in order. */
-export function eachOf({ first, count }: Seeds): readonly number[] {
+export function getEach({ first, count }: Seeds): readonly number[] {
   return Array.from({ length: count }, (_, index) => first + index);
 }

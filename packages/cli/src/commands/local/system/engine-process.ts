@@ -44,17 +44,17 @@ export async function startEngine(
     windowsHide: true,
   });
   const printed = new PrintedLines(child, onOutput);
-  const ended = endOf(child);
+  const ended = waitForClose(child);
   const kill = (): void => void child.kill("SIGKILL");
   process.once("exit", kill);
   void ended.then(() => process.off("exit", kill));
-  const stop = async (): Promise<void> => stopped(child, ended);
+  const stop = async (): Promise<void> => stopChild(child, ended);
   const identity = child.pid === undefined ? undefined : identifyProcess(child.pid);
   if (identity !== undefined) onStarted(identity);
   const waiting = new AbortController();
   try {
     const wait = { program, printed, signal: AbortSignal.any([signal, waiting.signal]) };
-    const died = await Promise.race([ended, listening(port, wait).then(() => undefined)]);
+    const died = await Promise.race([ended, waitUntilListening(port, wait).then(() => undefined)]);
     if (died !== undefined)
       throw new LocalError(`The engine could not be started: ${printed.last ?? died}`);
   } catch (error) {
@@ -83,7 +83,7 @@ async function freePort(wanted: number): Promise<number> {
   }
 }
 
-async function listening(
+async function waitUntilListening(
   port: number,
   {
     program,
@@ -136,7 +136,7 @@ class PrintedLines {
   }
 }
 
-async function endOf(child: ChildProcess): Promise<string> {
+async function waitForClose(child: ChildProcess): Promise<string> {
   return new Promise((resolve) => {
     child.once("error", (error) => resolve(error.message));
     // Not "exit": what it printed last is of interest.
@@ -144,7 +144,7 @@ async function endOf(child: ChildProcess): Promise<string> {
   });
 }
 
-async function stopped(child: ChildProcess, ended: Promise<string>): Promise<void> {
+async function stopChild(child: ChildProcess, ended: Promise<string>): Promise<void> {
   if (child.pid === undefined || child.exitCode !== null || child.signalCode !== null) return;
   child.kill("SIGTERM");
   const patience = new AbortController();

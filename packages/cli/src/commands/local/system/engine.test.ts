@@ -12,7 +12,7 @@ afterAll(() => rmSync(folder, { recursive: true }));
 /** A platform that dynoxide does not exist for. */
 const ELSEWHERE = "plan9-mips";
 
-function placed(...path: readonly string[]): string {
+function place(...path: readonly string[]): string {
   const file = join(folder, ...path);
   mkdirSync(join(file, ".."), { recursive: true });
   writeFileSync(file, "");
@@ -31,9 +31,9 @@ describe("without an engine, one sentence says what to do", () => {
 });
 
 describe("DynamoDB Local", () => {
-  const packed = placed("aws", "DynamoDBLocal.jar");
-  placed("aws", "DynamoDBLocal_lib", "sqlite4java.jar");
-  const fetched = placed("maven", "lib", "DynamoDBLocal-2.6.1.jar");
+  const packed = place("aws", "DynamoDBLocal.jar");
+  place("aws", "DynamoDBLocal_lib", "sqlite4java.jar");
+  const fetched = place("maven", "lib", "DynamoDBLocal-2.6.1.jar");
 
   it.each([
     ["its folder", join(folder, "aws"), packed, join(folder, "aws", "DynamoDBLocal_lib")],

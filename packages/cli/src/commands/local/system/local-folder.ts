@@ -6,7 +6,7 @@ import { LocalError } from "../../../exit.ts";
 import type { EngineName } from "./engine.ts";
 import type { AggregatorStatus } from "./local-aggregator.ts";
 import { isOwned, PidFile, type Ownership } from "./pid-file.ts";
-import { endProcess, identifyProcess, type ProcessIdentity } from "./process.ts";
+import { endProcess, identifyThisProcess, type ProcessIdentity } from "./process.ts";
 
 /** What the process of a local system writes to its pid file. */
 export interface LocalState extends Ownership {
@@ -103,7 +103,7 @@ export class LocalFolder {
     const after = this.find();
     if (after.is === "dead") {
       if (after.state.engineProcess !== undefined) await endOrThrow(after.state.engineProcess);
-      const owner = identifyProcess(process.pid)!;
+      const owner = identifyThisProcess();
       await this.pidFile.take({ ...after.state, owner, phase: "ended", ended: true });
     }
     return { wasRunning: true, ...(data !== undefined && { data }) };

@@ -18,7 +18,7 @@ import { LOCAL_CREDENTIALS, type LocalAddress } from "./environment-variables.ts
 import { LocalAggregator } from "./local-aggregator.ts";
 import type { LocalFolder, LocalState } from "./local-folder.ts";
 import { PidFile, type Ownership } from "./pid-file.ts";
-import { endProcess, identifyProcess, type ProcessIdentity } from "./process.ts";
+import { endProcess, identifyThisProcess, type ProcessIdentity } from "./process.ts";
 
 /** What a local system is to be. */
 export interface LocalOptions extends EngineChoice {
@@ -80,7 +80,7 @@ class LocalSystem {
     const { environment } = context;
     const { stack, region, data } = options;
     this.#state = {
-      owner: identifyProcess(process.pid)!,
+      owner: identifyThisProcess(),
       stack,
       region,
       phase: "starting",
@@ -119,7 +119,7 @@ class LocalSystem {
       await this.#runOnData();
     } catch (error) {
       // A step that fails because the system ends has no reason of its own.
-      if (!this.#ending.signal.aborted) this.#reason = messageOf(error);
+      if (!this.#ending.signal.aborted) this.#reason = toMessage(error);
     } finally {
       clearTimeout(patience);
       clearInterval(writes);
@@ -136,7 +136,7 @@ class LocalSystem {
     const pidFile = new PidFile<DataState>(data);
     const { owner } = this.#state;
     const outcome = await pidFile.take({ owner, stack }).catch((error: unknown) => {
-      throw new LocalError(`The data folder ${data} cannot be used: ${messageOf(error)}`);
+      throw new LocalError(`The data folder ${data} cannot be used: ${toMessage(error)}`);
     });
     if (!outcome.taken)
       throw new LocalError(
@@ -274,6 +274,6 @@ function engineDeathText(how: string, data: string | undefined): string {
   return `The engine ended (${how}). ${fate} To start it again: zae-limiter local up`;
 }
 
-function messageOf(error: unknown): string {
+function toMessage(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }

@@ -5,12 +5,19 @@
 //
 // An owner that died without a word is recognized by its pid and start time, and so is the holder
 // of a lock.
-import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, statSync } from "node:fs";
-import { writeFileSync } from "node:fs";
+import {
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { LocalError } from "../../../exit.ts";
-import { identifyProcess, isRunning, type ProcessIdentity } from "./process.ts";
+import { identifyThisProcess, isRunning, type ProcessIdentity } from "./process.ts";
 
 /** What a pid file says. */
 export interface Ownership {
@@ -79,7 +86,7 @@ export class PidFile<T extends Ownership> {
   }
 
   async #acquireLock(): Promise<void> {
-    const own = JSON.stringify(identifyProcess(process.pid));
+    const own = JSON.stringify(identifyThisProcess());
     for (let waitedMs = 0; waitedMs < LOCKED_WITHIN_MS; waitedMs += POLL_MS) {
       try {
         return writeFileSync(this.#lock, own, { flag: "wx", mode: 0o600 });

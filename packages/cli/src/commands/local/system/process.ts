@@ -2,6 +2,7 @@
 import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
+import { LocalError } from "../../../exit.ts";
 
 /** One process. */
 export interface ProcessIdentity {
@@ -16,7 +17,17 @@ export function identifyProcess(pid: number): ProcessIdentity | undefined {
   return start === undefined ? undefined : { pid, start };
 }
 
-/** Whether this process still runs. Another one with its pid does not count. */
+/** This process. */
+export function identifyThisProcess(): ProcessIdentity {
+  const identity = identifyProcess(process.pid);
+  if (identity === undefined)
+    throw new LocalError(
+      "This system does not say when a process started: run the engine by hand.",
+    );
+  return identity;
+}
+
+/** Whether a process still runs. Another one with its pid does not count. */
 export function isRunning({ pid, start }: ProcessIdentity): boolean {
   return readStart(pid) === start;
 }

@@ -3,7 +3,7 @@ import type { ScriptedChange, StackResource, Target } from "./stack-state.ts";
 import {
   NOT_KNOWN_YET,
   presentResources,
-  resolved,
+  resolveIt,
   type DeclaredResource,
   type Scope,
 } from "./template-model.ts";
@@ -63,7 +63,7 @@ export async function changesBetween(options: {
       changes.push({ ...plain(action, logicalId, declared.Type), physicalId: undefined });
       continue;
     }
-    const properties = resolved(declared.Properties ?? {}, known) as Record<string, unknown>;
+    const properties = resolveIt(declared.Properties ?? {}, known) as Record<string, unknown>;
     const change = modification(existing, declared, { properties, tagsDiffer });
     if (change?.replacement === "True") replaced.add(logicalId);
     if (change !== undefined) changes.push(change);

@@ -20,14 +20,14 @@ export function describedStack(stack: ScriptedStack): NodeMap {
     StackStatus: stack.status,
     StackStatusReason: stack.reason,
     EnableTerminationProtection: stack.terminationProtection,
-    Parameters: listed(target?.parameters ?? {}, "ParameterKey", "ParameterValue"),
-    Tags: listed(target?.tags ?? {}, "Key", "Value"),
+    Parameters: list(target?.parameters ?? {}, "ParameterKey", "ParameterValue"),
+    Tags: list(target?.tags ?? {}, "Key", "Value"),
     Outputs: stack.outputs,
     Capabilities: ["CAPABILITY_NAMED_IAM"],
   };
 }
 
-function listed(
+function list(
   values: Readonly<Record<string, string>>,
   keyName: string,
   valueName: string,
@@ -73,8 +73,8 @@ export function describedChangeSet(stack: ScriptedStack, changeSet: ScriptedChan
     Status: changeSet.status,
     StatusReason: changeSet.reason,
     ExecutionStatus: changeSet.executionStatus,
-    Parameters: listed(changeSet.target.parameters, "ParameterKey", "ParameterValue"),
-    Tags: listed(changeSet.target.tags, "Key", "Value"),
+    Parameters: list(changeSet.target.parameters, "ParameterKey", "ParameterValue"),
+    Tags: list(changeSet.target.tags, "Key", "Value"),
   };
 }
 

@@ -14,7 +14,7 @@ import type {
   ScriptedStack,
   StackResource,
 } from "./stack-state.ts";
-import { inOrder, presentResources, resolved, type Scope } from "./template-model.ts";
+import { inOrder, presentResources, resolveIt, type Scope } from "./template-model.ts";
 
 /** What an operation works with. */
 export interface OperationContext {
@@ -93,7 +93,7 @@ export async function* update(
   try {
     for (const logicalId of wanted) {
       const change = changed.get(logicalId)!;
-      if (change.action === "Modify") yield* modified(change, context);
+      if (change.action === "Modify") yield* modify(change, context);
       else yield* additions([logicalId], changeSet, context);
     }
   } catch (error) {
@@ -196,7 +196,7 @@ async function* additions(
   }
 }
 
-async function* modified(
+async function* modify(
   change: ScriptedChange,
   context: OperationContext,
 ): AsyncGenerator<void, void> {
@@ -332,7 +332,7 @@ function wantedResource(logicalId: string, { stack, scope }: OperationContext): 
     ...wantedFields(stack),
     logicalId,
     type: declared.Type,
-    properties: resolved(declared.Properties ?? {}, scope) as Record<string, unknown>,
+    properties: resolveIt(declared.Properties ?? {}, scope) as Record<string, unknown>,
     tags: stack.target!.tags,
   };
 }

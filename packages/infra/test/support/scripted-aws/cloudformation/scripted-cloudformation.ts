@@ -19,14 +19,14 @@ import {
 } from "./described.ts";
 import { creation, deletion, update, type OperationContext } from "./operation.ts";
 import { ResourceEffects, type Services } from "./resource-effects.ts";
-import { pageOf, StackStore } from "./stack-store.ts";
+import { getPage, StackStore } from "./stack-store.ts";
 import {
   isInProgress,
   type ScriptedChangeSet,
   type ScriptedStack,
   type Target,
 } from "./stack-state.ts";
-import { assertUpdatable, outputsOf, targetOf } from "./target.ts";
+import { assertUpdatable, listOutputs, getTarget } from "./target.ts";
 import {
   jsonOfTemplate,
   neededCapability,
@@ -132,7 +132,7 @@ export class ScriptedCloudFormation {
       const name = input["StackName"] as string | undefined;
       if (name === undefined) {
         const all = this.#store.inRegion(region).filter(({ deletedAt }) => deletedAt === undefined);
-        const { items, ...rest } = pageOf(this.pageSize, all, input, ({ id }) => id);
+        const { items, ...rest } = getPage(this.pageSize, all, input, ({ id }) => id);
         return { Stacks: items.map(describedStack), ...rest };
       }
       const stack = this.#store.find(name, region);
@@ -145,51 +145,23 @@ export class ScriptedCloudFormation {
       await this.#advance(stack, this.stepsPerLook);
       return { Stacks: [describedStack(stack)] };
     },
-    ListStacks: (input, region) => {
-      const statuses = input["StackStatusFilter"] as readonly string[] | undefined;
-      const wanted = this.#store
-        .inRegion(region)
-        .filter(({ status }) => !Array.isArray(statuses) || statuses.includes(status));
-      const { items, ...rest } = pageOf(this.pageSize, wanted, input, ({ id }) => id);
-      return { StackSummaries: items.map(describedStack), ...rest };
-    },
     DescribeStackEvents: async (input, region) => {
       const stack = this.#store.existing(input, region);
       if (stack.stale.looks === 0) await this.#advance(stack, this.stepsPerLook);
       const newestFirst = stack.events.toReversed();
-      const { items, ...rest } = pageOf(this.pageSize, newestFirst, input, ({ id }) => id);
+      const { items, ...rest } = getPage(this.pageSize, newestFirst, input, ({ id }) => id);
       return { StackEvents: items.map((event) => describedEvent(stack, event)), ...rest };
-    },
-    DescribeStackResources: (input, region) => {
-      const stack = this.#store.existing(input, region);
-      const wanted = input["LogicalResourceId"];
-      const resources = [...stack.resources.values()].filter(
-        ({ logicalId }) => wanted === undefined || wanted === logicalId,
-      );
-      return { StackResources: resources.map((resource) => describedResource(stack, resource)) };
     },
     ListStackResources: (input, region) => {
       const stack = this.#store.existing(input, region);
       const all = [...stack.resources.values()];
-      const { items, ...rest } = pageOf(this.pageSize, all, input, ({ logicalId }) => logicalId);
+      const { items, ...rest } = getPage(this.pageSize, all, input, ({ logicalId }) => logicalId);
       return {
         StackResourceSummaries: items.map((resource) => describedResource(stack, resource)),
         ...rest,
       };
     },
-    GetTemplate: (input, region) => {
-      const stack = this.#store.existing(input, region);
-      const named =
-        input["ChangeSetName"] === undefined ? undefined : this.#store.changeSet(input, region);
-      const target = named?.changeSet?.target ?? stack.target;
-      return { TemplateBody: target?.templateBody ?? "{}", StagesAvailable: ["Original"] };
-    },
     DeleteStack: (input, region) => this.#deleteStack(input, region),
-    UpdateTerminationProtection: (input, region) => {
-      const stack = this.#store.existing(input, region);
-      stack.terminationProtection = input["EnableTerminationProtection"] === "true";
-      return { StackId: stack.id };
-    },
   };
 
   async #createChangeSet(input: AwsInput, region: string): Promise<NodeMap> {
@@ -211,7 +183,7 @@ export class ScriptedCloudFormation {
         throw new AwsError("AlreadyExistsException", `ChangeSet ${name} already exists`);
       return { Id: twin.id, StackId: existing!.id };
     }
-    const target = targetOf(input, existing?.target, (body) => this.#jsonOf(body, stackName));
+    const target = getTarget(input, existing?.target, (body) => this.#readJson(body, stackName));
     const needed = neededCapability(target.template);
     const given = (input["Capabilities"] ?? []) as readonly string[];
     if (needed !== undefined && !given.includes(needed) && !given.includes("CAPABILITY_NAMED_IAM"))
@@ -248,7 +220,7 @@ export class ScriptedCloudFormation {
     return { Id: changeSet.id, StackId: stack.id };
   }
 
-  #jsonOf(body: string, stackName: string): string {
+  #readJson(body: string, stackName: string): string {
     const placeholder = "NAME-OF-THE-STACK";
     const anonymous = body.replaceAll(stackName, placeholder);
     const json = this.#templates.get(anonymous) ?? jsonOfTemplate(anonymous);
@@ -267,7 +239,7 @@ export class ScriptedCloudFormation {
     }
     const isReady = changeSet!.status === "CREATE_COMPLETE";
     const shown = isReady ? changeSet!.changes : [];
-    const { items, ...rest } = pageOf(this.pageSize, shown, input, ({ logicalId }) => logicalId);
+    const { items, ...rest } = getPage(this.pageSize, shown, input, ({ logicalId }) => logicalId);
     return {
       ...describedChangeSet(stack, changeSet!),
       Changes: items.map(describedChange),
@@ -337,7 +309,7 @@ export class ScriptedCloudFormation {
         this.#failures.delete(logicalId);
         return reason;
       },
-      outputs: () => outputsOf(scope!),
+      outputs: () => listOutputs(scope!),
       finished: () => {
         stack.operation = undefined;
         stack.updatedAt = this.#store.time();

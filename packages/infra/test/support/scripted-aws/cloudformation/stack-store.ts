@@ -113,16 +113,16 @@ export class StackStore {
 }
 
 /** One page of a list. */
-export function pageOf<Item>(
+export function getPage<Item>(
   size: number,
   all: readonly Item[],
   input: AwsInput,
-  idOf: (item: Item) => string,
+  getId: (item: Item) => string,
 ): { readonly items: readonly Item[]; readonly NextToken: string | undefined } {
   const after = input["NextToken"] as string | undefined;
   // By the last item of the page before, because new ones may have come in between.
-  const begin = after === undefined ? 0 : all.findIndex((item) => idOf(item) === after) + 1;
+  const begin = after === undefined ? 0 : all.findIndex((item) => getId(item) === after) + 1;
   const items = all.slice(begin, begin + size);
   const isLast = begin + size >= all.length;
-  return { items, NextToken: isLast ? undefined : idOf(items.at(-1)!) };
+  return { items, NextToken: isLast ? undefined : getId(items.at(-1)!) };
 }

@@ -4,7 +4,7 @@ import {
   holds,
   parameterValues,
   parsedTemplate,
-  resolved,
+  resolveIt,
   type GivenParameter,
   type Scope,
 } from "./template-model.ts";
@@ -19,7 +19,7 @@ export function assertUpdatable(stack: ScriptedStack | undefined, name: string):
 }
 
 /** What a request wants a stack to be. */
-export function targetOf(
+export function getTarget(
   input: AwsInput,
   current: Target | undefined,
   toJson: (body: string) => string,
@@ -42,14 +42,14 @@ export function targetOf(
 }
 
 /** The outputs of a stack that is complete. */
-export function outputsOf(scope: Scope): ScriptedStack["outputs"] {
+export function listOutputs(scope: Scope): ScriptedStack["outputs"] {
   return Object.entries(scope.template.Outputs)
     .filter(([, { Condition }]) => Condition === undefined || holds(Condition as string, scope))
     .map(([OutputKey, { Value, Description, Export }]) => {
-      const exported = resolved(Export, scope) as { Name: string } | undefined;
+      const exported = resolveIt(Export, scope) as { Name: string } | undefined;
       const output: Record<string, string> = {
         OutputKey,
-        OutputValue: String(resolved(Value, scope)),
+        OutputValue: String(resolveIt(Value, scope)),
       };
       if (Description !== undefined) output["Description"] = Description as string;
       if (exported !== undefined) output["ExportName"] = exported.Name;

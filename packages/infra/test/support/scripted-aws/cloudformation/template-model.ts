@@ -19,7 +19,6 @@ export interface DeclaredResource {
 export interface ParsedTemplate {
   readonly Description?: string;
   readonly Parameters: Readonly<Record<string, Fields>>;
-  readonly Mappings: Readonly<Record<string, Readonly<Record<string, Fields>>>>;
   readonly Conditions: Readonly<Record<string, TemplateValue>>;
   readonly Resources: Readonly<Record<string, DeclaredResource>>;
   readonly Outputs: Readonly<Record<string, Fields>>;
@@ -30,7 +29,7 @@ const MOST_BYTES = 51_200;
 
 /** Functions as YAML may write them: `!Sub text`, for `{ "Fn::Sub": "text" }`. */
 const SHORT_FORMS: Tags = ["Ref", "Condition", "GetAtt", "Sub", "If", "Equals", "And", "Or", "Not"]
-  .concat("Join", "Select", "Split", "FindInMap")
+  .concat("Join", "Select", "Split")
   .flatMap((name) => {
     const full = name === "Ref" || name === "Condition" ? name : `Fn::${name}`;
     const node = (argument: unknown): Node => new Document().createNode({ [full]: argument });
@@ -54,7 +53,6 @@ export function parsedTemplate(body: string, toJson = jsonOfTemplate): ParsedTem
     throw validationError("Template format error: At least one Resources member must be defined.");
   return {
     Parameters: {},
-    Mappings: {},
     Conditions: {},
     Outputs: {},
     ...template,
@@ -154,13 +152,13 @@ export function holds(name: string, scope: Scope): boolean {
   const condition = scope.template.Conditions[name];
   if (condition === undefined)
     throw validationError(`Template format error: Unresolved condition dependency ${name}`);
-  return resolved(condition, scope) === true;
+  return resolveIt(condition, scope) === true;
 }
 
 /** A value with its functions evaluated; undefined for `AWS::NoValue`. */
-export function resolved(value: TemplateValue, scope: Scope): unknown {
+export function resolveIt(value: TemplateValue, scope: Scope): unknown {
   if (Array.isArray(value))
-    return value.map((item) => resolved(item, scope)).filter((item) => item !== undefined);
+    return value.map((item) => resolveIt(item, scope)).filter((item) => item !== undefined);
   if (typeof value !== "object" || value === null) return value;
   const entries = Object.entries(value);
   const [name, argument] = entries[0] ?? [];
@@ -169,15 +167,14 @@ export function resolved(value: TemplateValue, scope: Scope): unknown {
     (name === "Ref" || name === "Condition" || name!.startsWith("Fn::"))
   ) {
     // "Condition" also is a field of policies, where it holds an object.
-    if (name !== "Condition" || typeof argument === "string")
-      return applied(name!, argument, scope);
+    if (name !== "Condition" || typeof argument === "string") return apply(name!, argument, scope);
   }
-  const fields = entries.map(([key, field]) => [key, resolved(field, scope)] as const);
+  const fields = entries.map(([key, field]) => [key, resolveIt(field, scope)] as const);
   return Object.fromEntries(fields.filter(([, field]) => field !== undefined));
 }
 
-function applied(name: string, argument: unknown, scope: Scope): unknown {
-  const list = (): readonly unknown[] => resolved(argument, scope) as readonly unknown[];
+function apply(name: string, argument: unknown, scope: Scope): unknown {
+  const list = (): readonly unknown[] => resolveIt(argument, scope) as readonly unknown[];
   switch (name) {
     case "Ref":
       return reference(String(argument), scope);
@@ -185,13 +182,13 @@ function applied(name: string, argument: unknown, scope: Scope): unknown {
       return holds(String(argument), scope);
     case "Fn::GetAtt": {
       const [id, ...path] = Array.isArray(argument) ? argument : String(argument).split(".");
-      return attributeOf(String(id), path.join("."), scope);
+      return getAttribute(String(id), path.join("."), scope);
     }
     case "Fn::Sub":
-      return substituted(argument, scope);
+      return substitute(argument, scope);
     case "Fn::If": {
       const [condition, whenTrue, whenFalse] = argument as readonly unknown[];
-      return resolved(holds(String(condition), scope) ? whenTrue : whenFalse, scope);
+      return resolveIt(holds(String(condition), scope) ? whenTrue : whenFalse, scope);
     }
     case "Fn::Equals":
       return String(list()[0]) === String(list()[1]);
@@ -213,10 +210,6 @@ function applied(name: string, argument: unknown, scope: Scope): unknown {
       const [separator, text] = list() as readonly [string, string];
       return text.split(separator);
     }
-    case "Fn::FindInMap": {
-      const [map, first, second] = list() as readonly string[];
-      return scope.template.Mappings[map!]?.[first!]?.[second!];
-    }
     default:
       throw validationError(`Template format error: ${name} is not known to this model`);
   }
@@ -225,16 +218,11 @@ function applied(name: string, argument: unknown, scope: Scope): unknown {
 function reference(name: string, scope: Scope): unknown {
   if (name === "AWS::NoValue") return undefined;
   const declared = scope.template.Parameters[name];
-  if (declared !== undefined) {
-    const value = scope.parameters[name]!;
-    return /^(CommaDelimitedList|List<)/.test(String(declared["Type"]))
-      ? value.split(",").map((part) => part.trim())
-      : value;
-  }
-  return scope.pseudo[name] ?? attributeOf(name, undefined, scope);
+  if (declared !== undefined) return scope.parameters[name];
+  return scope.pseudo[name] ?? getAttribute(name, undefined, scope);
 }
 
-function attributeOf(id: string, attribute: string | undefined, scope: Scope): string {
+function getAttribute(id: string, attribute: string | undefined, scope: Scope): string {
   if (!(id in scope.template.Resources))
     throw validationError(
       `Template format error: Unresolved resource dependencies [${id}] in the Resources block of the template`,
@@ -242,15 +230,15 @@ function attributeOf(id: string, attribute: string | undefined, scope: Scope): s
   return scope.attribute(id, attribute) ?? NOT_KNOWN_YET;
 }
 
-function substituted(argument: unknown, scope: Scope): string {
+function substitute(argument: unknown, scope: Scope): string {
   const [text, values] = (Array.isArray(argument) ? argument : [argument, {}]) as [string, Fields];
   return text.replaceAll(/\$\{(!?)([^}]+)\}/g, (_, literal: string, name: string) => {
     if (literal === "!") return `\${${name}}`;
-    if (name in values) return String(resolved(values[name], scope));
+    if (name in values) return String(resolveIt(values[name], scope));
     const [id, ...path] = name.split(".");
     return path.length === 0
       ? String(reference(name, scope))
-      : attributeOf(id!, path.join("."), scope);
+      : getAttribute(id!, path.join("."), scope);
   });
 }
 

@@ -3,7 +3,7 @@ const LINE_END = /\r\n|\n|\r/;
 const OTHER_FIELD = /^(?:event|id|retry|):/;
 const UTF_8 = new TextDecoder(); // leaves out a byte order mark
 
-/** The data of an event: "" if it has none, undefined if this is no event at all. */
+/** The data of an event: "" if it has none, undefined if this is not an event at all. */
 export function eventData(event: Uint8Array): string | undefined {
   const text = UTF_8.decode(event);
   return usualData(text) ?? dataOfLines(text.split(LINE_END));

@@ -20,7 +20,7 @@ function eventsIn(chunks: Iterable<Uint8Array>): (string | undefined)[] {
   return events;
 }
 
-function bytesOf(text: string): Uint8Array {
+function toBytes(text: string): Uint8Array {
   return new TextEncoder().encode(text);
 }
 
@@ -44,14 +44,14 @@ describe("an event", () => {
     ["no end", "data: a\n\ndata: b\n", ["a"]],
     ["CR in a line of data", "data: a\rb\n\n", ["a"]],
   ])("has %s", (_, text, data) => {
-    const bytes = bytesOf(text);
+    const bytes = toBytes(text);
     expect(eventsIn([bytes.slice()])).toEqual(data);
     expect(eventsIn([...bytes].map((byte) => Uint8Array.of(byte)))).toEqual(data);
   });
 
   it("may be long, and is not copied again with every piece of it", () => {
     const data = "é".repeat(MEBIBYTE);
-    const bytes = bytesOf(`data: ${data}\n\n`);
+    const bytes = toBytes(`data: ${data}\n\n`);
     const pieces = Array.from({ length: Math.ceil(bytes.length / 100) }, (_, index) =>
       bytes.slice(100 * index, 100 * index + 100),
     );
@@ -59,8 +59,8 @@ describe("an event", () => {
   });
 
   it.each([1, 16])("is skipped if it is too large, in chunks of %s MiB", (mebibytes) => {
-    const rest = MAX_EVENT_BYTES - bytesOf("data: \n\n").length;
-    const stream = bytesOf(
+    const rest = MAX_EVENT_BYTES - toBytes("data: \n\n").length;
+    const stream = toBytes(
       `data: a\n\ndata: ${"x".repeat(rest)}\n\ndata: ${"x".repeat(rest + 1)}\n\ndata: b\n\n`,
     );
     const size = mebibytes * MEBIBYTE;
@@ -79,7 +79,7 @@ describe("any text", () => {
   it("is split as by the standard's rules, however it is cut", () => {
     fc.assert(
       fc.property(texts, fc.array(fc.nat(), { maxLength: 8 }), (text, cuts) => {
-        const bytes = bytesOf(text);
+        const bytes = toBytes(text);
         const places = cuts.map((cut) => cut % (bytes.length + 1)).sort((a, b) => a - b);
         const chunks = [0, ...places].map((start, index) =>
           bytes.slice(start, places[index] ?? bytes.length),

@@ -30,7 +30,7 @@ export class Withholding {
   }
 
   /** An event has ended at a place of the chunk. */
-  ended(end: number, isLeftOut: boolean): void {
+  endEvent(end: number, isLeftOut: boolean): void {
     this.#wasLeftOut = isLeftOut;
     if (isLeftOut) {
       this.#held.clear();
@@ -42,7 +42,7 @@ export class Withholding {
   }
 
   /** What to pass on of the chunk, and of what was held. Near the end, an event may be held. */
-  passed(isNearEnd: boolean): Uint8Array | undefined {
+  pass(isNearEnd: boolean): Uint8Array | undefined {
     const chunk = this.#chunk;
     const tail = chunk.subarray(this.#eventStart);
     const isHeld = isNearEnd && !this.#hasPassed && this.#held.add(tail);
@@ -51,12 +51,12 @@ export class Withholding {
     const end = isHeld ? this.#eventStart : chunk.length;
     if (this.#passed.length === 0 && this.#doneUpTo === 0 && end === chunk.length) return chunk;
     this.#passUpTo(end);
-    return joined(this.#passed);
+    return joinPieces(this.#passed);
   }
 
   /** What is still held when the stream has ended. */
   rest(isLeftOut: boolean): Uint8Array | undefined {
-    return isLeftOut ? undefined : joined([this.#held.bytes.slice()]);
+    return isLeftOut ? undefined : joinPieces([this.#held.bytes.slice()]);
   }
 
   /** What is held goes before the chunk. */
@@ -71,7 +71,7 @@ export class Withholding {
   }
 }
 
-function joined(pieces: readonly Uint8Array[]): Uint8Array | undefined {
+function joinPieces(pieces: readonly Uint8Array[]): Uint8Array | undefined {
   const filled = pieces.filter((piece) => piece.length > 0);
   return filled.length > 1 ? Buffer.concat(filled) : filled[0];
 }

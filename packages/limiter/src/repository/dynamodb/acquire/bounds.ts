@@ -30,7 +30,7 @@ export function mostRequests(shards: number): number {
 }
 
 /** The error of a call that lost every race with other processes. */
-export function contended({ entityId, resource }: BucketKey): RateLimiterUnavailable {
+export function buildContentionError({ entityId, resource }: BucketKey): RateLimiterUnavailable {
   return new RateLimiterUnavailable("Too much contention on this bucket. Try again.", {
     entityId,
     resource,
@@ -45,7 +45,7 @@ const MAX_UNDER_WAY = 20_000;
  * and charges are rejected: everything else that is written ends a lease that was granted, so there
  * is never more of it than there are leases.
  */
-export class Admission {
+export class OverloadGuard {
   readonly #most: number;
   #underWay = 0;
 
@@ -55,7 +55,7 @@ export class Admission {
 
   /** Throws when too many acquires and charges are in progress. */
   check(): void {
-    if (this.#underWay >= this.#most) throw overloaded(this.#underWay);
+    if (this.#underWay >= this.#most) throw buildOverloadError(this.#underWay);
   }
 
   /** Counts a call while it is in progress. One that returned at once is not counted. */
@@ -73,7 +73,7 @@ export class Admission {
 }
 
 /** The error of a call that there is no room for. */
-function overloaded(underWay: number): RateLimiterUnavailable {
+function buildOverloadError(underWay: number): RateLimiterUnavailable {
   return new RateLimiterUnavailable(
     `This process is overloaded: ${underWay} calls are waiting for DynamoDB. ` +
       "Try again later, or make fewer calls at once.",

@@ -2,54 +2,59 @@
  * Whether buckets hold what a call wants, as far as this process knows them. Nothing is read here,
  * and nothing changes.
  */
-import { fullBucket, holds, storedMilli, type Bucket } from "../../../core/bucket/bucket.ts";
-import { fits, isUnder, underPolicy, type Charge } from "../../../core/bucket/decision.ts";
+import { fullBucket, holds, getStoredMilli, type Bucket } from "../../../core/bucket/bucket.ts";
+import {
+  fits,
+  hasPolicyLimits,
+  withPolicyLimits,
+  type BucketClaim,
+} from "../../../core/bucket/decision.ts";
 import type { Policy } from "../../../core/bucket/policy.ts";
 import { shardPolicy } from "../../../core/bucket/shares.ts";
 import type { KnownBucket, KnownShard, SeenShard } from "../cache/known-buckets.ts";
 import type { BucketImage } from "../items/bucket-item.ts";
-import { costsOf } from "../write/batch-decision.ts";
-import type { WantedCharge } from "./wanted-charge.ts";
+import { listCosts } from "../write/batch-decision.ts";
+import type { WantedClaim } from "./wanted-claim.ts";
 
 /**
  * Whether a bucket may serve a call, from one shard or from all together. One shard that holds it
  * does not suffice while others owe more than is left. A bucket that does not exist yet is full.
  */
 export function mayFit(
-  charge: WantedCharge,
+  claim: WantedClaim,
   { count, shards, isWhole }: KnownBucket,
   nowMs: number,
 ): boolean {
-  if (isWhole && shards.length === 1) return fitsShard(charge, shards[0]!.image, nowMs);
+  if (isWhole && shards.length === 1) return fitsShard(claim, shards[0]!.image, nowMs);
   const mayDecideAlone = count > 1 && !(isWhole && shards.some(({ image }) => isInDebt(image)));
-  if (mayDecideAlone && shards.some(({ image }) => fitsShard(charge, image, nowMs))) return true;
-  return (isWhole || shards.length === 0) && fitsTogether(charge, shards, nowMs);
+  if (mayDecideAlone && shards.some(({ image }) => fitsShard(claim, image, nowMs))) return true;
+  return (isWhole || shards.length === 0) && fitsTogether(claim, shards, nowMs);
 }
 
 /** Whether one shard holds all that a charge wants. */
-export function fitsShard(charge: WantedCharge, image: BucketImage, nowMs: number): boolean {
-  const bucket = applyPolicy(charge.policy, image, nowMs);
-  return holds(bucket, costsOf(bucket, charge.costs), nowMs);
+export function fitsShard(claim: WantedClaim, image: BucketImage, nowMs: number): boolean {
+  const bucket = applyPolicy(claim.policy, image, nowMs);
+  return holds(bucket, listCosts(bucket, claim.costs), nowMs);
 }
 
 /** Whether shards hold together all that a charge wants; none of them means a new, full bucket. */
 export function fitsTogether(
-  charge: WantedCharge,
+  claim: WantedClaim,
   shards: readonly SeenShard[],
   nowMs: number,
 ): boolean {
-  return fits([buildCharge(charge, shards, nowMs)], nowMs);
+  return fits([buildCharge(claim, shards, nowMs)], nowMs);
 }
 
 /** A charge with all shards of its bucket; a bucket that does not exist yet is full. */
 export function buildCharge(
-  charge: Pick<WantedCharge, "key" | "policy" | "amounts">,
+  claim: Pick<WantedClaim, "key" | "policy" | "amounts">,
   shards: readonly Pick<KnownShard, "image">[],
   nowMs: number,
-): Charge {
-  const { key, policy, amounts } = charge;
+): BucketClaim {
+  const { key, policy, amounts } = claim;
   const [bucket = fullBucket(policy.bucketLimits, nowMs), ...others] = shards.map(({ image }) =>
-    applyPolicy(charge.policy, image, nowMs),
+    applyPolicy(claim.policy, image, nowMs),
   );
   return { entityId: key.entityId, resource: key.resource, policy, amounts, bucket, others };
 }
@@ -60,11 +65,11 @@ export function applyPolicy(
   { bucket, shard, divisor }: BucketImage,
   nowMs: number,
 ): Bucket {
-  return isUnder(bucket, policy)
+  return hasPolicyLimits(bucket, policy)
     ? bucket
-    : underPolicy(bucket, shardPolicy(policy, shard, divisor), nowMs);
+    : withPolicyLimits(bucket, shardPolicy(policy, shard, divisor), nowMs);
 }
 
 function isInDebt({ bucket }: BucketImage): boolean {
-  return bucket.limits.some((_, index) => storedMilli(bucket, index) < 0);
+  return bucket.limits.some((_, index) => getStoredMilli(bucket, index) < 0);
 }

@@ -22,17 +22,17 @@ import type { BucketEntry, KnownBucket, KnownBuckets } from "../cache/known-buck
 import type { BucketKey } from "../items/bucket-key.ts";
 import type { Connection } from "../table/connection.ts";
 import type { MergeMonitor } from "../shards/merge-monitor.ts";
-import { boundedTickMs, nextTickMs } from "../write/tick.ts";
+import { boundTickMs, nextTickMs } from "../write/tick.ts";
 import { countCarried } from "../write/write-plan.ts";
 import type { PolicyResolver } from "../cache/policy-resolver.ts";
 import { fitsTogether } from "./fit.ts";
 import { Gathering, type GatherVerdict } from "./gather.ts";
 import type { Refused, Taken, Undecided } from "./receipt.ts";
 import { asOfMs, type TakeAttempt } from "./take.ts";
-import type { WantedCharge } from "./wanted-charge.ts";
+import type { WantedClaim } from "./wanted-claim.ts";
 
 interface Work {
-  readonly charge: WantedCharge;
+  readonly claim: WantedClaim;
   readonly attempt: TakeAttempt;
 }
 
@@ -42,11 +42,11 @@ type GatherMember = Member<Work, GatherOutcome>;
 /** A member of a gather, under the policy that all of its members have. */
 interface Carried {
   readonly member: GatherMember;
-  readonly charge: WantedCharge;
+  readonly claim: WantedClaim;
 }
 
 /** What is kept for the gathers from one bucket. */
-interface GatherLane {
+interface GatherState {
   readonly queue: GroupCommit<Work, GatherOutcome>;
   /**
    * The least time between two transactions: it doubles when another process was faster, and
@@ -64,7 +64,7 @@ export class GatherQueue {
   readonly #mergeMonitor: Pick<MergeMonitor, "noteWrite">;
   readonly #largestTickMs: number;
   /** Keyed by the entry of shard 0. */
-  readonly #lanes = new WeakMap<BucketEntry, GatherLane>();
+  readonly #lanes = new WeakMap<BucketEntry, GatherState>();
 
   constructor(options: {
     readonly connection: Connection;
@@ -81,41 +81,45 @@ export class GatherQueue {
   }
 
   /** Decides a call with all shards of its bucket, as they were read since it began. */
-  take(charge: WantedCharge, attempt: TakeAttempt): Promise<GatherOutcome> {
-    const { key } = charge;
+  take(claim: WantedClaim, attempt: TakeAttempt): Promise<GatherOutcome> {
+    const { key } = claim;
     const entry = this.#known.entry(key);
-    const lane = this.#lanes.get(entry) ?? { queue: new GroupCommit(), tickMs: 1, sentAtMs: 0 };
-    this.#lanes.set(entry, lane);
-    return lane.queue.submit({ charge, attempt }, (members) => this.#gather(key, lane, members));
+    const state = this.#lanes.get(entry) ?? { queue: new GroupCommit(), tickMs: 1, sentAtMs: 0 };
+    this.#lanes.set(entry, state);
+    return state.queue.submit({ claim, attempt }, (members) => this.#gather(key, state, members));
   }
 
-  async #gather(key: BucketKey, lane: GatherLane, members: readonly GatherMember[]): Promise<void> {
-    await this.#pause(key, lane);
-    const known = await this.#knownSince(key, members);
-    const carried = await this.#carried(members, known);
+  async #gather(
+    key: BucketKey,
+    state: GatherState,
+    members: readonly GatherMember[],
+  ): Promise<void> {
+    await this.#pause(key, state);
+    const known = await this.#readSince(key, members);
+    const carried = await this.#selectCarried(members, known);
     if (carried.length === 0) return;
     if (!known.isWhole) return leaveUndecided(carried);
     const nowMs = wholeMs(this.#connection.clock);
-    const gathering = new Gathering(carried[0]!.charge, known.shards, nowMs);
+    const gathering = new Gathering(carried[0]!.claim, known.shards, nowMs);
     const [gathered, left] = [new Map<Carried, Taken>(), [] as Carried[]];
     for (const each of carried) {
-      const { charge, member } = each;
+      const { claim, member } = each;
       const { requests, undone, throttled } = member.work.attempt;
       const atMs = asOfMs(member.work.attempt, nowMs);
       const isBarred = ({ key: { text } }: { readonly key: BucketKey }): boolean =>
         throttled?.has(text) === true;
-      const verdict = gathering.decide({ charge, requests, undone, asOfMs: atMs, isBarred });
+      const verdict = gathering.decide({ claim, requests, undone, asOfMs: atMs, isBarred });
       if (verdict.kind === "gathered") gathered.set(each, { kind: "taken", parts: verdict.parts });
       else if (verdict.kind === "left") left.push(each);
       else conclude(each, verdict.kind, atMs);
     }
     if (gathered.size === 0) return this.#decideAgain(key, left);
     const writes = gathering.writes();
-    lane.sentAtMs = nowMs;
+    state.sentAtMs = nowMs;
     const { applied } = await this.#connection.transact(writes);
     const isDear = left.length > 0 && gathered.size < writes.length;
     const largestMs = this.#largestTickMs;
-    lane.tickMs = nextTickMs(lane.tickMs, { applied: applied && !isDear, largestMs });
+    state.tickMs = nextTickMs(state.tickMs, { applied: applied && !isDear, largestMs });
     if (applied) {
       // Where shards are small, nothing else may ever be written to them.
       const { image, seenAt } = known.shards[0]!;
@@ -136,23 +140,23 @@ export class GatherQueue {
       const { attempt } = each.member.work;
       attempt.isLate = true;
       const atMs = asOfMs(attempt, wholeMs(this.#connection.clock));
-      const isRefused = isWhole && shards.length > 0 && !fitsTogether(each.charge, shards, atMs);
+      const isRefused = isWhole && shards.length > 0 && !fitsTogether(each.claim, shards, atMs);
       conclude(each, isRefused ? "refused" : "alone", atMs);
     }
   }
 
   /** Waits until a tick has passed since the last transaction. */
-  async #pause(key: BucketKey, { tickMs, sentAtMs }: GatherLane): Promise<void> {
-    const limits = this.#known.imageOf(key)?.bucket.limits;
+  async #pause(key: BucketKey, { tickMs, sentAtMs }: GatherState): Promise<void> {
+    const limits = this.#known.getImage(key)?.bucket.limits;
     if (tickMs === 1 || limits === undefined) return;
     const sinceMs = wholeMs(this.#connection.clock) - sentAtMs;
-    const leftMs = boundedTickMs(tickMs, limits) - sinceMs;
+    const leftMs = boundTickMs(tickMs, limits) - sinceMs;
     if (sinceMs >= 0 && leftMs > 0) await this.#connection.clock.sleep(leftMs);
   }
 
   /** All shards, as they were requested since the last of these calls began. */
-  async #knownSince(key: BucketKey, members: readonly GatherMember[]): Promise<KnownBucket> {
-    const known = this.#known.known(key);
+  async #readSince(key: BucketKey, members: readonly GatherMember[]): Promise<KnownBucket> {
+    const known = this.#known.get(key);
     const begun = Math.max(...members.map(({ work }) => work.attempt.begun));
     const isRead = known.isWhole && (known.seenAt?.order ?? 0) >= begun;
     return isRead ? known : this.#known.readAll(key);
@@ -163,21 +167,21 @@ export class GatherQueue {
    * current. The others stay open, and go first into the next. A policy that cannot be read rejects
    * its member, and no other.
    */
-  async #carried(
+  async #selectCarried(
     members: readonly GatherMember[],
     { shards }: KnownBucket,
   ): Promise<readonly Carried[]> {
     const current: Carried[] = [];
     for (const member of members) {
-      const { charge } = member.work;
+      const { claim } = member.work;
       try {
-        const policy = await this.#resolver.resolveForAll(charge.policy, shards);
-        current.push({ member, charge: { ...charge, policy } });
+        const policy = await this.#resolver.resolveForAll(claim.policy, shards);
+        current.push({ member, claim: { ...claim, policy } });
       } catch (error) {
         member.reject(error);
       }
     }
-    const chosen = current.map(({ charge: { costs, policy, isCascaded } }) => ({
+    const chosen = current.map(({ claim: { costs, policy, isCascaded } }) => ({
       intent: { kind: "take" as const, costs, requests: 0, policy, isCascaded },
       policy,
     }));
@@ -187,15 +191,15 @@ export class GatherQueue {
 
 /** Gives a member that is not part of the transaction its outcome. */
 function conclude(
-  { member, charge }: Carried,
+  { member, claim }: Carried,
   verdict: Exclude<GatherVerdict["kind"], "gathered" | "left">,
   atMs: number,
 ): void {
-  if (verdict === "refused") member.resolve({ kind: "refused", atMs, charge });
-  else if (verdict === "alone") member.resolve({ kind: "undecided", charge });
+  if (verdict === "refused") member.resolve({ kind: "refused", atMs, claim });
+  else if (verdict === "alone") member.resolve({ kind: "undecided", claim });
   else member.reject(member.work.attempt.throttled?.values().next().value);
 }
 
 function leaveUndecided(carried: readonly Carried[]): void {
-  for (const { member, charge } of carried) member.resolve({ kind: "undecided", charge });
+  for (const { member, claim } of carried) member.resolve({ kind: "undecided", claim });
 }

@@ -1,21 +1,21 @@
 import { describe, expect, it } from "vitest";
-import { updated } from "../../../../test/support/expression-evaluator.ts";
+import { update } from "../../../../test/support/expression-evaluator.ts";
 import { inMilli } from "../../../core/amounts.ts";
 import { Limit } from "../../../core/limit.ts";
-import { policyOf } from "../../../core/bucket/policy.ts";
-import { marshalItem, numberOf, type AttributeMap } from "../transport/attribute-values.ts";
-import { imageOf } from "../items/bucket-item.ts";
+import { buildPolicy } from "../../../core/bucket/policy.ts";
+import { marshalItem, getNumber, type AttributeMap } from "../transport/attribute-values.ts";
+import { parseBucketItem } from "../items/bucket-item.ts";
 import { bucketKey } from "../items/bucket-key.ts";
 import type { KnownShard } from "../cache/known-buckets.ts";
 import { Gathering, type GatherWish } from "./gather.ts";
 import type { TransactItem } from "../table/connection.ts";
-import type { WantedCharge } from "./wanted-charge.ts";
+import type { WantedClaim } from "./wanted-claim.ts";
 
 const NOW_MS = 1_800_000_000_000;
 
 it("takes parts with writes that have only the fields of a transaction's update", () => {
-  const gathering = new Gathering(CHARGE, [shardOf(0, 3000), shardOf(1, 5000)], NOW_MS);
-  expect(partsOf(gathering, wish())).toEqual([{ tpm: 3000 }, { tpm: 4000 }]);
+  const gathering = new Gathering(CHARGE, [buildShard(0, 3000), buildShard(1, 5000)], NOW_MS);
+  expect(listParts(gathering, wish())).toEqual([{ tpm: 3000 }, { tpm: 4000 }]);
   // Transports other than the SDK's do not check their input.
   for (const write of gathering.writes())
     expect(Object.keys((write as { readonly Update: object }).Update).toSorted()).toEqual([
@@ -28,7 +28,7 @@ it("takes parts with writes that have only the fields of a transaction's update"
 });
 
 it("counts what no limit holds once, on the first shard, and takes it from none", () => {
-  const shards = [shardOf(0, 3000), shardOf(1, 5000)];
+  const shards = [buildShard(0, 3000), buildShard(1, 5000)];
   const gathering = new Gathering(CHARGE, shards, NOW_MS);
   const amounts = { tpm: 7, ipd: 4 };
   const verdict = gathering.decide(wish(amounts));
@@ -51,19 +51,19 @@ it("counts what came by cascade on the shards that gave it, beside other calls",
   const stored = [3000, 3500, 3500];
   const gathering = new Gathering(
     CHARGE,
-    stored.map((milli, shard) => shardOf(shard, milli)),
+    stored.map((milli, shard) => buildShard(shard, milli)),
     NOW_MS,
   );
-  const { charge, ...cascaded } = wish({ tpm: 6, ipd: 4 });
-  const wishes = [{ ...cascaded, charge: { ...charge, isCascaded: true } }, wish({ tpm: 4 })];
+  const { claim, ...cascaded } = wish({ tpm: 6, ipd: 4 });
+  const wishes = [{ ...cascaded, claim: { ...claim, isCascaded: true } }, wish({ tpm: 4 })];
   const verdicts = wishes.map((each) => gathering.decide(each));
   expect(verdicts.map((verdict) => verdict.kind === "gathered" && verdict.parts)).toMatchObject([
     [{ isCascaded: true }, { isCascaded: true }],
     [{ isCascaded: false }, { isCascaded: false }],
   ]);
   const counted = gathering.writes().map((write, shard) => {
-    const item = updated(itemOf(shard, stored[shard]!), (write as { Update: object }).Update)!;
-    return ["b_tpm_tc", "b_tpm_cc", "b_ipd_cc", "gr", "gc"].map((name) => numberOf(item[name]));
+    const item = update(buildItem(shard, stored[shard]!), (write as { Update: object }).Update)!;
+    return ["b_tpm_tc", "b_tpm_cc", "b_ipd_cc", "gr", "gc"].map((name) => getNumber(item[name]));
   });
   expect(counted).toEqual([
     [3000, 3000, 4000, 1, 1],
@@ -74,12 +74,12 @@ it("counts what came by cascade on the shards that gave it, beside other calls",
 
 describe("several calls in one gather", () => {
   it("are decided one after another, each with a receipt of what its own tokens came from", () => {
-    const shards = [shardOf(0, 3000), shardOf(1, 2500), shardOf(2, 500)];
+    const shards = [buildShard(0, 3000), buildShard(1, 2500), buildShard(2, 500)];
     const gathering = new Gathering(CHARGE, shards, NOW_MS);
     const verdicts = [4, 4, 2].map((tpm) => gathering.decide(wish({ tpm })));
     expect(verdicts.map(({ kind }) => kind)).toEqual(["gathered", "left", "alone"]);
     expect(
-      partsOf(gathering, wish({ tpm: 2 }, { isBarred: ({ key }) => key.shard === 0 })),
+      listParts(gathering, wish({ tpm: 2 }, { isBarred: ({ key }) => key.shard === 0 })),
     ).toEqual([]);
     const [first] = verdicts;
     expect(first?.kind === "gathered" && first.parts).toMatchObject([
@@ -92,7 +92,7 @@ describe("several calls in one gather", () => {
   it("take together what was there, and never more", () => {
     const gathering = new Gathering(
       CHARGE,
-      [shardOf(0, 900), shardOf(1, 900), shardOf(2, 900)],
+      [buildShard(0, 900), buildShard(1, 900), buildShard(2, 900)],
       NOW_MS,
     );
     const kinds = [1, 1, 1].map((tpm) => gathering.decide(wish({ tpm })).kind);
@@ -102,7 +102,7 @@ describe("several calls in one gather", () => {
 
   it("are refused by what the shards held as of their time, and take what they hold now", () => {
     // Each earns a token in 6 s.
-    const shards = [shardOf(0, 800), shardOf(1, 100)];
+    const shards = [buildShard(0, 800), buildShard(1, 100)];
     const decided = (asOfMs: number): string =>
       new Gathering(CHARGE, shards, NOW_MS + 600).decide(wish({ tpm: 1 }, { asOfMs })).kind;
     expect(decided(NOW_MS)).toBe("refused");
@@ -111,9 +111,9 @@ describe("several calls in one gather", () => {
   });
 
   it("leave to those after them what was there as of their time, and not what was earned since", () => {
-    const shards = [0, 1, 2, 3].map((shard) => shardOf(shard, 6000));
+    const shards = [0, 1, 2, 3].map((shard) => buildShard(shard, 6000));
     const gathering = new Gathering(CHARGE, shards, NOW_MS + 23_940);
-    expect(partsOf(gathering, wish({ tpm: 20 }))).toEqual([
+    expect(listParts(gathering, wish({ tpm: 20 }))).toEqual([
       { tpm: 9990 },
       { tpm: 9990 },
       { tpm: 20 },
@@ -123,7 +123,7 @@ describe("several calls in one gather", () => {
   });
 
   it("hold back on all shards what one owes", () => {
-    const shards = [shardOf(0, 3000), shardOf(1, 3000), shardOf(2, -2000)];
+    const shards = [buildShard(0, 3000), buildShard(1, 3000), buildShard(2, -2000)];
     const gathering = new Gathering(CHARGE, shards, NOW_MS);
     expect(gathering.decide(wish({ tpm: 4 })).kind).toBe("gathered");
     expect(gathering.decide(wish({ tpm: 1 }, { isBarred: () => true })).kind).toBe("barred");
@@ -131,7 +131,7 @@ describe("several calls in one gather", () => {
     expect(gathering.decide(wish({ tpm: 4 })).kind).toBe("left");
     expect(gathering.decide(wish({ tpm: 5 })).kind).toBe("refused");
     for (const [index, write] of gathering.writes().entries())
-      expect(valuesOf(write), `shard ${index}`).toContain("3000");
+      expect(listValues(write), `shard ${index}`).toContain("3000");
   });
 
   it("are refused where there is no shard", () => {
@@ -140,16 +140,16 @@ describe("several calls in one gather", () => {
 });
 
 function wish(amounts = CHARGE.amounts, further: Partial<GatherWish> = {}): GatherWish {
-  const charge = { ...CHARGE, amounts, costs: inMilli(amounts) };
-  return { charge, requests: 1, asOfMs: NOW_MS, isBarred: () => false, ...further };
+  const claim = { ...CHARGE, amounts, costs: inMilli(amounts) };
+  return { claim, requests: 1, asOfMs: NOW_MS, isBarred: () => false, ...further };
 }
 
-function partsOf(gathering: Gathering, wanted: GatherWish): readonly unknown[] {
+function listParts(gathering: Gathering, wanted: GatherWish): readonly unknown[] {
   const verdict = gathering.decide(wanted);
   return verdict.kind === "gathered" ? verdict.parts.map(({ amounts }) => amounts) : [];
 }
 
-function valuesOf(write: TransactItem): readonly string[] {
+function listValues(write: TransactItem): readonly string[] {
   const { Update } = write as {
     readonly Update: {
       readonly ExpressionAttributeValues: Record<string, { readonly N?: string }>;
@@ -160,28 +160,28 @@ function valuesOf(write: TransactItem): readonly string[] {
 
 /** What each write adds to the tokens of its shard. */
 function takenBy(gathering: Gathering): readonly number[] {
-  return gathering.writes().map((write) => Math.min(...valuesOf(write).map(Number)));
+  return gathering.writes().map((write) => Math.min(...listValues(write).map(Number)));
 }
 
-const CHARGE: WantedCharge = {
-  key: keyOf(0),
+const CHARGE: WantedClaim = {
+  key: toKey(0),
   amounts: { tpm: 7 },
   costs: { tpm: 7000 },
   parentId: undefined,
   isCascaded: false,
-  policy: policyOf([Limit.perMinute("tpm", 40)], "system"),
+  policy: buildPolicy([Limit.perMinute("tpm", 40)], "system"),
 };
 
-function keyOf(shard: number): KnownShard["key"] {
+function toKey(shard: number): KnownShard["key"] {
   return bucketKey({ namespaceId: "n", entityId: "e", resource: "r", shard }, undefined);
 }
 
-function shardOf(shard: number, milli: number): KnownShard {
-  const image = imageOf(itemOf(shard, milli));
-  return { key: keyOf(shard), image, seenAt: { ms: NOW_MS, order: 1 } };
+function buildShard(shard: number, milli: number): KnownShard {
+  const image = parseBucketItem(buildItem(shard, milli));
+  return { key: toKey(shard), image, seenAt: { ms: NOW_MS, order: 1 } };
 }
 
-function itemOf(shard: number, milli: number): AttributeMap {
+function buildItem(shard: number, milli: number): AttributeMap {
   const limit = {
     b_tpm_tk: milli,
     b_tpm_tc: 0,
@@ -190,7 +190,7 @@ function itemOf(shard: number, milli: number): AttributeMap {
     b_tpm_rp: 60_000,
   };
   return marshalItem({
-    ...keyOf(shard).primary,
+    ...toKey(shard).primary,
     ...limit,
     rf: NOW_MS,
     sv: 1,

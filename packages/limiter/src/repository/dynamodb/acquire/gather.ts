@@ -4,22 +4,22 @@
  * them have left on each shard. Each part of the transaction is an ordinary take, with its
  * conditions; what a shard in debt owes is held back on the others.
  */
-import { amountOf, MILLI } from "../../../core/amounts.ts";
+import { getAmount, MILLI } from "../../../core/amounts.ts";
 import type { Bucket } from "../../../core/bucket/bucket.ts";
-import { dividedAmounts, type DividedAmounts } from "../../../core/bucket/decision.ts";
+import { divideAmounts, type DividedAmounts } from "../../../core/bucket/decision.ts";
 import { shardSumMilli } from "../../../core/bucket/shard-sums.ts";
 import { countIn, LimitFold } from "../write/batch-decision.ts";
-import { updateOf } from "../write/bucket-update.ts";
-import { incarnationOf } from "../write/write-plan.ts";
+import { buildUpdate } from "../write/bucket-update.ts";
+import { toIncarnation } from "../write/write-plan.ts";
 import { applyPolicy, fitsShard, fitsTogether } from "./fit.ts";
 import { TRANSACTION_WRITE_UNITS, type TransactItem } from "../table/connection.ts";
 import type { KnownShard } from "../cache/known-buckets.ts";
 import type { ReceiptPart } from "./receipt.ts";
-import type { WantedCharge } from "./wanted-charge.ts";
+import type { WantedClaim } from "./wanted-claim.ts";
 
 /** What one call wants of a gather. */
 export interface GatherWish {
-  readonly charge: WantedCharge;
+  readonly claim: WantedClaim;
   /** Granted acquires to count. */
   readonly requests: number;
   /** As in the attempt. */
@@ -66,7 +66,7 @@ export class Gathering {
   readonly #overridden: boolean;
 
   /** From all shards of the bucket; those that come first are preferred. */
-  constructor({ policy }: WantedCharge, shards: readonly KnownShard[], nowMs: number) {
+  constructor({ policy }: WantedClaim, shards: readonly KnownShard[], nowMs: number) {
     this.#shards = shards;
     this.#nowMs = nowMs;
     this.#overridden = policy.source === "override";
@@ -91,13 +91,13 @@ export class Gathering {
 
   /** Decides one call, after those before it. */
   decide(wish: GatherWish): GatherVerdict {
-    const { charge, asOfMs, isBarred } = wish;
-    if (this.#shards.length === 0 || !fitsTogether(charge, this.#shards, asOfMs))
+    const { claim, asOfMs, isBarred } = wish;
+    if (this.#shards.length === 0 || !fitsTogether(claim, this.#shards, asOfMs))
       return { kind: "refused" };
     const free = this.#givers.filter(({ shard }) => !isBarred(shard));
-    if (free.some(({ shard }) => fitsShard(charge, shard.image, asOfMs))) return { kind: "alone" };
+    if (free.some(({ shard }) => fitsShard(claim, shard.image, asOfMs))) return { kind: "alone" };
     const images = free.map(({ shard }) => shard);
-    if (images.length === 0 || !fitsTogether(charge, images, asOfMs)) return { kind: "barred" };
+    if (images.length === 0 || !fitsTogether(claim, images, asOfMs)) return { kind: "barred" };
     const isLeft = [this.#givers, free].every((givers) => holdTogether(givers, wish));
     return isLeft ? { kind: "gathered", parts: this.#take(wish, free) } : { kind: "left" };
   }
@@ -115,20 +115,19 @@ export class Gathering {
         undone,
         writeUnits: TRANSACTION_WRITE_UNITS,
         mark: undefined,
-        afterUnanswered: false,
         ttlMultiplier: 0,
       };
       // A transaction returns no items, and its updates have no field that asks for them.
-      const update = updateOf(shard.image, change, this.#nowMs).expression.build();
+      const update = buildUpdate(shard.image, change, this.#nowMs).expression.build();
       return { Update: { Key: shard.key.marshalled, ...update } };
     });
   }
 
   /** Divides a call that fits into parts of shards. */
-  #take({ charge, requests, undone }: GatherWish, free: readonly Giver[]): readonly ReceiptPart[] {
+  #take({ claim, requests, undone }: GatherWish, free: readonly Giver[]): readonly ReceiptPart[] {
     const parts = new Map<Giver, Record<string, number>>();
-    const { isCascaded } = charge;
-    const { amounts, unlimited } = dividedAmounts(charge.policy, charge.costs);
+    const { isCascaded } = claim;
+    const { amounts, unlimited } = divideAmounts(claim.policy, claim.costs);
     for (const [name, cost] of Object.entries(amounts)) {
       let missing = cost;
       for (const giver of free) {
@@ -150,7 +149,7 @@ export class Gathering {
       const isCounting = index === 0 && unlimited !== undefined;
       if (isCounting) countIn(giver.folds, unlimited, isCascaded);
       const taken = { amounts: costs, unlimited: isCounting ? unlimited : undefined };
-      return receiptPart(giver.shard, charge, taken, counted);
+      return receiptPart(giver.shard, claim, taken, counted);
     });
   }
 
@@ -169,24 +168,24 @@ export class Gathering {
  * Whether shards hold what a call wants after those before it: of what they held as of its time,
  * what is left now.
  */
-function holdTogether(givers: readonly Giver[], { charge, asOfMs }: GatherWish): boolean {
-  return charge.policy.limits.every(({ name }) => {
+function holdTogether(givers: readonly Giver[], { claim, asOfMs }: GatherWish): boolean {
+  return claim.policy.limits.every(({ name }) => {
     let held = 0;
     for (const { shard, leftMilli } of givers) {
       const thenMilli = shardSumMilli(
-        [applyPolicy(charge.policy, shard.image, asOfMs)],
+        [applyPolicy(claim.policy, shard.image, asOfMs)],
         name,
         asOfMs,
       );
       held += Math.min(thenMilli, leftMilli.get(name) ?? 0);
     }
-    return held >= amountOf(charge.amounts, name) * MILLI;
+    return held >= getAmount(claim.amounts, name) * MILLI;
   });
 }
 
 function receiptPart(
   { key, image }: KnownShard,
-  { policy, isCascaded }: WantedCharge,
+  { policy, isCascaded }: WantedClaim,
   { amounts, unlimited }: DividedAmounts,
   requests: number,
 ): ReceiptPart {
@@ -199,7 +198,7 @@ function receiptPart(
     policy,
     requests,
     isCascaded,
-    incarnation: { ...incarnationOf(image), expiredBySeconds: image.expiresAtSeconds },
+    incarnation: { ...toIncarnation(image), expiredBySeconds: image.expiresAtSeconds },
     seen: { image, unseenMilli: amounts },
   };
 }

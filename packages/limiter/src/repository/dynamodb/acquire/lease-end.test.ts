@@ -6,7 +6,7 @@ import {
   type BucketProcess,
 } from "../../../../test/support/bucket-process.ts";
 import {
-  named,
+  nameIt,
   ScriptedTable,
   SkippingClock,
   type Fault,
@@ -14,9 +14,9 @@ import {
 import { NOW_MS } from "../../../../test/support/shard-images.ts";
 import { PermissionDenied } from "../../../core/errors.ts";
 import { Limit } from "../../../core/limit.ts";
-import { policyOf } from "../../../core/bucket/policy.ts";
+import { buildPolicy } from "../../../core/bucket/policy.ts";
 import { bucketKey } from "../items/bucket-key.ts";
-import { endsOf } from "./lease-end.ts";
+import { buildEnds } from "./lease-end.ts";
 import type { ReceiptPart } from "./receipt.ts";
 
 it("gives back several takes of a lease in one write, unless their sum is not exact", () => {
@@ -26,7 +26,7 @@ it("gives back several takes of a lease in one write, unless their sum is not ex
     amounts: { tpm },
     requests: -index,
   }));
-  expect(endsOf(given).map(({ costs, requests }) => [costs, requests])).toEqual([
+  expect(buildEnds(given).map(({ costs, requests }) => [costs, requests])).toEqual([
     [{ tpm: -most }, -1],
     [{ tpm: -1 }, -2],
     [{ tpm: -most }, -3],
@@ -39,7 +39,7 @@ it("what a lease took before a deletion or a split, and after it, goes back apar
     { ...PART, incarnation: { ...PART.incarnation, creation: "d" } },
     { ...PART, incarnation: { ...PART.incarnation, divisor: 2 } },
   ];
-  const ends = endsOf([...parts, ...parts].map((part) => ({ part, amounts: { tpm: -1000 } })));
+  const ends = buildEnds([...parts, ...parts].map((part) => ({ part, amounts: { tpm: -1000 } })));
   expect(ends.map(({ part, costs }) => [part, costs])).toEqual(
     parts.map((part) => [part, { tpm: -2000 }]),
   );
@@ -52,7 +52,7 @@ describe("a charge", () => {
     await process.buckets.charge(requestFor("e", { tpm: 100 }));
     table.faults.push(LOST, ...times(7, GONE));
     await process.buckets.charge(requestFor("e", { tpm: 7 }));
-    expect(await balanceOf(process)).toBe(-47_000);
+    expect(await getBalance(process)).toBe(-47_000);
   });
 
   it("says that it cannot tell when none comes, and is not written again by the next", async () => {
@@ -62,12 +62,12 @@ describe("a charge", () => {
       "may have been written, wholly or in part: charging again could charge it twice",
     );
     await process.buckets.charge(requestFor("e", { tpm: 7 }));
-    expect(await balanceOf(process)).toBe(-47_000);
+    expect(await getBalance(process)).toBe(-47_000);
   });
 
   it("says that nothing was charged when it was not", async () => {
     const { process, table } = newProcess();
-    table.faults.push(...times(9, { instead: named("ThrottlingException") }));
+    table.faults.push(...times(9, { instead: nameIt("ThrottlingException") }));
     const charging = process.buckets.charge(requestFor("e", { tpm: 100 }));
     await expect(charging).rejects.toThrow(/^Nothing was charged\./);
     expect(table.items.size).toBe(0);
@@ -77,7 +77,7 @@ describe("a charge", () => {
     const { process, table } = newProcess();
     const { resources, ...request } = requestFor("e", { tpm: 100 });
     const both = { ...request, resources: [...resources, { resource: "r2", amounts: { tpm: 1 } }] };
-    const denied = { instead: named("AccessDeniedException") };
+    const denied = { instead: nameIt("AccessDeniedException") };
     table.faults.push(denied, denied);
     await expect(process.buckets.charge(both)).rejects.toThrow(PermissionDenied);
     table.faults.push(denied);
@@ -88,7 +88,7 @@ describe("a charge", () => {
   });
 });
 
-const RESET = named("Error", { code: "ECONNRESET" });
+const RESET = nameIt("Error", { code: "ECONNRESET" });
 const LOST: Fault = { afterwards: RESET };
 const GONE: Fault = { instead: RESET };
 
@@ -109,7 +109,7 @@ function newProcess(): { readonly process: BucketProcess; readonly table: Script
   return { process, table };
 }
 
-async function balanceOf({ known }: BucketProcess): Promise<number> {
+async function getBalance({ known }: BucketProcess): Promise<number> {
   const key = bucketKey(
     { namespaceId: NAMESPACE_ID, entityId: "e", resource: "r", shard: 0 },
     undefined,
@@ -122,7 +122,7 @@ const PART: ReceiptPart = {
   key: KEY,
   entityId: "e",
   resource: "r",
-  policy: policyOf([Limit.perSecond("tpm", 1)], "system"),
+  policy: buildPolicy([Limit.perSecond("tpm", 1)], "system"),
   amounts: { tpm: 1000 },
   requests: 1,
   isCascaded: false,

@@ -21,21 +21,21 @@ import {
   negateDivided,
   type Levels,
 } from "../../../core/bucket/decision.ts";
-import { settlementOf } from "../../../core/bucket/settlement.ts";
+import { allocateSettlement } from "../../../core/bucket/settlement.ts";
 import type { Receipt, ResourceAmounts } from "../../port.ts";
 import type { PolicySource } from "../../store.ts";
 import { wholeMs, type Clock } from "../../system-clock.ts";
 import { onlyCharged, type Costs } from "../write/batch-decision.ts";
-import { siblingKey, type BucketKey } from "../items/bucket-key.ts";
+import { buildSiblingKey, type BucketKey } from "../items/bucket-key.ts";
 import type { BucketWriter } from "../write/bucket-writer.ts";
 import { applyPolicy, fitsShard } from "./fit.ts";
-import { dividedEnd, type EndTarget } from "./divided-end.ts";
+import { divideEnd, type EndTarget } from "./divide-end.ts";
 import type { KnownBuckets, KnownShard } from "../cache/known-buckets.ts";
 import type { PolicyResolver } from "../cache/policy-resolver.ts";
 import type { ReceiptPart } from "./receipt.ts";
 import type { RepeatableOperation } from "../write/write-intent.ts";
 import { fromHome } from "./take-from-shards.ts";
-import type { WantedCharge } from "./wanted-charge.ts";
+import type { WantedClaim } from "./wanted-claim.ts";
 
 /** What was taken for a lease, and how it ends. */
 export interface DynamoReceipt extends Receipt {
@@ -57,7 +57,7 @@ export interface EndWrite {
   readonly mayOwe: boolean;
   readonly operation: RepeatableOperation;
   /** Set on what is charged without a lease. */
-  readonly charge: WantedCharge | undefined;
+  readonly claim: WantedClaim | undefined;
   /** Only `LeaseEnds` changes it. */
   state: EndState;
 }
@@ -103,10 +103,10 @@ export class LeaseEnds {
   /** Writes the differences between what was taken and what it really cost. */
   async settle(receipt: DynamoReceipt, deltas: readonly ResourceAmounts[]): Promise<void> {
     const lacking = parentsLacking(receipt.parts, deltas);
-    const levels = lacking.length === 0 ? NO_LEVELS : await this.#levelsOf(lacking);
-    receipt.ends ??= endsOf(
+    const levels = lacking.length === 0 ? NO_LEVELS : await this.#readLevels(lacking);
+    receipt.ends ??= buildEnds(
       deltas.flatMap(({ resource, amounts }) =>
-        settlementOf(receipt.parts, resource, inMilli(amounts), (parent, name) =>
+        allocateSettlement(receipt.parts, resource, inMilli(amounts), (parent, name) =>
           knows(levels.get(parent) ?? [], name),
         ),
       ),
@@ -116,7 +116,7 @@ export class LeaseEnds {
 
   /** Puts everything back. */
   async giveBack(receipt: DynamoReceipt): Promise<void> {
-    receipt.ends ??= endsOf(
+    receipt.ends ??= buildEnds(
       receipt.parts.toReversed().map((part) => {
         const { amounts, unlimited } = negateDivided(part);
         return { part, amounts, unlimited, requests: -part.requests };
@@ -135,11 +135,11 @@ export class LeaseEnds {
    * Charges each bucket once, even into debt. If that fails, some may have been charged, and the
    * error says so.
    */
-  async charge(charges: readonly WantedCharge[]): Promise<void> {
-    const ends = charges.filter(takesAnything).map((charge) => {
-      const { costs, policy, isCascaded } = charge;
-      const part = { key: this.#payerOf(charge), policy, isCascaded, incarnation: undefined };
-      return newEnd(part, costs, { unlimited: undefined, requests: 0, charge });
+  async charge(claims: readonly WantedClaim[]): Promise<void> {
+    const ends = claims.filter(takesAnything).map((claim) => {
+      const { costs, policy, isCascaded } = claim;
+      const part = { key: this.#findPayer(claim), policy, isCascaded, incarnation: undefined };
+      return newEnd(part, costs, { unlimited: undefined, requests: 0, claim });
     });
     for (let attempt = 1; ; attempt += 1)
       try {
@@ -154,16 +154,16 @@ export class LeaseEnds {
   }
 
   /** The shard that a charge goes to: from home on, the first that can pay it, or else home. */
-  #payerOf(charge: WantedCharge): BucketKey {
-    const { key } = charge;
-    if (this.#known.countOf(key) === 1) return key;
+  #findPayer(claim: WantedClaim): BucketKey {
+    const { key } = claim;
+    if (this.#known.getCount(key) === 1) return key;
     const nowMs = wholeMs(this.#clock);
-    const shards = fromHome(this.#known.known(key), this.#homeNumber);
-    const payer = shards.find(({ image }) => fitsShard(charge, image, nowMs)) ?? shards[0];
+    const shards = fromHome(this.#known.get(key), this.#homeNumber);
+    const payer = shards.find(({ image }) => fitsShard(claim, image, nowMs)) ?? shards[0];
     return payer?.key ?? key;
   }
 
-  async #levelsOf(parts: readonly ReceiptPart[]): Promise<ReadonlyMap<ReceiptPart, Levels>> {
+  async #readLevels(parts: readonly ReceiptPart[]): Promise<ReadonlyMap<ReceiptPart, Levels>> {
     const levels = parts.map(({ entityId, resource }) => this.#policies.levels(entityId, resource));
     const read = await Promise.all(levels);
     return new Map(parts.map((part, index) => [part, read[index]!]));
@@ -178,36 +178,36 @@ export class LeaseEnds {
 
   async #write(end: EndWrite): Promise<void> {
     if (end.state.kind === "open" && !(await this.#writeToShard(end)))
-      end.state = { kind: "divided", into: await this.#divided(end) };
+      end.state = { kind: "divided", into: await this.#divideEnd(end) };
     if (end.state.kind === "divided") await this.#writeAll(end.state.into);
     end.state = DONE;
   }
 
-  async #divided(end: EndWrite): Promise<readonly EndWrite[]> {
-    const { part, charge, undone } = end;
-    const first = siblingKey(part.key, 0);
+  async #divideEnd(end: EndWrite): Promise<readonly EndWrite[]> {
+    const { part, claim, undone } = end;
+    const first = buildSiblingKey(part.key, 0);
     const { shards } = await this.#known.readAll(first);
     const nowMs = wholeMs(this.#clock);
-    let divided: ReturnType<typeof dividedEnd> = [];
+    let divided: ReturnType<typeof divideEnd> = [];
     // A charge to a bucket that was deleted meanwhile begins the next one.
-    if (charge !== undefined && shards.length === 0)
+    if (claim !== undefined && shards.length === 0)
       divided = [{ ...end, part: { ...part, key: first } }];
-    else if (charge !== undefined)
-      divided = dividedEnd(end, await this.#underPolicy(charge, shards, nowMs), nowMs);
+    else if (claim !== undefined)
+      divided = divideEnd(end, await this.#underPolicy(claim, shards, nowMs), nowMs);
     else if (shards[0]?.image.creation === part.incarnation!.creation)
-      divided = dividedEnd(leftOf(end), shards, nowMs);
+      divided = divideEnd(toRemaining(end), shards, nowMs);
     return divided.map(({ part: target, costs, unlimited, requests }) =>
-      newEnd(target, costs, { unlimited, requests, undone, charge, mayOwe: true }),
+      newEnd(target, costs, { unlimited, requests, undone, claim, mayOwe: true }),
     );
   }
 
   /** The shards under the limits that their parts of a charge will bring them under. */
   async #underPolicy(
-    charge: WantedCharge,
+    claim: WantedClaim,
     shards: readonly KnownShard[],
     nowMs: number,
   ): Promise<readonly KnownShard[]> {
-    const policy = await this.#resolver.resolveForAll(charge.policy, shards);
+    const policy = await this.#resolver.resolveForAll(claim.policy, shards);
     return shards.map((shard) => {
       const bucket = applyPolicy(policy, shard.image, nowMs);
       return { ...shard, image: { ...shard.image, bucket } };
@@ -221,11 +221,11 @@ export class LeaseEnds {
    * exists for as long as the bucket.
    */
   async #writeToShard(end: EndWrite): Promise<boolean> {
-    const { part, costs, unlimited, requests, undone, charge, mayOwe, operation } = end;
+    const { part, costs, unlimited, requests, undone, claim, mayOwe, operation } = end;
     const { key, policy, incarnation, isCascaded } = part;
-    const kind = charge === undefined ? kindOfEnd(end) : "charge";
+    const kind = claim === undefined ? kindOfEnd(end) : "charge";
     // A charge creates a bucket that is missing.
-    if (charge === undefined && this.#known.imageOf(key) === undefined) await this.#known.read(key);
+    if (claim === undefined && this.#known.getImage(key) === undefined) await this.#known.read(key);
     const outcome = await this.#writer.write(key, {
       kind,
       costs,
@@ -236,7 +236,7 @@ export class LeaseEnds {
       policy,
       incarnation,
       mayOwe,
-      isNamespaceRead: charge?.isNamespaceRead,
+      isNamespaceRead: claim?.isNamespaceRead,
       operation,
     });
     return outcome.kind !== "split" && !(outcome.kind === "gone" && key.shard > 0);
@@ -258,7 +258,7 @@ function parentsLacking(
 }
 
 /** What is left of an end whose give-back may have been written to a shard that is gone. */
-function leftOf(end: EndWrite): EndWrite {
+function toRemaining(end: EndWrite): EndWrite {
   return end.operation.history?.onlyCharges === true ? onlyCharged(end) : end;
 }
 
@@ -277,7 +277,7 @@ const DONE: EndState = { kind: "done" };
  * Makes one write for each shard, however often the lease took from it, and more where one sum
  * would not be exact.
  */
-export function endsOf(
+export function buildEnds(
   shares: readonly {
     readonly part: ReceiptPart;
     readonly amounts: Costs;
@@ -313,13 +313,13 @@ function newEnd(
     unlimited,
     requests,
     undone,
-    charge,
+    claim,
     mayOwe = false,
   }: {
     readonly unlimited: Costs | undefined;
     readonly requests: number;
     readonly undone?: 1 | undefined;
-    readonly charge?: WantedCharge | undefined;
+    readonly claim?: WantedClaim | undefined;
     readonly mayOwe?: boolean;
   },
 ): EndWrite {
@@ -330,7 +330,7 @@ function newEnd(
     unlimited: isCounting ? unlimited : undefined,
     requests,
     undone,
-    charge,
+    claim,
     mayOwe,
     operation: { history: undefined },
     state: OPEN,

@@ -1,7 +1,7 @@
 import type { StoredBucket } from "../../store.ts";
 import type { AttributeMap } from "../transport/attribute-values.ts";
-import { batchGet, keyOf, queryAll } from "../table/batch.ts";
-import { imageOf, type BucketImage } from "../items/bucket-item.ts";
+import { batchGet, getKey, queryAll } from "../table/batch.ts";
+import { parseBucketItem, type BucketImage } from "../items/bucket-item.ts";
 import type { Connection } from "../table/connection.ts";
 import { parseBucketPartition } from "../items/key-parsers.ts";
 import {
@@ -45,9 +45,9 @@ export class BucketList {
 
   async #buckets(query: KeyQuery): Promise<readonly StoredBucket[]> {
     const keys: ItemKey[] = [];
-    for await (const item of queryAll(this.#connection, query)) keys.push(keyOf(item));
+    for await (const item of queryAll(this.#connection, query)) keys.push(getKey(item));
     const items = await batchGet(this.#connection, keys);
-    return wholeBuckets(items.flatMap((item) => (item === undefined ? [] : found(item))));
+    return wholeBuckets(items.flatMap((item) => (item === undefined ? [] : parseFound(item))));
   }
 }
 
@@ -56,9 +56,9 @@ interface Found {
   readonly image: BucketImage;
 }
 
-function found(item: AttributeMap): readonly Found[] {
-  const name = parseBucketPartition(keyOf(item).PK);
-  return name === undefined ? [] : [{ name, image: imageOf(item) }];
+function parseFound(item: AttributeMap): readonly Found[] {
+  const name = parseBucketPartition(getKey(item).PK);
+  return name === undefined ? [] : [{ name, image: parseBucketItem(item) }];
 }
 
 /**
@@ -75,12 +75,12 @@ function wholeBuckets(all: readonly Found[]): readonly StoredBucket[] {
     const [first, ...others] = shards.toSorted((left, right) => left.name.shard - right.name.shard);
     if (first!.name.shard !== 0) return [];
     return [first!, ...others.filter(({ image }) => image.creation === first!.image.creation)].map(
-      storedBucket,
+      toStoredBucket,
     );
   });
 }
 
-function storedBucket({
+function toStoredBucket({
   name: { entityId, resource, shard },
   image: { bucket, divisor },
 }: Found): StoredBucket {

@@ -5,12 +5,12 @@
 import { inMilli } from "../../../core/amounts.ts";
 import { holds } from "../../../core/bucket/bucket.ts";
 import {
-  chargesOf,
+  buildClaims,
   costsMilli,
   hasAll,
-  isUnder,
-  knownAmounts,
-  type Charge,
+  hasPolicyLimits,
+  selectKnownAmounts,
+  type BucketClaim,
   type WantedBucket,
 } from "../../../core/bucket/decision.ts";
 import type { Policy } from "../../../core/bucket/policy.ts";
@@ -22,7 +22,7 @@ import type { PolicyResolver } from "../cache/policy-resolver.ts";
 import type { UndecidedCalls } from "../cache/undecided-calls.ts";
 import type { BucketImage } from "../items/bucket-item.ts";
 import { bucketKey, type BucketKey } from "../items/bucket-key.ts";
-import type { WantedCharge } from "./wanted-charge.ts";
+import type { WantedClaim } from "./wanted-claim.ts";
 
 /** What is remembered of an entity. */
 export interface KnownEntity {
@@ -45,7 +45,7 @@ interface KeptBucket {
 const MAX_BUCKETS = 64;
 
 /** Prepares calls: finds the buckets that each takes from, and the policies to decide them with. */
-export class ChargePreparation {
+export class ClaimPreparation {
   readonly #namespaceId: string;
   readonly #policies: PolicySource;
   readonly #resolver: PolicyResolver;
@@ -78,31 +78,34 @@ export class ChargePreparation {
   }
 
   /** Every bucket that a call takes from; no promise when everything is in memory. */
-  prepare(request: ConsumeRequest): MaybePromise<readonly WantedCharge[]> {
+  prepare(request: ConsumeRequest): MaybePromise<readonly WantedClaim[]> {
     const { entityId, resources, override } = request;
     const active = this.#active.get(this.#namespaceId);
     const entity = this.#entities.get(entityId);
     const own = resources.map(({ resource, amounts }) =>
-      this.#charge({ entityId, resource, amounts, override, isParent: false }),
+      this.#buildClaim({ entityId, resource, amounts, override, isParent: false }),
     );
     if (active instanceof Promise || entity instanceof Promise || own.some(isPending))
       return this.#whenRead(request, active, entity, own);
-    return this.#withParents(request, entity, own as readonly (WantedCharge | undefined)[]);
+    return this.#withParents(request, entity, own as readonly (WantedClaim | undefined)[]);
   }
 
   /**
    * What a call wants from its only bucket, if this process knows that the bucket is short of it.
    * Undefined for everything else: that takes the long way, which would refuse this call too, but
-   * in 2.3 µs instead of 1.7.
+   * in 2.4 µs instead of 0.9.
    */
-  shortage({ entityId, resources, override }: ConsumeRequest, nowMs: number): Charge | undefined {
+  shortage(
+    { entityId, resources, override }: ConsumeRequest,
+    nowMs: number,
+  ): BucketClaim | undefined {
     const entity = this.#entities.fresh(entityId, nowMs);
     if (entity === undefined || entity.parentId !== undefined) return undefined;
     if (override !== undefined || resources.length > 1) return undefined;
     const { resource, amounts } = resources[0]!;
     const kept = entity.buckets.get(resource);
     if (kept === undefined) return undefined;
-    const { shards, isWhole } = this.#known.known(kept.key);
+    const { shards, isWhole } = this.#known.get(kept.key);
     if (!isWhole || shards.length !== 1) return undefined;
     const { image, seenAt, sure } = shards[0]!;
     const { bucket } = image;
@@ -111,9 +114,9 @@ export class ChargePreparation {
     if (this.#undecided.has(kept)) return undefined;
     if (!isYoung(seenAt, nowMs, this.#refusalMemoryMs)) return undefined;
     if (this.#active.fresh(this.#namespaceId, nowMs) === undefined) return undefined;
-    kept.policy = this.#policies.cached(entityId, resource, kept.policy);
+    kept.policy = this.#policies.getCached(entityId, resource, kept.policy);
     const policy = kept.policy?.policy;
-    if (policy === undefined || !isUnder(bucket, policy) || !hasAll(policy, amounts))
+    if (policy === undefined || !hasPolicyLimits(bucket, policy) || !hasAll(policy, amounts))
       return undefined;
     return { entityId, resource, policy, amounts, bucket, costs };
   }
@@ -138,8 +141,8 @@ export class ChargePreparation {
     request: ConsumeRequest,
     active: MaybePromise<unknown>,
     entity: MaybePromise<KnownEntity>,
-    own: readonly MaybePromise<WantedCharge | undefined>[],
-  ): Promise<readonly WantedCharge[]> {
+    own: readonly MaybePromise<WantedClaim | undefined>[],
+  ): Promise<readonly WantedClaim[]> {
     const [, known, found] = await Promise.all([active, entity, Promise.all(own)]);
     return this.#withParents(request, known, found);
   }
@@ -147,26 +150,32 @@ export class ChargePreparation {
   #withParents(
     request: ConsumeRequest,
     entity: KnownEntity,
-    own: readonly (WantedCharge | undefined)[],
-  ): MaybePromise<readonly WantedCharge[]> {
+    own: readonly (WantedClaim | undefined)[],
+  ): MaybePromise<readonly WantedClaim[]> {
     const { parentId } = entity;
     if (parentId === undefined) return assemble(request, entity, own, []);
     const parents = request.resources.map(({ resource, amounts }) =>
-      this.#charge({ entityId: parentId, resource, amounts, override: undefined, isParent: true }),
+      this.#buildClaim({
+        entityId: parentId,
+        resource,
+        amounts,
+        override: undefined,
+        isParent: true,
+      }),
     );
     return parents.some(isPending)
       ? Promise.all(parents).then((found) => assemble(request, entity, own, found))
-      : assemble(request, entity, own, parents as readonly (WantedCharge | undefined)[]);
+      : assemble(request, entity, own, parents as readonly (WantedClaim | undefined)[]);
   }
 
-  #charge(wanted: WantedBucket): MaybePromise<WantedCharge | undefined> {
+  #buildClaim(wanted: WantedBucket): MaybePromise<WantedClaim | undefined> {
     const { entityId, resource, override } = wanted;
     const bucket = this.#findBucket(entityId, resource);
     const { key } = bucket;
-    const image = this.#known.imageOf(key);
+    const image = this.#known.getImage(key);
     const cached =
       override === undefined
-        ? (bucket.policy = this.#policies.cached(entityId, resource, bucket.policy))
+        ? (bucket.policy = this.#policies.getCached(entityId, resource, bucket.policy))
         : { policy: override };
     // A process that does not know this entity yet reads its bucket together with everything else.
     // One that knows the entity, but not the bucket, tries to create it: if it exists after all,
@@ -179,8 +188,8 @@ export class ChargePreparation {
       return this.#underPolicy(wanted, key, image, policy);
     const reading = isUnknown ? this.#readUnknown(key) : undefined;
     return Promise.all([policy, reading]).then(async ([read]) => {
-      const charge = await this.#underPolicy(wanted, key, this.#known.imageOf(key), read);
-      return charge && { ...charge, isNamespaceRead: isUnknown };
+      const claim = await this.#underPolicy(wanted, key, this.#known.getImage(key), read);
+      return claim && { ...claim, isNamespaceRead: isUnknown };
     });
   }
 
@@ -195,11 +204,11 @@ export class ChargePreparation {
     key: BucketKey,
     image: BucketImage | undefined,
     policy: Policy | undefined,
-  ): MaybePromise<WantedCharge | undefined> {
+  ): MaybePromise<WantedClaim | undefined> {
     if (policy === undefined) return undefined;
     const parentId = isParent ? undefined : key.parentId;
     const costs = inMilli(amounts);
-    const charge: WantedCharge = {
+    const claim: WantedClaim = {
       key,
       amounts,
       costs,
@@ -208,20 +217,20 @@ export class ChargePreparation {
       isCascaded: isParent,
     };
     const resolved = this.#resolver.resolveFor(policy, key, image);
-    if (resolved === policy) return this.#withLevels(charge);
+    if (resolved === policy) return this.#withLevels(claim);
     return resolved instanceof Promise
-      ? resolved.then((current) => this.#withLevels({ ...charge, policy: current }))
-      : this.#withLevels({ ...charge, policy: resolved });
+      ? resolved.then((current) => this.#withLevels({ ...claim, policy: current }))
+      : this.#withLevels({ ...claim, policy: resolved });
   }
 
   /** The charge with the other levels, when its policy lacks a limit that the call names. */
-  #withLevels(charge: WantedCharge): MaybePromise<WantedCharge> {
-    const { key, amounts, policy } = charge;
-    if (policy.source === "override" || hasAll(policy, amounts)) return charge;
+  #withLevels(claim: WantedClaim): MaybePromise<WantedClaim> {
+    const { key, amounts, policy } = claim;
+    if (policy.source === "override" || hasAll(policy, amounts)) return claim;
     const levels = this.#policies.levels(key.entityId, key.resource);
     return levels instanceof Promise
-      ? levels.then((read) => ({ ...charge, levels: read }))
-      : { ...charge, levels };
+      ? levels.then((read) => ({ ...claim, levels: read }))
+      : { ...claim, levels };
   }
 }
 
@@ -229,11 +238,11 @@ export class ChargePreparation {
 function assemble(
   request: ConsumeRequest,
   { parentId }: KnownEntity,
-  own: readonly (WantedCharge | undefined)[],
-  parents: readonly (WantedCharge | undefined)[],
-): readonly WantedCharge[] {
+  own: readonly (WantedClaim | undefined)[],
+  parents: readonly (WantedClaim | undefined)[],
+): readonly WantedClaim[] {
   const { resources } = request;
-  return chargesOf(request, (wanted) => {
+  return buildClaims(request, (wanted) => {
     const isWanted = ({ resource }: ResourceAmounts): boolean => resource === wanted.resource;
     // Copies only what differs: this is on the way of every refusal from memory.
     const index = resources.length === 1 ? 0 : resources.findIndex(isWanted);
@@ -244,7 +253,7 @@ function assemble(
     const amounts =
       levels === undefined && wanted.override === undefined
         ? wanted.amounts
-        : knownAmounts(wanted, policy, levels ?? []);
+        : selectKnownAmounts(wanted, policy, levels ?? []);
     if (amounts !== found.amounts) return { ...found, amounts, costs: inMilli(amounts) };
     if (wanted.isParent || found.parentId === parentId) return found;
     // The parent of an entity that this process had not met came with the same read as its bucket.

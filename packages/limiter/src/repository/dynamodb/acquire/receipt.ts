@@ -2,7 +2,7 @@ import type { TakenPart } from "../../../core/bucket/settlement.ts";
 import type { SeenShard } from "../cache/known-buckets.ts";
 import type { TableUnavailable } from "../table/table-errors.ts";
 import type { BucketKey } from "../items/bucket-key.ts";
-import type { WantedCharge } from "./wanted-charge.ts";
+import type { WantedClaim } from "./wanted-claim.ts";
 import type { BucketIncarnation } from "../write/write-intent.ts";
 
 /** What one take of a lease took from one shard of a bucket, in millitokens. */
@@ -26,13 +26,13 @@ export interface Taken {
 export interface Refused {
   readonly kind: "refused";
   readonly atMs: number;
-  readonly charge: WantedCharge;
+  readonly claim: WantedClaim;
 }
 
 /** The charge must be decided again, with the policy that it has now. */
 export interface Undecided {
   readonly kind: "undecided";
-  readonly charge: WantedCharge;
+  readonly claim: WantedClaim;
   /** The error of a shard that has more writes than it can take; nothing was taken from it. */
   readonly throttled?: TableUnavailable | undefined;
 }

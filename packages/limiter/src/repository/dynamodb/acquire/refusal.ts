@@ -2,9 +2,9 @@ import { NO_AMOUNTS } from "../../../core/amounts.ts";
 import { apply } from "../../../core/bucket/bucket.ts";
 import {
   fits,
-  isUnder,
-  statusesOf,
-  type Charge,
+  hasPolicyLimits,
+  computeStatuses,
+  type BucketClaim,
   type LimitStatus,
 } from "../../../core/bucket/decision.ts";
 import type { Policy } from "../../../core/bucket/policy.ts";
@@ -14,18 +14,18 @@ import { RateLimiterUnavailable } from "../../../core/errors.ts";
 import type { ConsumeOutcome, MaybePromise } from "../../port.ts";
 import type { Clock } from "../../system-clock.ts";
 import type { BucketImage } from "../items/bucket-item.ts";
-import { siblingKey, type BucketKey } from "../items/bucket-key.ts";
-import { costsOf } from "../write/batch-decision.ts";
+import { buildSiblingKey, type BucketKey } from "../items/bucket-key.ts";
+import { listCosts } from "../write/batch-decision.ts";
 import type { BucketWriter } from "../write/bucket-writer.ts";
 import { applyPolicy, buildCharge, fitsTogether } from "./fit.ts";
 import { isYoung, type KnownBuckets, type SeenShard } from "../cache/known-buckets.ts";
 import type { UndecidedCalls } from "../cache/undecided-calls.ts";
 import type { ReceiptPart } from "./receipt.ts";
-import type { WantedCharge } from "./wanted-charge.ts";
+import type { WantedClaim } from "./wanted-claim.ts";
 
 /** A call that may be refused. */
 interface RefusedCall {
-  readonly charges: readonly WantedCharge[];
+  readonly claims: readonly WantedClaim[];
   /** The order of the last request before the call began. */
   readonly begun: number;
 }
@@ -57,10 +57,10 @@ export class Refusals {
    * Whether the images may refuse a call: those that were requested since it began, and remembered
    * ones while they are young.
    */
-  mayRefuse({ charges, begun }: RefusedCall): boolean {
+  mayRefuse({ claims, begun }: RefusedCall): boolean {
     const nowMs = this.#clock.now();
-    return charges.every(({ key }) => {
-      const { seenAt, isWhole } = this.#known.known(key);
+    return claims.every(({ key }) => {
+      const { seenAt, isWhole } = this.#known.get(key);
       if (!isWhole || seenAt === undefined) return false;
       return seenAt.order >= begun || isYoung(seenAt, nowMs, this.#refusalMemoryMs);
     });
@@ -72,14 +72,14 @@ export class Refusals {
    * counts as of its own time, because what was earned since others may have taken.
    */
   isSure(
-    { charges, begun, begunMs }: RefusedCall & { readonly begunMs: number },
+    { claims, begun, begunMs }: RefusedCall & { readonly begunMs: number },
     atMs: number,
     undecided?: UndecidedCalls,
   ): boolean {
     const nowMs = this.#clock.now();
-    const isShort = (charge: WantedCharge): boolean => {
-      if (undecided?.has(charge) === true) return false;
-      const { shards } = this.#known.known(charge.key);
+    const isShort = (claim: WantedClaim): boolean => {
+      if (undecided?.has(claim) === true) return false;
+      const { shards } = this.#known.get(claim.key);
       let [isLast, seenMs] = [true, begunMs];
       const sure: SeenShard[] = [];
       for (const shard of shards) {
@@ -91,10 +91,10 @@ export class Refusals {
         seenMs = Math.max(seenMs, Math.floor(seenAt.ms));
         sure.push(shard.sure);
       }
-      return !fitsTogether(charge, sure, isLast ? atMs : Math.min(seenMs, atMs));
+      return !fitsTogether(claim, sure, isLast ? atMs : Math.min(seenMs, atMs));
     };
     // More than a full bucket holds is never given.
-    return charges.some((charge) => isShort(charge) || !fitsTogether(charge, [], atMs));
+    return claims.some((claim) => isShort(claim) || !fitsTogether(claim, [], atMs));
   }
 
   /**
@@ -103,15 +103,16 @@ export class Refusals {
    * given something back since. The waits are what is left of them now.
    */
   refuse(call: RefusedCall, atMs: number, nowMs: number): MaybePromise<ConsumeOutcome> | undefined {
-    const decided = this.#decided(call.charges, atMs);
+    const decided = this.#toDecided(call.claims, atMs);
     if (fits(decided, atMs)) return undefined;
     let isFromMemory = false;
     const writes: Promise<void>[] = [];
-    for (const charge of call.charges) {
-      const known = this.#known.known(charge.key);
+    for (const claim of call.claims) {
+      const known = this.#known.get(claim.key);
       isFromMemory ||= known.seenAt!.order < call.begun;
       for (const { key, image } of known.shards)
-        if (!isUnder(image.bucket, charge.policy)) writes.push(this.#applyLimits(charge, key));
+        if (!hasPolicyLimits(image.bucket, claim.policy))
+          writes.push(this.#applyLimits(claim, key));
     }
     if (isFromMemory) this.#counts.refusalsFromMemory += 1;
     const asOf = new Refused(decided, atMs);
@@ -120,14 +121,14 @@ export class Refusals {
   }
 
   /** Refuses a call that one remembered bucket is short of. */
-  fromMemory(shortage: Charge, nowMs: number): ConsumeOutcome {
+  fromMemory(shortage: BucketClaim, nowMs: number): ConsumeOutcome {
     this.#counts.refusalsFromMemory += 1;
     return new Refused([shortage], Math.floor(nowMs));
   }
 
   /** The state of every limit of these charges. */
-  statuses(charges: readonly WantedCharge[], nowMs: number): readonly LimitStatus[] {
-    return statusesOf(this.#decided(charges, nowMs), nowMs);
+  statuses(claims: readonly WantedClaim[], nowMs: number): readonly LimitStatus[] {
+    return computeStatuses(this.#toDecided(claims, nowMs), nowMs);
   }
 
   /**
@@ -135,28 +136,26 @@ export class Refusals {
    * shards shows the sum of those that are known.
    */
   remembered(parts: readonly ReceiptPart[], nowMs: number): readonly LimitStatus[] {
-    const charges = lastParts(parts).map((part) => {
+    const claims = lastParts(parts).map((part) => {
       const { key, policy } = part;
-      const shards = this.#seenShards(part, parts).map((shard) => ({
+      const shards = this.#listShards(part, parts).map((shard) => ({
         image: afterUnseen(shard, policy, nowMs),
       }));
       return buildCharge({ key, policy, amounts: NO_AMOUNTS }, shards, nowMs);
     });
-    return statusesOf(charges, nowMs);
+    return computeStatuses(claims, nowMs);
   }
 
-  #decided(charges: readonly WantedCharge[], nowMs: number): readonly Charge[] {
-    return charges.map((charge) =>
-      buildCharge(charge, this.#known.known(charge.key).shards, nowMs),
-    );
+  #toDecided(claims: readonly WantedClaim[], nowMs: number): readonly BucketClaim[] {
+    return claims.map((claim) => buildCharge(claim, this.#known.get(claim.key).shards, nowMs));
   }
 
   /** The shards of a part's bucket; if they were forgotten since, as the takes left them. */
-  #seenShards(
+  #listShards(
     { key, entityId, resource }: ReceiptPart,
     parts: readonly ReceiptPart[],
   ): readonly SeenShard[] {
-    const { shards, seenAt } = this.#known.known(siblingKey(key, 0));
+    const { shards, seenAt } = this.#known.get(buildSiblingKey(key, 0));
     if (seenAt !== undefined) return shards;
     const left = new Map<string, SeenShard>();
     for (const part of parts)
@@ -168,7 +167,7 @@ export class Refusals {
   /**
    * The refusal is already decided: failing to write its limits does not make it an unavailability.
    */
-  async #applyLimits({ policy }: WantedCharge, key: BucketKey): Promise<void> {
+  async #applyLimits({ policy }: WantedClaim, key: BucketKey): Promise<void> {
     await unlessUnavailable(
       this.#writer.write(key, {
         kind: "applyLimits",
@@ -183,14 +182,14 @@ export class Refusals {
 
 /** A refusal with what is left of its waits some time later. */
 function laterBy(ms: number, { statuses }: Refused): ConsumeOutcome {
-  return { granted: false, statuses: statuses.map((status) => leftAfter(status, ms)) };
+  return { granted: false, statuses: statuses.map((status) => shortenWait(status, ms)) };
 }
 
 /**
  * A status with what is left of its wait some time later: at least a millisecond, because a limit
  * that would hold enough by now was short all the same.
  */
-function leftAfter(status: LimitStatus, ms: number): LimitStatus {
+function shortenWait(status: LimitStatus, ms: number): LimitStatus {
   if (!status.exceeded) return status;
   const leftMs = Math.max(1, Math.round(status.retryAfterSeconds * 1000) - ms);
   return { ...status, retryAfterSeconds: leftMs / 1000 };
@@ -204,7 +203,7 @@ function afterUnseen(
 ): BucketImage {
   if (unseenMilli === undefined) return image;
   const bucket = applyPolicy(policy, image, nowMs);
-  return { ...image, bucket: apply(bucket, costsOf(bucket, unseenMilli), nowMs) };
+  return { ...image, bucket: apply(bucket, listCosts(bucket, unseenMilli), nowMs) };
 }
 
 /** Waits for a write, and does not report that the store is unavailable. */

@@ -4,20 +4,20 @@ import { describe, expect, it } from "vitest";
 import { scriptedProcess } from "../../../../test/support/scripted-table.ts";
 import { NOW_MS, shardImage, shardKey, TPM } from "../../../../test/support/shard-images.ts";
 import { Limit } from "../../../core/limit.ts";
-import { policyOf } from "../../../core/bucket/policy.ts";
+import { buildPolicy } from "../../../core/bucket/policy.ts";
 import { PolicyCache } from "../../policy-cache.ts";
 import type { ConsumeOutcome, ConsumeRequest, MaybePromise } from "../../port.ts";
 import { Expiring } from "../cache/expiring.ts";
 import { PolicyResolver } from "../cache/policy-resolver.ts";
 import { mayFit } from "./fit.ts";
-import { ChargePreparation, type KnownEntity } from "./prepare.ts";
+import { ClaimPreparation, type KnownEntity } from "./prepare.ts";
 import { Refusals } from "./refusal.ts";
 
 const MEMORY_MS = 1000;
 const TTL_MS = 1500;
 const RPM = Limit.perMinute("rpm", 60);
 const RAISED = Limit.perMinute("tpm", 120);
-const OVERRIDE = policyOf([TPM], "override");
+const OVERRIDE = buildPolicy([TPM], "override");
 
 /** Most calls are usual ones, and each of the others differs in one way. */
 const someCase = fc.record({
@@ -44,7 +44,7 @@ describe("a call that its only bucket is known to be short of", () => {
   it("is refused at once as the long way refuses it, and no other call is", async () => {
     await fc.assert(
       fc.asyncProperty(someCase, async (drawn) => {
-        const { preparation, refusals, counts, request, nowMs } = await processOf(drawn);
+        const { preparation, refusals, counts, request, nowMs } = await startProcess(drawn);
         const shortage = preparation.shortage(request, nowMs);
         const long = await theLongWay(drawn);
         const isUsual = drawn.unusual === "nothing" && drawn.amounts.odd === undefined;
@@ -62,7 +62,7 @@ describe("a call that its only bucket is known to be short of", () => {
 
   it("counts one use of the policies, and none when the bucket holds the call", async () => {
     const usual = { ageMs: 0, tokens: { tpm: 5000, rpm: 0 }, unusual: "nothing" };
-    const short = await processOf({ ...usual, amounts: { tpm: 6 } } as Case);
+    const short = await startProcess({ ...usual, amounts: { tpm: 6 } } as Case);
     const before = short.policies.stats().hits;
     expect(short.preparation.shortage(short.request, short.nowMs)).toBeDefined();
     expect(short.policies.stats().hits).toBe(before + 1);
@@ -76,18 +76,18 @@ describe("a call that its only bucket is known to be short of", () => {
 async function theLongWay(
   drawn: Case,
 ): Promise<{ readonly outcome: ConsumeOutcome; readonly refusalsFromMemory: number } | undefined> {
-  const { preparation, refusals, known, counts, request, nowMs } = await processOf(drawn);
+  const { preparation, refusals, known, counts, request, nowMs } = await startProcess(drawn);
   const begun = known.stampRequest().order;
-  let charges: ReturnType<typeof preparation.prepare>;
+  let claims: ReturnType<typeof preparation.prepare>;
   try {
-    charges = preparation.prepare(request);
+    claims = preparation.prepare(request);
   } catch {
     return undefined;
   }
-  if (charges instanceof Promise) return void charges.catch(() => {});
-  const call = { charges, begun };
+  if (claims instanceof Promise) return void claims.catch(() => {});
+  const call = { claims, begun };
   const atMs = Math.floor(nowMs);
-  if (charges.every((charge) => mayFit(charge, known.known(charge.key), atMs))) return undefined;
+  if (claims.every((claim) => mayFit(claim, known.get(claim.key), atMs))) return undefined;
   if (!refusals.mayRefuse(call)) return undefined;
   const outcome: MaybePromise<ConsumeOutcome> | undefined = refusals.refuse(call, atMs, atMs);
   if (outcome === undefined || outcome instanceof Promise) return undefined;
@@ -95,7 +95,7 @@ async function theLongWay(
 }
 
 /** A process that has met the entity and read its limits, and has seen the bucket once. */
-async function processOf({ tokens, amounts, ageMs, unusual }: Case) {
+async function startProcess({ tokens, amounts, ageMs, unusual }: Case) {
   const { clock, known, writer } = scriptedProcess();
   const active = new Expiring<string>({ read: async (id) => id, clock, ttlMs: TTL_MS });
   const parentId = unusual === "a parent" ? "p" : undefined;
@@ -119,7 +119,7 @@ async function processOf({ tokens, amounts, ageMs, unusual }: Case) {
     undecided: new UndecidedCalls(),
     refusalMemoryMs: MEMORY_MS,
   };
-  const preparation = new ChargePreparation(shared);
+  const preparation = new ClaimPreparation(shared);
   const resources = [{ resource: "r", amounts }];
   if (unusual === "two resources") resources.push({ resource: "s", amounts });
   const override = unusual === "an override" ? OVERRIDE : undefined;

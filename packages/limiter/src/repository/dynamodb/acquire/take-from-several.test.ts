@@ -1,22 +1,22 @@
 import { describe, expect, it } from "vitest";
 import { NOW_MS, shardKey, TPM } from "../../../../test/support/shard-images.ts";
 import { Limit } from "../../../core/limit.ts";
-import { policyOf } from "../../../core/bucket/policy.ts";
+import { buildPolicy } from "../../../core/bucket/policy.ts";
 import type { ReceiptPart, Refused, Taken } from "./receipt.ts";
 import { takeFromSeveral } from "./take-from-several.ts";
-import type { WantedCharge } from "./wanted-charge.ts";
+import type { WantedClaim } from "./wanted-claim.ts";
 
-const POLICY = policyOf([TPM], "resource");
-const FOUND = policyOf([Limit.perMinute("tpm", 120)], "resource");
-const CHILD = chargeOf("child");
-const PARENT = { ...chargeOf("parent"), isCascaded: true };
+const POLICY = buildPolicy([TPM], "resource");
+const FOUND = buildPolicy([Limit.perMinute("tpm", 120)], "resource");
+const CHILD = buildClaim("child");
+const PARENT = { ...buildClaim("parent"), isCascaded: true };
 const CHARGES = [CHILD, PARENT];
 
 describe("a call that takes from several buckets", () => {
   it("takes from all of them at the same time", async () => {
     const calls = scripted({ child: "taken", parent: "taken" });
     const outcome = await takeFromSeveral(CHARGES, calls);
-    expect(outcome).toEqual({ kind: "taken", parts: CHARGES.map(partOf) });
+    expect(outcome).toEqual({ kind: "taken", parts: CHARGES.map(buildPart) });
     expect(calls.log).toEqual(["take child", "take parent"]);
   });
 
@@ -44,7 +44,7 @@ describe("a call that takes from several buckets", () => {
     const policies = { child: FOUND, parent: FOUND };
     const calls = scripted({ child: "taken", parent: "refused" }, policies);
     const refused = await takeFromSeveral(CHARGES, calls);
-    expect(refused).toMatchObject({ charges: [{ policy: FOUND }, { policy: FOUND }] });
+    expect(refused).toMatchObject({ claims: [{ policy: FOUND }, { policy: FOUND }] });
   });
 });
 
@@ -53,18 +53,18 @@ type Answer = "taken" | "refused" | Error;
 /** Buckets that answer as they are told, under the policies that they are said to have. */
 function scripted(
   answers: Readonly<Record<string, Answer>>,
-  policies: Readonly<Record<string, WantedCharge["policy"]>> = {},
+  policies: Readonly<Record<string, WantedClaim["policy"]>> = {},
 ): Parameters<typeof takeFromSeveral>[1] & { readonly log: readonly string[] } {
   const log: string[] = [];
-  const take = async (charge: WantedCharge): Promise<Taken | Refused> => {
-    const { entityId } = charge.key;
+  const take = async (claim: WantedClaim): Promise<Taken | Refused> => {
+    const { entityId } = claim.key;
     log.push(`take ${entityId}`);
     const answer = answers[entityId];
     if (answer instanceof Error) throw answer;
-    const found = { ...charge, policy: policies[entityId] ?? charge.policy };
+    const found = { ...claim, policy: policies[entityId] ?? claim.policy };
     return answer === "taken"
-      ? { kind: "taken", parts: [partOf(found)] }
-      : { kind: "refused", atMs: NOW_MS, charge: found };
+      ? { kind: "taken", parts: [buildPart(found)] }
+      : { kind: "refused", atMs: NOW_MS, claim: found };
   };
   const giveBack = async ({ entityId }: ReceiptPart): Promise<void> => {
     log.push(`give back ${entityId}`);
@@ -72,7 +72,7 @@ function scripted(
   return { take, giveBack, log };
 }
 
-function chargeOf(entityId: string): WantedCharge {
+function buildClaim(entityId: string): WantedClaim {
   const key = shardKey(0, entityId);
   return {
     key,
@@ -84,7 +84,7 @@ function chargeOf(entityId: string): WantedCharge {
   };
 }
 
-function partOf({ key, costs, policy, isCascaded }: WantedCharge): ReceiptPart {
+function buildPart({ key, costs, policy, isCascaded }: WantedClaim): ReceiptPart {
   return {
     key,
     entityId: key.entityId,

@@ -1,9 +1,9 @@
 import type { ReceiptPart, Refused, Taken } from "./receipt.ts";
-import type { WantedCharge } from "./wanted-charge.ts";
+import type { WantedClaim } from "./wanted-claim.ts";
 
 /** How one bucket is taken from, and how that is undone. */
 interface Steps {
-  readonly take: (charge: WantedCharge) => Promise<Taken | Refused>;
+  readonly take: (claim: WantedClaim) => Promise<Taken | Refused>;
   /**
    * Gives a part back. Does not fail when the store is unavailable: the part then stays charged.
    */
@@ -14,7 +14,7 @@ interface Steps {
 export interface SeveralRefused {
   readonly kind: "refused";
   readonly atMs: number;
-  readonly charges: readonly WantedCharge[];
+  readonly claims: readonly WantedClaim[];
 }
 
 /**
@@ -23,13 +23,13 @@ export interface SeveralRefused {
  * one order, one after another, granted the same in as much time.
  */
 export async function takeFromSeveral(
-  charges: readonly WantedCharge[],
+  claims: readonly WantedClaim[],
   { take, giveBack }: Steps,
 ): Promise<Taken | SeveralRefused> {
-  const results = await Promise.allSettled(charges.map(async (charge) => take(charge)));
+  const results = await Promise.allSettled(claims.map(async (claim) => take(claim)));
   const taken = results.filter(isTaken);
   const parts = taken.flatMap(({ value }) => value.parts);
-  if (taken.length === charges.length) return { kind: "taken", parts };
+  if (taken.length === claims.length) return { kind: "taken", parts };
   await Promise.all(parts.map(giveBack));
   const failed = results.find((result) => result.status === "rejected");
   if (failed !== undefined) throw failed.reason;
@@ -37,7 +37,7 @@ export async function takeFromSeveral(
   return {
     kind: "refused",
     atMs: refusal.value.atMs,
-    charges: charges.map((charge, index) => withPolicyOf(charge, results[index]!)),
+    claims: claims.map((claim, index) => withDecidedPolicy(claim, results[index]!)),
   };
 }
 
@@ -48,9 +48,9 @@ function isTaken(result: TakeResult): result is PromiseFulfilledResult<Taken> {
 }
 
 /** The charge with the policy that it was last decided with. */
-function withPolicyOf(charge: WantedCharge, result: TakeResult): WantedCharge {
-  if (result.status === "rejected") return charge;
-  if (result.value.kind === "refused") return result.value.charge;
+function withDecidedPolicy(claim: WantedClaim, result: TakeResult): WantedClaim {
+  if (result.status === "rejected") return claim;
+  if (result.value.kind === "refused") return result.value.claim;
   const policy = result.value.parts[0]?.policy;
-  return policy === undefined ? charge : { ...charge, policy };
+  return policy === undefined ? claim : { ...claim, policy };
 }

@@ -25,7 +25,7 @@ import type { KnownBucket, KnownBuckets, KnownShard } from "../cache/known-bucke
 import type { Refused, Taken, Undecided } from "./receipt.ts";
 import type { MergeMonitor } from "../shards/merge-monitor.ts";
 import type { Splitter } from "../shards/splitter.ts";
-import type { WantedCharge } from "./wanted-charge.ts";
+import type { WantedClaim } from "./wanted-claim.ts";
 
 /**
  * The most shards tried before all are read: the home shard, and one that other processes may have
@@ -63,20 +63,20 @@ export class ShardTaker {
   }
 
   /** One round over the shards: takes all that a charge wants, or nothing. */
-  async takeOnce(wanted: WantedCharge, attempt: TakeAttempt): Promise<Taken | Refused | Undecided> {
+  async takeOnce(wanted: WantedClaim, attempt: TakeAttempt): Promise<Taken | Refused | Undecided> {
     if (attempt.wantsHome) await this.#ensureHomeShard(wanted.key);
     attempt.wantsHome = false;
-    let charge = wanted;
+    let claim = wanted;
     let tries = 0;
-    for (const { key } of this.#holders(charge, attempt)) {
-      const outcome = await takeFromShard(charge, key, attempt, this.#writer);
+    for (const { key } of this.#holders(claim, attempt)) {
+      const outcome = await takeFromShard(claim, key, attempt, this.#writer);
       if (outcome.kind === "taken") return outcome;
-      ({ charge } = outcome);
+      ({ claim } = outcome);
       if (outcome.kind === "refused") attempt.isLate = true;
       else if (outcome.throttled) noteThrottled(attempt, key, outcome.throttled);
       if (++tries === MAX_TRIES) break;
     }
-    return this.#gathers.take(charge, attempt);
+    return this.#gathers.take(claim, attempt);
   }
 
   /**
@@ -84,7 +84,7 @@ export class ShardTaker {
    * it at the same time.
    */
   async #ensureHomeShard(key: BucketKey): Promise<void> {
-    const { count, shards } = this.#known.known(key);
+    const { count, shards } = this.#known.get(key);
     const home = this.#homeNumber % count;
     if (shards.some(({ image }) => image.shard === home)) return;
     const underWay =
@@ -95,7 +95,7 @@ export class ShardTaker {
   }
 
   async #createHomeShard(key: BucketKey, home: number): Promise<void> {
-    if (!this.#known.known(key).isWhole) await this.#known.readAll(key);
+    if (!this.#known.get(key).isWhole) await this.#known.readAll(key);
     try {
       await this.#splitter.create(key, home);
     } catch (error) {
@@ -109,11 +109,11 @@ export class ShardTaker {
    * The shards that hold the whole charge alone, as far as is known, beginning at home. Each is
    * examined only when the caller asks for it.
    */
-  *#holders(charge: WantedCharge, attempt: TakeAttempt): Generator<KnownShard> {
-    const known = this.#known.known(charge.key);
-    if (!mayFit(charge, known, asOfMs(attempt, wholeMs(this.#clock)))) return;
+  *#holders(claim: WantedClaim, attempt: TakeAttempt): Generator<KnownShard> {
+    const known = this.#known.get(claim.key);
+    if (!mayFit(claim, known, asOfMs(attempt, wholeMs(this.#clock)))) return;
     for (const shard of fromHome(known, this.#homeNumber))
-      if (attempt.throttled?.has(shard.key.text) !== true && this.#holds(charge, shard, attempt))
+      if (attempt.throttled?.has(shard.key.text) !== true && this.#holds(claim, shard, attempt))
         yield shard;
   }
 
@@ -122,10 +122,10 @@ export class ShardTaker {
    * from before it began shows only what was stored: what the shard has earned since it was seen,
    * others have taken as they did on the shard before.
    */
-  #holds(charge: WantedCharge, { image, seenAt }: KnownShard, attempt: TakeAttempt): boolean {
+  #holds(claim: WantedClaim, { image, seenAt }: KnownShard, attempt: TakeAttempt): boolean {
     const isOld = attempt.isLate && seenAt.order < attempt.begun;
     const atMs = asOfMs(attempt, wholeMs(this.#clock));
-    return fitsShard(charge, image, isOld ? image.bucket.refilledAtMs : atMs);
+    return fitsShard(claim, image, isOld ? image.bucket.refilledAtMs : atMs);
   }
 }
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import {
-  named,
+  nameIt,
   scriptedProcess,
   type ScriptedProcess,
 } from "../../../../test/support/scripted-table.ts";
@@ -12,11 +12,11 @@ import {
   TPM,
   type StoredShard,
 } from "../../../../test/support/shard-images.ts";
-import { policyOf } from "../../../core/bucket/policy.ts";
+import { buildPolicy } from "../../../core/bucket/policy.ts";
 import { takeFromShard } from "./take.ts";
-import type { WantedCharge } from "./wanted-charge.ts";
+import type { WantedClaim } from "./wanted-claim.ts";
 
-const TPM_ONLY = policyOf([TPM], "resource");
+const TPM_ONLY = buildPolicy([TPM], "resource");
 
 describe("a take from one shard", () => {
   const KEY = shardKey(1);
@@ -49,11 +49,11 @@ describe("a take from one shard", () => {
 
   it("is undecided when it was throttled, and an error when it may have been applied", async () => {
     const throttled = withShard({ tpm: 10_000 });
-    throttled.table.faults.push({ instead: named("ThrottlingException") });
+    throttled.table.faults.push({ instead: nameIt("ThrottlingException") });
     const outcome = await takeFromShard(wanting(10), KEY, { requests: 1 }, throttled.writer);
     expect(outcome).toMatchObject({ kind: "undecided", throttled: { throttled: true } });
     const lost = withShard({ tpm: 10_000 });
-    lost.table.faults.push({ instead: named("Error", { code: "ECONNRESET" }) });
+    lost.table.faults.push({ instead: nameIt("Error", { code: "ECONNRESET" }) });
     await expect(
       takeFromShard(wanting(10), KEY, { requests: 1 }, lost.writer),
     ).rejects.toMatchObject({
@@ -70,7 +70,7 @@ describe("a take from one shard", () => {
   }
 });
 
-function wanting(tpm: number): WantedCharge {
+function wanting(tpm: number): WantedClaim {
   const costs = { tpm: tpm * 1000 };
   return {
     key: shardKey(),

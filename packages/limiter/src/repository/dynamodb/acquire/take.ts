@@ -1,11 +1,11 @@
 /* Takes from one shard of a bucket, and keeps what a call learns while it takes. */
-import { dividedAmounts } from "../../../core/bucket/decision.ts";
+import { divideAmounts } from "../../../core/bucket/decision.ts";
 import type { BucketKey } from "../items/bucket-key.ts";
 import { TableUnavailable } from "../table/table-errors.ts";
 import type { BucketWriter } from "../write/bucket-writer.ts";
 import type { AppliedOutcome } from "../write/write-intent.ts";
 import type { ReceiptPart, Refused, Taken, Undecided } from "./receipt.ts";
-import type { WantedCharge } from "./wanted-charge.ts";
+import type { WantedClaim } from "./wanted-claim.ts";
 
 /** What one call learns while it takes from one bucket, over all its rounds. */
 export interface TakeAttempt {
@@ -49,39 +49,39 @@ export function asOfMs({ isLate, begunMs }: TakeAttempt, nowMs: number): number 
  * kilobyte and a microtask of its own.
  */
 export function takeFromShard(
-  charge: WantedCharge,
+  claim: WantedClaim,
   key: BucketKey,
   { requests, undone }: Pick<TakeAttempt, "requests" | "undone">,
   writer: BucketWriter,
 ): Promise<Taken | Refused | Undecided> {
-  const { costs, policy, isCascaded, isNamespaceRead } = charge;
+  const { costs, policy, isCascaded, isNamespaceRead } = claim;
   return writer
     .write(key, { kind: "take", costs, requests, undone, policy, isCascaded, isNamespaceRead })
     .then(
       (outcome) => {
         if (outcome.kind === "applied")
-          return { kind: "taken", parts: [takenPart(charge, key, requests, outcome)] };
-        if (outcome.kind !== "refused") return { kind: "undecided", charge };
-        const refused = { ...charge, policy: outcome.policy };
-        return { kind: "refused", atMs: outcome.atMs, charge: refused };
+          return { kind: "taken", parts: [buildTakenPart(claim, key, requests, outcome)] };
+        if (outcome.kind !== "refused") return { kind: "undecided", claim };
+        const refused = { ...claim, policy: outcome.policy };
+        return { kind: "refused", atMs: outcome.atMs, claim: refused };
       },
       (error: unknown) => {
         if (!(error instanceof TableUnavailable && error.throttled && !error.ambiguous))
           throw error;
-        return { kind: "undecided", charge, throttled: error };
+        return { kind: "undecided", claim, throttled: error };
       },
     );
 }
 
-function takenPart(
-  charge: WantedCharge,
+function buildTakenPart(
+  claim: WantedClaim,
   key: BucketKey,
   requests: number,
   { policy, incarnation, image }: AppliedOutcome,
 ): ReceiptPart {
-  const { costs, isCascaded } = charge;
-  const isSame = policy === charge.policy && charge.levels === undefined;
-  const { amounts, unlimited } = isSame ? { amounts: costs } : dividedAmounts(policy, costs);
+  const { costs, isCascaded } = claim;
+  const isSame = policy === claim.policy && claim.levels === undefined;
+  const { amounts, unlimited } = isSame ? { amounts: costs } : divideAmounts(policy, costs);
   return {
     key,
     entityId: key.entityId,

@@ -1,14 +1,14 @@
 import { describe, expect, it } from "vitest";
 import { openAggregator, type AggregatorOptions } from "zae-limiter/aggregator";
 import { removal } from "../../../../test/support/audit-records.ts";
-import { named, ScriptedTable, SkippingClock } from "../../../../test/support/scripted-table.ts";
-import { bucketItem, recordsOf } from "../../../../test/support/usage-process.ts";
+import { nameIt, ScriptedTable, SkippingClock } from "../../../../test/support/scripted-table.ts";
+import { bucketItem, listRecords } from "../../../../test/support/usage-process.ts";
 import { heartbeatKey, pulseKey } from "../items/keys.ts";
-import { keyOf } from "../table/batch.ts";
+import { getKey } from "../table/batch.ts";
 import { marshalItem } from "../transport/attribute-values.ts";
 
 const clock = new SkippingClock();
-const records = recordsOf([bucketItem({ b_rpm_tc: 1 }), bucketItem({ b_rpm_tc: 3 })], {
+const records = listRecords([bucketItem({ b_rpm_tc: 1 }), bucketItem({ b_rpm_tc: 3 })], {
   atMs: clock.now() - 5000,
 });
 
@@ -17,7 +17,7 @@ function open(table: ScriptedTable, options: AggregatorOptions = {}) {
 }
 
 function sortKeysIn({ items }: ScriptedTable): readonly string[] {
-  return [...items.values()].map((item) => keyOf(item).SK.split("#").slice(0, 3).join("#"));
+  return [...items.values()].map((item) => getKey(item).SK.split("#").slice(0, 3).join("#"));
 }
 
 describe("an aggregator", () => {
@@ -42,7 +42,7 @@ describe("an aggregator", () => {
 
   it("names each record that failed once, in order, and does not say that it was counted", async () => {
     const table = new ScriptedTable();
-    const refused = { instead: named("ValidationException") };
+    const refused = { instead: nameIt("ValidationException") };
     table.faults.push(refused, refused, refused);
     const { failures } = await (await open(table)).process(records);
     expect(failures.map(({ sequenceNumber }) => sequenceNumber)).toEqual(["1", "2"]);
@@ -73,7 +73,7 @@ describe("an aggregator", () => {
     const aggregator = await open(table);
     await aggregator.pulse();
     const { PK, SK } = pulseKey();
-    await aggregator.process(recordsOf([marshalItem({ PK, SK })], { atMs: clock.now() }));
+    await aggregator.process(listRecords([marshalItem({ PK, SK })], { atMs: clock.now() }));
     expect(sortKeysIn(table)).toEqual([SK, heartbeatKey().SK]);
     aggregator.close();
   });

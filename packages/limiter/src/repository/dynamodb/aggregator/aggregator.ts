@@ -14,8 +14,8 @@ import { ValidationError } from "../../../core/errors.ts";
 import { checkOptions, optionNames } from "../../../core/options.ts";
 import { DEFAULT_RETENTION_DAYS, USAGE_WINDOWS, type UsageWindow } from "../../../core/usage.ts";
 import { Expiring } from "../cache/expiring.ts";
-import { retentionOf, type RetentionDays } from "../cache/retention.ts";
-import { settingsOf } from "../items/config-item.ts";
+import { resolveRetention, type RetentionDays } from "../cache/retention.ts";
+import { parseSettings } from "../items/config-item.ts";
 import { configKey } from "../items/keys.ts";
 import { openConnection } from "../opening/open-connection.ts";
 import type { DynamoOptions } from "../opening/options.ts";
@@ -24,7 +24,7 @@ import { ItemReader } from "../table/item-reader.ts";
 import type { AuditArchive } from "./archive/archive.ts";
 import { AuditArchiver } from "./archive/audit-archiver.ts";
 import { Heartbeat } from "./heartbeat.ts";
-import { limitedTo, type RecordFailure } from "./part.ts";
+import { limitTime, type RecordFailure } from "./part.ts";
 import { CalmMerger } from "./shards/calm-merger.ts";
 import type { StreamRecord } from "./stream-record.ts";
 import { UsageCounter } from "./usage/usage-counter.ts";
@@ -135,9 +135,9 @@ export async function openParts(
     ...place
   } = options;
   const checked = {
-    windows: checkedWindows(windows),
-    archive: checkedArchive(archive),
-    retentionDays: checkedDays(usageRetentionDays),
+    windows: checkWindows(windows),
+    archive: checkArchive(archive),
+    retentionDays: checkDays(usageRetentionDays),
   };
   const { connection, resolved } = await openConnection(undefined, {
     ...place,
@@ -173,7 +173,7 @@ export const AGGREGATOR_OPTIONS: Readonly<Record<keyof AggregatorOptions, true>>
 const OPTION_NAMES = optionNames<AggregatorOptions>(AGGREGATOR_OPTIONS);
 
 /** Each of them once. */
-function checkedWindows(windows: readonly UsageWindow[]): readonly UsageWindow[] {
+function checkWindows(windows: readonly UsageWindow[]): readonly UsageWindow[] {
   const known = new Set<unknown>(USAGE_WINDOWS);
   if (
     !Array.isArray(windows) ||
@@ -188,12 +188,12 @@ function checkedWindows(windows: readonly UsageWindow[]): readonly UsageWindow[]
   return USAGE_WINDOWS.filter((window) => windows.includes(window));
 }
 
-function checkedDays(days: number): number {
+function checkDays(days: number): number {
   if (Number.isSafeInteger(days) && days >= 1) return days;
   throw new ValidationError("usageRetentionDays", days, "must be a whole number of at least 1");
 }
 
-function checkedArchive(archive: AuditArchive | undefined): AuditArchive | undefined {
+function checkArchive(archive: AuditArchive | undefined): AuditArchive | undefined {
   if (
     archive !== undefined &&
     typeof (archive as Partial<AuditArchive> | null)?.store !== "function"
@@ -238,12 +238,12 @@ export class StreamAggregator implements Aggregator {
     return report;
   }
 
-  /** Processes a batch for somebody who knows better until when everything is counted. */
+  /** Processes a batch for a runner, which knows better until when everything is counted. */
   async processWithoutHeartbeat(
     records: readonly StreamRecord[],
     { withinMs = Infinity }: ProcessOptions = {},
   ): Promise<BatchReport> {
-    const checkTime = limitedTo(withinMs, this.#connection.clock);
+    const checkTime = limitTime(withinMs, this.#connection.clock);
     const [usage, shards, archive] = await Promise.all([
       this.#usage.count(records, checkTime),
       this.#shards.look(records, checkTime),
@@ -294,7 +294,7 @@ function retentions(connection: Connection, usageDays?: number): Expiring<Retent
   return new Expiring({
     read: async (namespaceId) => {
       const item = await reader.get(configKey(namespaceId, { level: "system" }));
-      return retentionOf(item && settingsOf(item), usageDays);
+      return resolveRetention(item && parseSettings(item), usageDays);
     },
     clock: connection.clock,
     ttlMs: RETENTION_TTL_MS,

@@ -1,51 +1,51 @@
 import { describe, expect, it } from "vitest";
-import { named } from "../../../../test/support/scripted-table.ts";
+import { nameIt } from "../../../../test/support/scripted-table.ts";
 import {
   bucketItem,
-  recordOf,
+  buildRecord,
   usageProcess,
   type UsageProcess,
 } from "../../../../test/support/usage-process.ts";
-import { heartbeatOf } from "../items/heartbeat-item.ts";
+import { parseHeartbeat } from "../items/heartbeat-item.ts";
 import { heartbeatKey, pulseKey, streamLeaseKey, usageKey } from "../items/keys.ts";
-import { keyOf, type ItemKey } from "../table/batch.ts";
+import { getKey, type ItemKey } from "../table/batch.ts";
 import { marshalItem, unmarshalItem, type AttributeMap } from "../transport/attribute-values.ts";
 import { Heartbeat } from "./heartbeat.ts";
 import type { StreamRecord } from "./stream-record.ts";
 
 const AT_MS = Date.UTC(2026, 2, 4, 17, 40, 5);
 
-function started(): UsageProcess & { readonly heartbeat: Heartbeat } {
+function start(): UsageProcess & { readonly heartbeat: Heartbeat } {
   const process = usageProcess();
   return { ...process, heartbeat: new Heartbeat(process.connection) };
 }
 
-function stored({ table }: UsageProcess, key: ItemKey): AttributeMap | undefined {
+function readStored({ table }: UsageProcess, key: ItemKey): AttributeMap | undefined {
   return [...table.items.values()].find((item) => {
-    const { PK, SK } = keyOf(item);
+    const { PK, SK } = getKey(item);
     return PK === key.PK && SK === key.SK;
   });
 }
 
 function countedUntil(process: UsageProcess): number | undefined {
-  return heartbeatOf(stored(process, heartbeatKey()))?.countedUntilMs;
+  return parseHeartbeat(readStored(process, heartbeatKey()))?.countedUntilMs;
 }
 
 function bucketRecord(atMs: number): StreamRecord {
-  return recordOf({ after: bucketItem({ b_rpm_tc: 1 }), atMs, number: 1 });
+  return buildRecord({ after: bucketItem({ b_rpm_tc: 1 }), atMs, number: 1 });
 }
 
 function recordOfKey(key: ItemKey, atMs: number): StreamRecord {
-  return recordOf({ after: marshalItem({ ...key }), atMs, number: 2 });
+  return buildRecord({ after: marshalItem({ ...key }), atMs, number: 2 });
 }
 
 describe("the heartbeat of an aggregator", () => {
   it("is moved to the newest bucket or pulse of a batch, with the writer and its clock", async () => {
-    const process = started();
+    const process = start();
     const records = [bucketRecord(AT_MS + 1000), bucketRecord(AT_MS)];
     const own = recordOfKey(heartbeatKey(), AT_MS + 9000);
     await process.heartbeat.note([...records, own]);
-    expect(unmarshalItem(stored(process, heartbeatKey())!)).toEqual({
+    expect(unmarshalItem(readStored(process, heartbeatKey())!)).toEqual({
       ...heartbeatKey(),
       GSI4PK: "_",
       GSI4SK: "_/SYSTEM#",
@@ -58,15 +58,15 @@ describe("the heartbeat of an aggregator", () => {
   });
 
   it("never goes back", async () => {
-    const process = started();
-    await process.heartbeat.countedUntil(AT_MS);
-    await process.heartbeat.countedUntil(AT_MS - 1);
+    const process = start();
+    await process.heartbeat.storeCountedUntil(AT_MS);
+    await process.heartbeat.storeCountedUntil(AT_MS - 1);
     await process.heartbeat.note([recordOfKey(pulseKey(), AT_MS - 5000)]);
     expect(countedUntil(process)).toBe(AT_MS);
   });
 
   it("is written for buckets at most once in ten seconds, and for every pulse", async () => {
-    const process = started();
+    const process = start();
     const { heartbeat, clock, table } = process;
     await heartbeat.note([bucketRecord(AT_MS)]);
     await clock.advance(9_999);
@@ -84,7 +84,7 @@ describe("the heartbeat of an aggregator", () => {
   });
 
   it("is not written for what aggregators write themselves, nor for nothing", async () => {
-    const { heartbeat, table } = started();
+    const { heartbeat, table } = start();
     const name = { entityId: "e", resource: "r", window: "hourly", startMs: 0 } as const;
     const keys = [heartbeatKey(), streamLeaseKey(), usageKey("ns", name)];
     await heartbeat.note(keys.map((key) => recordOfKey(key, AT_MS)));
@@ -93,24 +93,24 @@ describe("the heartbeat of an aggregator", () => {
   });
 
   it("leaves it to the next batch when the table is unavailable, and reports other errors", async () => {
-    const process = started();
+    const process = start();
     const { heartbeat, table } = process;
-    const throttled = { instead: named("ThrottlingException") };
+    const throttled = { instead: nameIt("ThrottlingException") };
     table.faults.push(throttled, throttled, throttled);
     await heartbeat.note([bucketRecord(AT_MS)]);
     expect(countedUntil(process)).toBeUndefined();
     await heartbeat.note([bucketRecord(AT_MS)]);
     expect(countedUntil(process)).toBe(AT_MS);
-    table.faults.push({ instead: named("AccessDeniedException") });
+    table.faults.push({ instead: nameIt("AccessDeniedException") });
     await expect(heartbeat.note([recordOfKey(pulseKey(), AT_MS)])).rejects.toThrow("AccessDenied");
   });
 
   it("has a pulse that changes its item each time, also at the same moment", async () => {
-    const process = started();
+    const process = start();
     await process.heartbeat.pulse();
-    const first = stored(process, pulseKey());
+    const first = readStored(process, pulseKey());
     await process.heartbeat.pulse();
-    expect(stored(process, pulseKey())).not.toEqual(first);
+    expect(readStored(process, pulseKey())).not.toEqual(first);
     expect(unmarshalItem(first!)).toMatchObject({ pulse_ms: process.clock.now(), GSI4PK: "_" });
   });
 });

@@ -32,13 +32,13 @@ export class Heartbeat {
    * are now and then. What the aggregator itself writes is not: each heartbeat would cause another.
    */
   async note(records: readonly StreamRecord[]): Promise<void> {
-    const { newestMs, hasPulse } = timesOf(records);
+    const { newestMs, hasPulse } = readTimes(records);
     if (newestMs === undefined) return;
     const ageMs = this.#connection.clock.now() - this.#writtenAtMs;
     // A negative age: the clock was set back.
     if (!hasPulse && ageMs >= 0 && ageMs < BUCKETS_EVERY_MS) return;
     try {
-      await this.countedUntil(newestMs);
+      await this.storeCountedUntil(newestMs);
     } catch (error) {
       // The batch was counted, and need not be delivered again. The next one writes the heartbeat;
       // until then readers see that it is old.
@@ -47,7 +47,7 @@ export class Heartbeat {
   }
 
   /** Stores that everything until a time has been counted, unless a later time is stored. */
-  async countedUntil(timeMs: number): Promise<void> {
+  async storeCountedUntil(timeMs: number): Promise<void> {
     const seenMs = this.#connection.clock.now();
     const update = heartbeatUpdate({
       countedUntilMs: timeMs,
@@ -60,7 +60,7 @@ export class Heartbeat {
 }
 
 /** The newest time among the records of buckets and pulses; undefined when there are none. */
-function timesOf(records: readonly StreamRecord[]): {
+function readTimes(records: readonly StreamRecord[]): {
   readonly newestMs: number | undefined;
   readonly hasPulse: boolean;
 } {

@@ -6,7 +6,7 @@ export { s3Archive } from "./archive/s3-archive.ts";
 export type { S3ArchiveClient, S3ArchiveOptions } from "./archive/s3-archive.ts";
 export type { RecordFailure } from "./part.ts";
 export { STREAM_FILTERS } from "./stream-filter.ts";
-export { streamRecordOf } from "./stream-record.ts";
+export { parseStreamRecord } from "./stream-record.ts";
 export type { RawStreamRecord, StreamRecord } from "./stream-record.ts";
 export { runAggregator } from "./runner/runner.ts";
 export type { RunnerOptions } from "./runner/runner.ts";

@@ -20,7 +20,7 @@ export interface PartReport {
 export const NO_FAILURES: readonly RecordFailure[] = [];
 
 /** The failures of records that failed together. */
-export function failuresOf(
+export function toFailures(
   records: readonly StreamRecord[],
   error: unknown,
 ): readonly RecordFailure[] {
@@ -34,7 +34,7 @@ export type TimeCheck = () => void;
 export const UNLIMITED: TimeCheck = () => {};
 
 /** Limits the work on a batch to a time from now on. */
-export function limitedTo(ms: number, clock: Clock): TimeCheck {
+export function limitTime(ms: number, clock: Clock): TimeCheck {
   const endMs = clock.now() + ms;
   return () => {
     if (clock.now() >= endMs)

@@ -1,4 +1,4 @@
-import { keyOf, type ItemKey } from "../table/batch.ts";
+import { getKey, type ItemKey } from "../table/batch.ts";
 import type { AttributeMap } from "../transport/attribute-values.ts";
 
 /** One change of an item, as the table's stream reports it. */
@@ -56,11 +56,14 @@ const SEQUENCE_LENGTH = 40;
 
 /**
  * Reads a record; `streamArn` is that of the stream, which Lambda's records carry themselves.
- * Undefined when it is no record of a change, or lacks its time, its number or the item.
+ * Undefined when it is not a record of a change, or lacks its time, its number or the item.
  *
- * @example const records = event.Records.flatMap((raw) => streamRecordOf(raw) ?? []);
+ * @example const records = event.Records.flatMap((raw) => parseStreamRecord(raw) ?? []);
  */
-export function streamRecordOf(raw: RawStreamRecord, streamArn?: string): StreamRecord | undefined {
+export function parseStreamRecord(
+  raw: RawStreamRecord,
+  streamArn?: string,
+): StreamRecord | undefined {
   // What comes from outside may lack anything, and one record must not spoil its batch.
   const { eventName, eventSourceARN, userIdentity, dynamodb }: RawStreamRecord = raw ?? {};
   const { ApproximateCreationDateTime: time, SequenceNumber: sequenceNumber } = dynamodb ?? {};
@@ -79,7 +82,7 @@ export function streamRecordOf(raw: RawStreamRecord, streamArn?: string): Stream
     kind,
     atMs,
     sequenceNumber,
-    position: positionOf(streamArn ?? eventSourceARN ?? "", sequenceNumber),
+    position: buildPosition(streamArn ?? eventSourceARN ?? "", sequenceNumber),
     before,
     after,
     isExpiry: kind === "remove" && isTimeToLive(userIdentity),
@@ -88,11 +91,11 @@ export function streamRecordOf(raw: RawStreamRecord, streamArn?: string): Stream
 
 /** The key of the item that was changed. */
 export function keyOfRecord({ before, after }: StreamRecord): ItemKey {
-  return keyOf(after ?? before ?? {});
+  return getKey(after ?? before ?? {});
 }
 
 /** The position of a record in a stream, whose ARN ends in the time at which it was enabled. */
-export function positionOf(streamArn: string, sequenceNumber: string): string {
+export function buildPosition(streamArn: string, sequenceNumber: string): string {
   const label = streamArn.slice(streamArn.lastIndexOf("/") + 1);
   return `${label}#${sequenceNumber.padStart(SEQUENCE_LENGTH, "0")}`;
 }

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { shardImage, shardItem, shardKey } from "../../../../test/support/shard-images.ts";
-import { stringOf } from "../transport/attribute-values.ts";
-import { imageOf, type BucketImage } from "../items/bucket-item.ts";
+import { getString } from "../transport/attribute-values.ts";
+import { parseBucketItem, type BucketImage } from "../items/bucket-item.ts";
 import { bucketKey } from "../items/bucket-key.ts";
 import type { ItemReader } from "../table/item-reader.ts";
 import type { AttributeMap } from "../transport/attribute-values.ts";
@@ -16,7 +16,7 @@ describe("what is known of a bucket", () => {
     const reads = known.stampRequest();
     known.remember(KEY, image("a.1"), creating);
     known.remember(KEY, undefined, reads);
-    expect(known.imageOf(KEY)?.creation).toBe("a.1");
+    expect(known.getImage(KEY)?.creation).toBe("a.1");
   });
 
   it("learns of a bucket from a reply that was overtaken by a read that found none", () => {
@@ -24,19 +24,19 @@ describe("what is known of a bucket", () => {
     const creating = known.stampRequest();
     known.remember(KEY, undefined, known.stampRequest());
     known.remember(KEY, image("a.1"), creating);
-    expect(known.imageOf(KEY)?.creation).toBe("a.1");
+    expect(known.getImage(KEY)?.creation).toBe("a.1");
   });
 
   it("forgets a bucket that a later read does not find", () => {
     const known = newKnown();
     known.remember(KEY, image("a.1"), known.stampRequest());
     known.remember(KEY, undefined, known.stampRequest());
-    expect(known.imageOf(KEY)).toBeUndefined();
+    expect(known.getImage(KEY)).toBeUndefined();
   });
 
   it("counts what a transaction took, until a reply that was requested later shows it", () => {
     const known = newKnown();
-    const unseen = (): unknown => known.known(KEY).shards.map(({ unseenMilli }) => unseenMilli);
+    const unseen = (): unknown => known.get(KEY).shards.map(({ unseenMilli }) => unseenMilli);
     known.remember(KEY, image("a.1"), known.stampRequest());
     expect(unseen()).toEqual([undefined]);
     const earlier = known.stampRequest();
@@ -56,11 +56,11 @@ describe("what is known of a bucket", () => {
     known.pin(entry);
     known.forget(KEY.text);
     expect(known.entry(KEY)).toBe(entry);
-    expect(known.imageOf(KEY)?.creation).toBe("a.1");
-    expect(known.known(KEY)).toMatchObject({ isWhole: false, seenAt: undefined });
+    expect(known.getImage(KEY)?.creation).toBe("a.1");
+    expect(known.get(KEY)).toMatchObject({ isWhole: false, seenAt: undefined });
     known.unpin(entry);
     known.forget(KEY.text);
-    expect(known.imageOf(KEY)).toBeUndefined();
+    expect(known.getImage(KEY)).toBeUndefined();
   });
 
   it("lasts while fewer than 5000 others are used, and is gone after 10 000, unless work is under way", () => {
@@ -70,7 +70,7 @@ describe("what is known of a bucket", () => {
       known.remember(key, image("a.1"), known.stampRequest());
     known.pin(known.entry(pinned!));
     const remembered = (): unknown =>
-      [used!, unused!, pinned!].map((key) => known.imageOf(key) !== undefined);
+      [used!, unused!, pinned!].map((key) => known.getImage(key) !== undefined);
     let others = 0;
     const useOthers = (count: number): void => {
       for (let each = 0; each < count; each += 1) known.entry(shardKey(0, `e${(others += 1)}`));
@@ -94,7 +94,7 @@ describe("what is known of a bucket", () => {
     for (let each = 0; each < 6000; each += 1) known.entry(shardKey(0, `e${each}`));
     known.entry(KEY);
     known.forget(KEY.text);
-    expect(known.imageOf(KEY)).toBeUndefined();
+    expect(known.getImage(KEY)).toBeUndefined();
     expect(known.entry(KEY).image).toBeUndefined();
   });
 });
@@ -130,7 +130,7 @@ describe("the shards of a bucket, as far as they are known", () => {
     ] as const)
       known.remember(shardKey(shard), shardImage({ shard, divisor }), known.stampRequest());
     known.remember(shardKey(1), shardImage({ shard: 1, divisor: 4 }), known.stampRequest());
-    expect(known.known(shardKey()).isWhole).toBe(false);
+    expect(known.get(shardKey()).isWhole).toBe(false);
   });
 });
 
@@ -159,11 +159,11 @@ describe("an image that a refusal may rest on", () => {
   it("is an older one, once nothing was undone for a while", () => {
     const { known, reply, sureWrites } = replies();
     reply(4, 2);
-    const before = known.known(KEY);
+    const before = known.get(KEY);
     reply(9, 2);
     known.confirm(KEY, before);
     expect(sureWrites()).toBe(4);
-    const later = known.known(KEY);
+    const later = known.get(KEY);
     reply(11, 3);
     known.confirm(KEY, later);
     expect(sureWrites()).toBeUndefined();
@@ -200,14 +200,14 @@ function replies(): {
     wait: (ms) => {
       nowMs += ms;
     },
-    sureWrites: () => known.known(KEY).shards[0]?.sure?.image.writes,
+    sureWrites: () => known.get(KEY).shards[0]?.sure?.image.writes,
   };
 }
 
 /** What is known of a table with these items. */
 function reading(items: readonly AttributeMap[]): KnownBuckets {
   const get = async ({ PK }: { readonly PK: string }): Promise<AttributeMap | undefined> =>
-    items.find((item) => stringOf(item["PK"]) === PK);
+    items.find((item) => getString(item["PK"]) === PK);
   return new KnownBuckets({ get } as unknown as ItemReader, {
     now: () => 0,
     sleep: async () => {},
@@ -273,7 +273,7 @@ function heldKnown(): {
       sent += 1;
       const answer = await new Promise<string | Error>((resolve) => waiting.push(resolve));
       if (answer instanceof Error) throw answer;
-      return itemOf(answer);
+      return buildItem(answer);
     },
   } as unknown as ItemReader;
   const known = new KnownBuckets(reader, { now: () => 0, sleep: async () => {} });
@@ -281,10 +281,10 @@ function heldKnown(): {
 }
 
 function image(creation: string): BucketImage {
-  return imageOf(itemOf(creation));
+  return parseBucketItem(buildItem(creation));
 }
 
-function itemOf(creation: string): AttributeMap {
+function buildItem(creation: string): AttributeMap {
   return { PK: { S: KEY.text }, cr: { S: creation }, sv: { N: "1" } };
 }
 

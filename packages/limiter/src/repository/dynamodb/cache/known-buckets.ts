@@ -7,8 +7,8 @@
  */
 import { addAmounts, NO_AMOUNTS, type Amounts } from "../../../core/amounts.ts";
 import type { Clock } from "../../system-clock.ts";
-import { imageOf, type BucketImage } from "../items/bucket-item.ts";
-import { siblingKey, type BucketKey } from "../items/bucket-key.ts";
+import { parseBucketItem, type BucketImage } from "../items/bucket-item.ts";
+import { buildSiblingKey, type BucketKey } from "../items/bucket-key.ts";
 import { SharedRounds } from "./shared-rounds.ts";
 import type { ItemReader } from "../table/item-reader.ts";
 
@@ -148,8 +148,8 @@ export class KnownBuckets {
   }
 
   /** The last image of a shard, if there is one. */
-  imageOf({ text }: BucketKey): BucketImage | undefined {
-    return this.#held(text)?.image;
+  getImage({ text }: BucketKey): BucketImage | undefined {
+    return this.#getEntry(text)?.image;
   }
 
   /** The entry of a shard, created if there is none; it counts as used. */
@@ -197,7 +197,7 @@ export class KnownBuckets {
 
   /** Whether nothing was undone on a bucket since it was known like this. */
   isSame(key: BucketKey, before: KnownBucket): boolean {
-    const { shards } = this.known(key);
+    const { shards } = this.get(key);
     if (shards.length !== before.shards.length) return false;
     return shards.every(({ image }, index) => {
       const seen = before.shards[index]!.image;
@@ -243,14 +243,14 @@ export class KnownBuckets {
   }
 
   /** How many shards a bucket may have, as in `known`; `key` is that of its shard 0. */
-  countOf({ text }: BucketKey): number {
-    const first = this.#held(text);
+  getCount({ text }: BucketKey): number {
+    const first = this.#getEntry(text);
     return first === undefined || first.seenAt.order === 0 ? 1 : (first.image?.divisor ?? 1);
   }
 
   /** What is remembered of a bucket; `key` is that of its shard 0. */
-  known(key: BucketKey): KnownBucket {
-    const first = this.#held(key.text);
+  get(key: BucketKey): KnownBucket {
+    const first = this.#getEntry(key.text);
     if (first === undefined || first.seenAt.order === 0)
       return { count: 1, shards: [], isWhole: false, seenAt: undefined };
     const { image, seenAt, unseen } = first;
@@ -261,9 +261,9 @@ export class KnownBuckets {
     // While shards are merged, some have a larger divisor than shard 0, and so has the other half.
     let classes = image.divisor;
     for (let shard = 1; shard < classes; shard += 1) {
-      const sibling = ((first.siblings ??= [])[shard] ??= siblingKey(key, shard));
-      const held = this.#held(sibling.text);
-      // What is left of a bucket that was deleted and created again is no part of it.
+      const sibling = ((first.siblings ??= [])[shard] ??= buildSiblingKey(key, shard));
+      const held = this.#getEntry(sibling.text);
+      // What is left of a bucket that was deleted and created again is not part of it.
       if (held?.image === undefined || held.image.creation !== image.creation) continue;
       const { image: seen, seenAt: at, unseen: later } = held;
       const unseenMilli = later?.milli;
@@ -289,14 +289,14 @@ export class KnownBuckets {
   /** Reads every shard of a bucket, in one batch unless there turn out to be more. */
   async #readAllShards(key: BucketKey): Promise<KnownBucket> {
     for (let reads = 1; ; reads += 1) {
-      const { shards } = this.known(key);
+      const { shards } = this.get(key);
       const classes = Math.max(1, ...shards.map(({ image }) => image.divisor));
       await Promise.all(
         Array.from({ length: classes }, (_, shard) =>
-          this.read(shard === 0 ? key : siblingKey(key, shard)),
+          this.read(shard === 0 ? key : buildSiblingKey(key, shard)),
         ),
       );
-      const known = this.known(key);
+      const known = this.get(key);
       if (known.isWhole || reads === MAX_READS) return known;
     }
   }
@@ -305,10 +305,14 @@ export class KnownBuckets {
   async read(key: BucketKey): Promise<void> {
     const sent = this.stampRequest();
     const item = await this.#reader.get(key.primary);
-    this.remember(key, item === undefined ? undefined : imageOf(item, this.imageOf(key)), sent);
+    this.remember(
+      key,
+      item === undefined ? undefined : parseBucketItem(item, this.getImage(key)),
+      sent,
+    );
   }
 
-  #held(text: string): OwnedEntry | undefined {
+  #getEntry(text: string): OwnedEntry | undefined {
     return this.#recent.get(text) ?? this.#older.get(text);
   }
 

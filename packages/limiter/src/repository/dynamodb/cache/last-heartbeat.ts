@@ -1,4 +1,4 @@
-import { heartbeatOf, type HeartbeatRecord } from "../items/heartbeat-item.ts";
+import { parseHeartbeat, type HeartbeatRecord } from "../items/heartbeat-item.ts";
 import { heartbeatKey } from "../items/keys.ts";
 import type { ItemReader } from "../table/item-reader.ts";
 
@@ -18,7 +18,7 @@ export class LastHeartbeat {
 
   /** Reads it, consistently, and remembers whether there is one. */
   async read(): Promise<HeartbeatRecord | undefined> {
-    const heartbeat = heartbeatOf(await this.#reader.get(heartbeatKey()));
+    const heartbeat = parseHeartbeat(await this.#reader.get(heartbeatKey()));
     this.#wasSeen = heartbeat !== undefined;
     return heartbeat;
   }

@@ -9,14 +9,14 @@ import {
   type StoredShard,
 } from "../../../../test/support/shard-images.ts";
 import { Limit } from "../../../core/limit.ts";
-import { policyOf, type Policy } from "../../../core/bucket/policy.ts";
+import { buildPolicy, type Policy } from "../../../core/bucket/policy.ts";
 import type { PolicySource } from "../../store.ts";
 import type { KnownShard } from "./known-buckets.ts";
 import { PolicyResolver } from "./policy-resolver.ts";
 
-const OLD = policyOf([TPM], "resource");
-const NEW = policyOf([Limit.perMinute("tpm", 120)], "resource");
-const OVERRIDE = policyOf([TPM], "override");
+const OLD = buildPolicy([TPM], "resource");
+const NEW = buildPolicy([Limit.perMinute("tpm", 120)], "resource");
+const OVERRIDE = buildPolicy([TPM], "override");
 const KEY = shardKey();
 const OTHER_LIMITS = { limits: NEW.limits };
 
@@ -120,8 +120,8 @@ function newPolicies(): {
 } {
   const reads: HeldAnswer<Policy | undefined>[] = [];
   const cache: { policy: Policy | undefined } = { policy: undefined };
-  const source: Pick<PolicySource, "cached" | "refresh"> = {
-    cached: () => ({ ...cache, version: 0, fromMs: 0, untilMs: 0 }),
+  const source: Pick<PolicySource, "getCached" | "refresh"> = {
+    getCached: () => ({ ...cache, version: 0, fromMs: 0, untilMs: 0 }),
     refresh: () => {
       const read = heldAnswer<Policy | undefined>();
       reads.push(read);

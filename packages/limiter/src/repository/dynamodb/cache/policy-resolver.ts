@@ -1,4 +1,4 @@
-import { isUnder } from "../../../core/bucket/decision.ts";
+import { hasPolicyLimits } from "../../../core/bucket/decision.ts";
 import type { Policy } from "../../../core/bucket/policy.ts";
 import type { MaybePromise } from "../../port.ts";
 import type { PolicySource } from "../../store.ts";
@@ -43,7 +43,7 @@ export class PolicyResolver {
       this.#comparisons.set(entry, comparison);
     }
     if (comparison.reading === undefined)
-      return this.#policies.cached(key.entityId, key.resource)?.policy ?? policy;
+      return this.#policies.getCached(key.entityId, key.resource)?.policy ?? policy;
     return this.#awaitReading(policy, entry, comparison);
   }
 
@@ -75,5 +75,5 @@ export class PolicyResolver {
  */
 function showsOtherLimits(policy: Policy, image: BucketImage): boolean {
   if (policy.source === "override" || image.overridden) return false;
-  return !isUnder(image.bucket, policy);
+  return !hasPolicyLimits(image.bucket, policy);
 }

@@ -12,7 +12,7 @@ export interface RetentionDays {
 export type Retention = Expiring<RetentionDays>;
 
 /** The retention that is stored, or the default where nothing is. */
-export function retentionOf(
+export function resolveRetention(
   settings: SystemSettings | undefined,
   usageDays: number = DEFAULT_RETENTION_DAYS,
 ): RetentionDays {

@@ -9,7 +9,7 @@ export { judgeVersion, readVersion, withConnection } from "../check-table.ts";
 export { bucketAttributes, limitAttribute } from "../items/bucket-item.ts";
 export { bucketKey, keyAttributes } from "../items/bucket-key.ts";
 export { isOlderVersion, UPGRADING_VERSION } from "../items/compatibility.ts";
-export { configItem, configOf, settingsOf } from "../items/config-item.ts";
+export { configItem, parseConfig, parseSettings } from "../items/config-item.ts";
 export {
   isEntityKey,
   parseAuditPartition,
@@ -32,21 +32,21 @@ export {
   windowText,
 } from "../items/keys.ts";
 export type { BucketName, UsageName } from "../items/keys.ts";
-export { namespaceOf } from "../items/namespace-items.ts";
+export { parseNamespace } from "../items/namespace-items.ts";
 export { assertCompatible, LOST_VERSION } from "../items/schema-version.ts";
 export { CONSUMED_PREFIX } from "../items/usage-item.ts";
 export { versionItem } from "../records.ts";
 export { absent, Aliases } from "../table/aliases.ts";
-export { batchGet, chunksOf, keyOf, marshalKey } from "../table/batch.ts";
+export { batchGet, toChunks, getKey, marshalKey } from "../table/batch.ts";
 export type { ItemKey } from "../table/batch.ts";
 export type { Connection, TransactItem } from "../table/connection.ts";
 export { eachWithin } from "../table/each-within.ts";
 export { contention } from "../table/table-errors.ts";
 export {
-  booleanOf,
+  getBoolean,
   marshalItem,
-  numberOf,
-  stringOf,
+  getNumber,
+  getString,
   unmarshal,
 } from "../transport/attribute-values.ts";
 export type { AttributeMap } from "../transport/attribute-values.ts";

@@ -3,7 +3,7 @@ import { bucketLimits, ceilingMilli, fullBucket } from "../../../core/bucket/buc
 import { IncompatibleSchemaError } from "../../../core/errors.ts";
 import { shardLimits } from "../../../core/bucket/shares.ts";
 import { marshalItem, unmarshalItem, type Value } from "../transport/attribute-values.ts";
-import { bucketAttributes, imageOf, parameterAttributes } from "./bucket-item.ts";
+import { bucketAttributes, parseBucketItem, parameterAttributes } from "./bucket-item.ts";
 import { bucketKey, keyAttributes } from "./bucket-key.ts";
 
 const NOW_MS = Date.UTC(2026, 0, 4, 12);
@@ -31,14 +31,14 @@ function item(
 
 it("an item of the Python zae-limiter has no image", () => {
   const { sv: _, ...ofPython } = item(0, { b_wcu_cp: 1_000_000, shard_count: 1 });
-  const read = (): unknown => imageOf(ofPython);
+  const read = (): unknown => parseBucketItem(ofPython);
   expect(read).toThrow(IncompatibleSchemaError);
   expect(read).toThrow("Stop it, then upgrade the bucket: zae-limiter upgrade");
 });
 
 describe("the image of a shard", () => {
   it("has its shares of the limits, and the configured limits beside them", () => {
-    const image = imageOf(item(13, { shard_count: 16, sd: NOW_MS + 1 }));
+    const image = parseBucketItem(item(13, { shard_count: 16, sd: NOW_MS + 1 }));
     expect(image).toMatchObject({ shard: 13, divisor: 16, splitAtMs: NOW_MS + 1, parentId: "org" });
     expect(image.bucket.limits).toEqual(shardLimits(WHOLE, 13, 16));
     expect(image.bucket.limits.map(({ limit }) => limit)).toEqual(WHOLE.map(({ limit }) => limit));
@@ -46,7 +46,7 @@ describe("the image of a shard", () => {
   });
 
   it("is stored with the parameters of the whole", () => {
-    const image = imageOf(item(13, { shard_count: 16 }));
+    const image = parseBucketItem(item(13, { shard_count: 16 }));
     const stored = unmarshalItem(item(13, {}));
     for (const limit of image.bucket.limits)
       expect(stored).toMatchObject(parameterAttributes(limit));
@@ -59,7 +59,7 @@ describe("the image of a shard", () => {
 
   it("is the whole bucket for an item that was never split or is older than shard counts", () => {
     for (const further of [{}, { shard_count: 1 }]) {
-      const image = imageOf(item(0, further));
+      const image = parseBucketItem(item(0, further));
       expect(image).toMatchObject({ shard: 0, divisor: 1, splitAtMs: undefined });
       expect(image.bucket.limits).toEqual(WHOLE);
     }

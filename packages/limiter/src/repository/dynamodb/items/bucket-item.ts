@@ -4,14 +4,14 @@ import { VERSION } from "../../../core/version.ts";
 import {
   bucketLimit,
   ceilingMilli,
-  consumedMilli,
-  storedMilli,
-  storedRemainder,
+  getConsumedMilli,
+  getStoredMilli,
+  getStoredRemainder,
   type Bucket,
   type BucketLimit,
 } from "../../../core/bucket/bucket.ts";
 import { shardLimit } from "../../../core/bucket/shares.ts";
-import { numberOf, stringOf, type AttributeMap } from "../transport/attribute-values.ts";
+import { getNumber, getString, type AttributeMap } from "../transport/attribute-values.ts";
 import { parseBucketPartition } from "./key-parsers.ts";
 import { assertSupportedKind } from "./limit-kind.ts";
 
@@ -78,7 +78,7 @@ export interface BucketImage {
  * the field is what follows the last one.
  */
 export function limitAttribute(limitName: string, field: LimitField): string {
-  return attributesOf(limitName)[field];
+  return getAttributes(limitName)[field];
 }
 
 /**
@@ -99,7 +99,7 @@ const ATTRIBUTES_MEMO = new Map<string, LimitAttributes>();
 /** The most names in the memo table, which is cleared then; configurations have a few dozen. */
 const MAX_MEMO_NAMES = 1000;
 
-function attributesOf(limitName: string): LimitAttributes {
+function getAttributes(limitName: string): LimitAttributes {
   const held = ATTRIBUTES_MEMO.get(limitName);
   if (held !== undefined) return held;
   if (ATTRIBUTES_MEMO.size >= MAX_MEMO_NAMES) ATTRIBUTES_MEMO.clear();
@@ -117,8 +117,8 @@ export function slotAttribute(slot: number): string {
 
 const SLOTS = Array.from({ length: SLOT_COUNT }, (_, slot) => `o${slot}`);
 
-function slotsOf(item: AttributeMap): readonly (string | undefined)[] {
-  return SLOTS.map((slot) => stringOf(item[slot]));
+function readSlots(item: AttributeMap): readonly (string | undefined)[] {
+  return SLOTS.map((slot) => getString(item[slot]));
 }
 
 /**
@@ -127,36 +127,36 @@ function slotsOf(item: AttributeMap): readonly (string | undefined)[] {
  * version, if one is `known`, saves reading what belongs to the version, and shares its list of
  * limits with the new image.
  */
-export function imageOf(item: AttributeMap, known?: BucketImage): BucketImage {
+export function parseBucketItem(item: AttributeMap, known?: BucketImage): BucketImage {
   if (
     known !== undefined &&
-    known.creation === stringOf(item["cr"]) &&
-    known.version === numberOf(item["sv"])
+    known.creation === getString(item["cr"]) &&
+    known.version === getNumber(item["sv"])
   )
     return imageWith(known, item, {
-      slots: slotsOf(item),
+      slots: readSlots(item),
       mergedIds: readMergedIds(item),
     });
   if (item["sv"] === undefined) throw bucketOfPython(item);
-  const names = limitNamesOf(item);
-  const divisor = numberOf(item["shard_count"]) ?? 1;
-  const shard = shardOf(item, divisor);
-  const limits = names.map((name) => shardLimit(limitOf(item, name), shard, divisor));
+  const names = listLimitNames(item);
+  const divisor = getNumber(item["shard_count"]) ?? 1;
+  const shard = readShard(item, divisor);
+  const limits = names.map((name) => shardLimit(readLimit(item, name), shard, divisor));
   return {
-    bucket: bucketOf(item, limits),
+    bucket: readBucket(item, limits),
     shard,
     divisor,
-    splitAtMs: numberOf(item["sd"]),
+    splitAtMs: getNumber(item["sd"]),
     version: number(item, "sv"),
     writes: number(item, "b_wcu_tc"),
     requests: number(item, "gr"),
-    slots: slotsOf(item),
+    slots: readSlots(item),
     mergedIds: readMergedIds(item),
     overridden: item["po"] !== undefined,
-    creation: stringOf(item["cr"]) ?? "",
-    undone: numberOf(item["ud"]),
-    parentId: stringOf(item["parent_id"]),
-    expiresAtSeconds: numberOf(item["ttl"]),
+    creation: getString(item["cr"]) ?? "",
+    undone: getNumber(item["ud"]),
+    parentId: getString(item["parent_id"]),
+    expiresAtSeconds: getNumber(item["ttl"]),
   };
 }
 
@@ -166,7 +166,7 @@ export function imageOf(item: AttributeMap, known?: BucketImage): BucketImage {
  * this one was written since, by a process that should have been stopped.
  */
 function bucketOfPython(item: AttributeMap): IncompatibleSchemaError {
-  const PK = stringOf(item["PK"]) ?? "";
+  const PK = getString(item["PK"]) ?? "";
   const { entityId, resource } = parseBucketPartition(PK) ?? {};
   return new IncompatibleSchemaError(
     `The bucket of entity ${entityId} on resource ${resource} was written by the Python ` +
@@ -180,7 +180,7 @@ function bucketOfPython(item: AttributeMap): IncompatibleSchemaError {
  * The image after a write that changed every balance. The item has only what was written, which is
  * neither what belongs to the version nor the ids of other writers.
  */
-export function changedImage(
+export function buildChangedImage(
   known: BucketImage,
   item: AttributeMap,
   mark: { readonly slot: number; readonly id: string } | undefined,
@@ -197,20 +197,20 @@ function imageWith(
   { slots, mergedIds }: Pick<BucketImage, "slots" | "mergedIds">,
 ): BucketImage {
   return {
-    bucket: bucketOf(item, known.bucket.limits, known.bucket.balances),
+    bucket: readBucket(item, known.bucket.limits, known.bucket.balances),
     shard: known.shard,
     divisor: known.divisor,
     splitAtMs: known.splitAtMs,
     version: known.version,
     writes: number(item, "b_wcu_tc"),
-    requests: numberOf(item["gr"]) ?? known.requests,
+    requests: getNumber(item["gr"]) ?? known.requests,
     slots,
     mergedIds,
     overridden: known.overridden,
     creation: known.creation,
-    undone: numberOf(item["ud"]) ?? known.undone,
+    undone: getNumber(item["ud"]) ?? known.undone,
     parentId: known.parentId,
-    expiresAtSeconds: numberOf(item["ttl"]),
+    expiresAtSeconds: getNumber(item["ttl"]),
   };
 }
 
@@ -226,7 +226,7 @@ const MERGED_IDS_KEPT_MS = 60_000;
  * What `mi` holds after shard `gone` was merged into `kept`: for each merged shard a text such as
  * `3:1800000000000:id,,id`, with its number, its version and its slots; the last one is last.
  */
-export function mergedIdsOf(kept: BucketImage, gone: BucketImage): readonly string[] {
+export function listMergedIds(kept: BucketImage, gone: BucketImage): readonly string[] {
   const own = { shard: gone.shard, version: gone.version, slots: gone.slots };
   return [...kept.mergedIds, ...gone.mergedIds, own]
     .slice(-MAX_MERGED)
@@ -247,7 +247,7 @@ function readMergedIds(item: AttributeMap): readonly MergedIds[] {
   const value = item["mi"];
   if (value === undefined || !("L" in value)) return NO_IDS;
   return value.L.map((each) => {
-    const [shard, version, ids = ""] = (stringOf(each) ?? "").split(":");
+    const [shard, version, ids = ""] = (getString(each) ?? "").split(":");
     const slots = ids.split(",").map((id) => id || undefined);
     return { shard: Number(shard), version: Number(version), slots };
   });
@@ -262,7 +262,7 @@ function idsText(slots: readonly (string | undefined)[]): string {
 }
 
 /** `like` has as many numbers: a copy of it is exactly as long, a list that grows reserves more. */
-function bucketOf(
+function readBucket(
   item: AttributeMap,
   limits: readonly BucketLimit[],
   like: readonly number[] = limits.flatMap(() => [0, 0, 0]),
@@ -270,7 +270,7 @@ function bucketOf(
   const balances = like.slice();
   let at = 0;
   for (const { limit } of limits) {
-    const { tk, rm, tc } = attributesOf(limit.name);
+    const { tk, rm, tc } = getAttributes(limit.name);
     balances[at++] = number(item, tk);
     balances[at++] = number(item, rm);
     balances[at++] = number(item, tc);
@@ -284,9 +284,9 @@ export function bucketAttributes(bucket: Bucket): Record<string, number> {
   bucket.limits.forEach((limit, index) => {
     const { name } = limit.limit;
     Object.assign(item, parameterAttributes(limit));
-    item[limitAttribute(name, "tk")] = storedMilli(bucket, index);
-    item[limitAttribute(name, "tc")] = consumedMilli(bucket, index);
-    const remainder = storedRemainder(bucket, index);
+    item[limitAttribute(name, "tk")] = getStoredMilli(bucket, index);
+    item[limitAttribute(name, "tc")] = getConsumedMilli(bucket, index);
+    const remainder = getStoredRemainder(bucket, index);
     if (remainder > 0) item[limitAttribute(name, "rm")] = remainder;
   });
   return item;
@@ -307,18 +307,18 @@ export function parameterAttributes({ limit, hidden }: BucketLimit): Record<stri
 }
 
 /** The only shard of divisor 1 is 0; its key need not be parsed. */
-function shardOf(item: AttributeMap, divisor: number): number {
-  return divisor === 1 ? 0 : (parseBucketPartition(stringOf(item["PK"]) ?? "")?.shard ?? 0);
+function readShard(item: AttributeMap, divisor: number): number {
+  return divisor === 1 ? 0 : (parseBucketPartition(getString(item["PK"]) ?? "")?.shard ?? 0);
 }
 
-function limitNamesOf(item: AttributeMap): readonly string[] {
+function listLimitNames(item: AttributeMap): readonly string[] {
   return Object.keys(item)
     .filter((name) => name.startsWith("b_") && name.endsWith("_cp"))
     .map((name) => name.slice("b_".length, -"_cp".length))
     .sort();
 }
 
-function limitOf(item: AttributeMap, name: string): BucketLimit {
+function readLimit(item: AttributeMap, name: string): BucketLimit {
   assertSupportedKind(item, name, limitAttribute(name, "kd"));
   const limit = {
     name,
@@ -334,7 +334,7 @@ function limitOf(item: AttributeMap, name: string): BucketLimit {
  * displayed, and the store itself does the counting.
  */
 function number(item: AttributeMap, name: string): number {
-  return numberOf(item[name]) ?? 0;
+  return getNumber(item[name]) ?? 0;
 }
 
 /**

@@ -23,7 +23,7 @@ export function bucketKey(
 }
 
 /** The key of another shard of the same bucket. */
-export function siblingKey(
+export function buildSiblingKey(
   { namespaceId, entityId, resource, parentId }: BucketKey,
   shard: number,
 ): BucketKey {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { compatibilityOf, type CompatibilityState, type LambdaState } from "./compatibility.ts";
+import { judgeCompatibility, type CompatibilityState, type LambdaState } from "./compatibility.ts";
 import { assertCompatible } from "./schema-version.ts";
 
 const CLIENT = "1.4.2";
@@ -27,7 +27,7 @@ describe("the versions of client, schema and Lambda", () => {
     ["1.0", "0.0.0", "unreadable"],
   ])("schema %s, minimum %s: %s [W-68]", (schemaVersion, clientMinVersion, expected) => {
     const versions = { clientVersion: CLIENT, schemaVersion, lambdaVersion: undefined };
-    expect(compatibilityOf({ ...versions, clientMinVersion }).state).toBe(expected);
+    expect(judgeCompatibility({ ...versions, clientMinVersion }).state).toBe(expected);
   });
 
   it.each<[string | undefined, LambdaState, RegExp]>([
@@ -39,7 +39,7 @@ describe("the versions of client, schema and Lambda", () => {
     ["unknown", "unreadable", /zae-limiter upgrade --lambda-only$/],
   ])("a Lambda of version %s is %s", (lambdaVersion, expected, message) => {
     const versions = { clientVersion: CLIENT, schemaVersion: "1.0.0", clientMinVersion: "0.0.0" };
-    const compatibility = compatibilityOf({ ...versions, lambdaVersion });
+    const compatibility = judgeCompatibility({ ...versions, lambdaVersion });
     expect(compatibility).toMatchObject({ state: "compatible", lambda: expected });
     expect(compatibility.message).toMatch(message);
   });

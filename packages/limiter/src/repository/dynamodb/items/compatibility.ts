@@ -50,7 +50,7 @@ export const UPGRADING_VERSION = `${SCHEMA_VERSION}-upgrading`;
  * Judges the versions of a table. The schema comes first: `clientMinVersion` of a table that the
  * Python zae-limiter wrote counts versions of that library, which say nothing about this one.
  */
-export function compatibilityOf(versions: TableVersions): Compatibility {
+export function judgeCompatibility(versions: TableVersions): Compatibility {
   const { state, message } = tableState(versions);
   const lambda = lambdaState(versions);
   const advice = state === "compatible" ? lambdaAdvice(lambda, versions) : "";
@@ -64,7 +64,7 @@ function tableState(versions: TableVersions): Omit<Compatibility, "lambda"> {
       state: "not initialised",
       message: "The table has no version record: no zae-limiter has opened it yet.",
     };
-  const [schema, own] = [parsed(schemaVersion), parsed(SCHEMA_VERSION)!];
+  const [schema, own] = [parseVersion(schemaVersion), parseVersion(SCHEMA_VERSION)!];
   if (schema === undefined) return unreadable("schema version", schemaVersion);
   if (schema.numbers[0]! > own.numbers[0]!)
     return {
@@ -75,11 +75,11 @@ function tableState(versions: TableVersions): Omit<Compatibility, "lambda"> {
     };
   if (isBefore(schema, own))
     return { state: "upgrade needed", message: upgradeText(schemaVersion) };
-  const [least, client] = [parsed(clientMinVersion), parsed(clientVersion)];
+  const [least, client] = [parseVersion(clientMinVersion), parseVersion(clientVersion)];
   if (least === undefined) return unreadable("minimum client version", clientMinVersion);
   if (client === undefined) return unreadable("client version", clientVersion);
   // A pre-release of a client counts as its release.
-  if (compared(client.numbers, least.numbers) < 0)
+  if (compareNumbers(client.numbers, least.numbers) < 0)
     return {
       state: "client too old",
       message:
@@ -110,9 +110,9 @@ function unreadable(what: string, version: string): Omit<Compatibility, "lambda"
 
 function lambdaState({ clientVersion, lambdaVersion }: TableVersions): LambdaState {
   if (lambdaVersion === undefined) return "none";
-  const [lambda, client] = [parsed(lambdaVersion), parsed(clientVersion)];
+  const [lambda, client] = [parseVersion(lambdaVersion), parseVersion(clientVersion)];
   if (lambda === undefined || client === undefined) return "unreadable";
-  const order = compared(lambda.numbers, client.numbers);
+  const order = compareNumbers(lambda.numbers, client.numbers);
   return order === 0 ? "same" : order < 0 ? "older" : "newer";
 }
 
@@ -140,7 +140,7 @@ interface Version {
 }
 
 /** Reads a semantic version; undefined when it is none. */
-function parsed(version: string): Version | undefined {
+function parseVersion(version: string): Version | undefined {
   const match = /^(\d{1,9})\.(\d{1,9})\.(\d{1,9})(-[0-9A-Za-z.-]+)?(?:\+[0-9A-Za-z.-]+)?$/.exec(
     version,
   );
@@ -149,17 +149,17 @@ function parsed(version: string): Version | undefined {
 }
 
 function isBefore(left: Version, right: Version): boolean {
-  const order = compared(left.numbers, right.numbers);
+  const order = compareNumbers(left.numbers, right.numbers);
   return order < 0 || (order === 0 && left.isPreRelease && !right.isPreRelease);
 }
 
-function compared(left: readonly number[], right: readonly number[]): number {
+function compareNumbers(left: readonly number[], right: readonly number[]): number {
   const index = left.findIndex((number, position) => number !== right[position]);
   return index < 0 ? 0 : left[index]! - right[index]!;
 }
 
 /** Whether a version is before another; an unreadable one is before none. */
 export function isOlderVersion(version: string, than: string): boolean {
-  const [left, right] = [parsed(version), parsed(than)];
+  const [left, right] = [parseVersion(version), parseVersion(than)];
   return left !== undefined && right !== undefined && isBefore(left, right);
 }

@@ -1,7 +1,7 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { IncompatibleSchemaError } from "../../../core/errors.ts";
-import { configItem, configOf } from "./config-item.ts";
+import { configItem, parseConfig } from "./config-item.ts";
 
 const amount = fc.integer({ min: 1, max: 1_000_000 });
 const limit = fc.record({
@@ -17,7 +17,7 @@ describe("the item of a level's limits", () => {
     fc.assert(
       fc.property(limits, (list) => {
         const key = { level: "resource", resource: "r" } as const;
-        expect(configOf(key, configItem("ns", key, { limits: list }))).toEqual({ limits: list });
+        expect(parseConfig(key, configItem("ns", key, { limits: list }))).toEqual({ limits: list });
       }),
     );
   });
@@ -30,7 +30,7 @@ describe("the item of a level's limits", () => {
       refillAmount: 1,
       refillPeriodSeconds: 60,
     }));
-    expect(configOf(key, configItem("ns", key, { limits: list }))).toEqual({ limits: list });
+    expect(parseConfig(key, configItem("ns", key, { limits: list }))).toEqual({ limits: list });
   });
 
   it("keeps whether the level inherits, whatever the limits are named", () => {
@@ -38,7 +38,7 @@ describe("the item of a level's limits", () => {
       fc.property(limits, (list) => {
         const key = { level: "resource", resource: "r" } as const;
         const config = { limits: list, inherit: true };
-        expect(configOf(key, configItem("ns", key, config))).toEqual(config);
+        expect(parseConfig(key, configItem("ns", key, config))).toEqual(config);
       }),
     );
   });
@@ -50,7 +50,7 @@ describe("the item of a level's limits", () => {
       usageRetentionDays: undefined,
     } as const;
     const key = { level: "system" } as const;
-    expect(configOf(key, configItem("ns", key, { limits: undefined, settings }))).toEqual({
+    expect(parseConfig(key, configItem("ns", key, { limits: undefined, settings }))).toEqual({
       limits: undefined,
       settings,
     });
@@ -66,7 +66,10 @@ describe("the item of a level's limits", () => {
       l_a_ra: number,
       l_a_rp: number,
     };
-    expect(configOf({ level: "system" }, item).limits?.map(({ name }) => name)).toEqual(["a", "b"]);
+    expect(parseConfig({ level: "system" }, item).limits?.map(({ name }) => name)).toEqual([
+      "a",
+      "b",
+    ]);
   });
 
   it("refuses a kind of limit that this version does not support", () => {
@@ -76,9 +79,9 @@ describe("the item of a level's limits", () => {
       l_a_rp: { N: "1" },
       l_a_kd: { S: "quota" },
     };
-    expect(() => configOf({ level: "system" }, item)).toThrow(IncompatibleSchemaError);
+    expect(() => parseConfig({ level: "system" }, item)).toThrow(IncompatibleSchemaError);
     const mark = { "l_*_cp": { N: "0" }, "l_*_kd": { S: "another mark" } };
-    expect(() => configOf({ level: "resource", resource: "r" }, mark)).toThrow(
+    expect(() => parseConfig({ level: "resource", resource: "r" }, mark)).toThrow(
       IncompatibleSchemaError,
     );
   });
@@ -87,7 +90,7 @@ describe("the item of a level's limits", () => {
     "refuses what the Python zae-limiter means and this one does not: %s",
     (attribute) => {
       const item = { PK: { S: "ns/RESOURCE#r" }, l_a_cp: { N: "1" }, [attribute]: { N: "1" } };
-      const read = (): unknown => configOf({ level: "resource", resource: "r" }, item);
+      const read = (): unknown => parseConfig({ level: "resource", resource: "r" }, item);
       expect(read).toThrow(IncompatibleSchemaError);
       expect(read).toThrow(`The limits in ns/RESOURCE#r have '${attribute}'`);
     },
@@ -96,6 +99,6 @@ describe("the item of a level's limits", () => {
   it("takes no name of a limit for something else", () => {
     const number = { N: "1" };
     const item = { l_w_sched_cp: number, l_w_sched_ra: number, l_w_sched_rp: number };
-    expect(configOf({ level: "system" }, item).limits).toMatchObject([{ name: "w_sched" }]);
+    expect(parseConfig({ level: "system" }, item).limits).toMatchObject([{ name: "w_sched" }]);
   });
 });

@@ -3,8 +3,8 @@ import type { ConfigKey, OnUnavailable } from "../../../core/bucket/policy.ts";
 import type { StoredConfig, SystemSettings } from "../../store.ts";
 import {
   marshalItem,
-  numberOf,
-  stringOf,
+  getNumber,
+  getString,
   type AttributeMap,
   type Value,
 } from "../transport/attribute-values.ts";
@@ -58,25 +58,25 @@ export function configItem(
 }
 
 /** What the item of a level says; nothing is stored where there is no item. */
-export function configOf(key: ConfigKey, item: AttributeMap | undefined): StoredConfig {
+export function parseConfig(key: ConfigKey, item: AttributeMap | undefined): StoredConfig {
   if (item === undefined) return { limits: undefined };
   assertNothingOfPython(item);
-  const inherit = stringOf(item[configAttribute(NO_LIMIT, "kd")]) === INHERIT_KIND;
-  const limits = limitsOf(item, inherit);
+  const inherit = getString(item[configAttribute(NO_LIMIT, "kd")]) === INHERIT_KIND;
+  const limits = parseLimits(item, inherit);
   const stored = {
     limits: limits.length === 0 ? undefined : limits,
     ...(inherit && { inherit }),
   };
   if (key.level !== "system") return stored;
-  return { ...stored, settings: settingsOf(item) };
+  return { ...stored, settings: parseSettings(item) };
 }
 
 /** The settings in the item of the system level, also where its limits cannot be read. */
-export function settingsOf(item: AttributeMap): SystemSettings {
+export function parseSettings(item: AttributeMap): SystemSettings {
   return {
-    onUnavailable: stringOf(item["on_unavailable"]) as OnUnavailable | undefined,
-    auditRetentionDays: numberOf(item["audit_retention_days"]),
-    usageRetentionDays: numberOf(item["usage_retention_days"]),
+    onUnavailable: getString(item["on_unavailable"]) as OnUnavailable | undefined,
+    auditRetentionDays: getNumber(item["audit_retention_days"]),
+    usageRetentionDays: getNumber(item["usage_retention_days"]),
   };
 }
 
@@ -101,31 +101,31 @@ function limitAttributes(limits: readonly Limit[]): { readonly [attribute: strin
   return { ...Object.fromEntries(attributes), limit_names: limits.map(({ name }) => name) };
 }
 
-function limitsOf(item: AttributeMap, inherit: boolean): readonly Limit[] {
+function parseLimits(item: AttributeMap, inherit: boolean): readonly Limit[] {
   const names = Object.keys(item)
     .flatMap((attribute) => /^l_(.+)_cp$/.exec(attribute)?.[1] ?? [])
     .filter((name) => !(inherit && name === NO_LIMIT));
-  const order = orderOf(item);
+  const order = readOrder(item);
   names.sort(
     (left, right) =>
       (order.get(left) ?? order.size) - (order.get(right) ?? order.size) || (left < right ? -1 : 1),
   );
-  return names.map((name) => limitOf(item, name));
+  return names.map((name) => readLimit(item, name));
 }
 
-function orderOf(item: AttributeMap): ReadonlyMap<string, number> {
+function readOrder(item: AttributeMap): ReadonlyMap<string, number> {
   const listed = item["limit_names"];
   const names =
-    listed !== undefined && "L" in listed ? listed.L.map((name) => stringOf(name) ?? "") : [];
+    listed !== undefined && "L" in listed ? listed.L.map((name) => getString(name) ?? "") : [];
   return new Map(names.map((name, index) => [name, index]));
 }
 
-function limitOf(item: AttributeMap, name: string): Limit {
+function readLimit(item: AttributeMap, name: string): Limit {
   assertSupportedKind(item, name, configAttribute(name, "kd"));
   return {
     name,
-    capacity: numberOf(item[configAttribute(name, "cp")]) ?? 0,
-    refillAmount: numberOf(item[configAttribute(name, "ra")]) ?? 0,
-    refillPeriodSeconds: numberOf(item[configAttribute(name, "rp")]) ?? 0,
+    capacity: getNumber(item[configAttribute(name, "cp")]) ?? 0,
+    refillAmount: getNumber(item[configAttribute(name, "ra")]) ?? 0,
+    refillPeriodSeconds: getNumber(item[configAttribute(name, "rp")]) ?? 0,
   };
 }

@@ -15,7 +15,7 @@
 import type { ItemKey } from "../table/batch.ts";
 import { ExpressionBuilder } from "../table/update-expression.ts";
 import { marshalKey } from "../table/batch.ts";
-import { numberOf, stringOf, type AttributeMap } from "../transport/attribute-values.ts";
+import { getNumber, getString, type AttributeMap } from "../transport/attribute-values.ts";
 import { heartbeatKey, namespaceIndexKeys, pulseKey, TABLE_NAMESPACE } from "./keys.ts";
 
 const COUNTED_UNTIL = "counted_until_ms";
@@ -28,13 +28,13 @@ export interface HeartbeatRecord {
 }
 
 /** Reads the heartbeat; undefined when nothing was ever counted. */
-export function heartbeatOf(item: AttributeMap | undefined): HeartbeatRecord | undefined {
-  const countedUntilMs = numberOf(item?.[COUNTED_UNTIL]);
+export function parseHeartbeat(item: AttributeMap | undefined): HeartbeatRecord | undefined {
+  const countedUntilMs = getNumber(item?.[COUNTED_UNTIL]);
   if (countedUntilMs === undefined) return undefined;
   return {
     countedUntilMs,
-    seenMs: numberOf(item?.["seen_ms"]) ?? countedUntilMs,
-    writtenBy: stringOf(item?.["written_by"]) ?? "",
+    seenMs: getNumber(item?.["seen_ms"]) ?? countedUntilMs,
+    writtenBy: getString(item?.["written_by"]) ?? "",
   };
 }
 

@@ -79,12 +79,12 @@ export function parseUsageKey({
 
 /** The id of an event, from its sort key. */
 export function parseEventId(SK: string): string | undefined {
-  return after(SK, auditPrefix);
+  return stripPrefix(SK, auditPrefix);
 }
 
 /** The id of a namespace, from its sort key. */
 export function parseNamespaceId(SK: string): string | undefined {
-  return after(SK, namespaceIdPrefix);
+  return stripPrefix(SK, namespaceIdPrefix);
 }
 
 /** The resource and entity of a GSI4 sort key of an entity's limits. */
@@ -119,7 +119,7 @@ function parseNamespace(
   return slash < 1 ? undefined : { namespaceId: PK.slice(0, slash), rest: PK.slice(slash + 1) };
 }
 
-function after(text: string, prefix: string): string | undefined {
+function stripPrefix(text: string, prefix: string): string | undefined {
   return text.startsWith(prefix) && text.length > prefix.length
     ? text.slice(prefix.length)
     : undefined;

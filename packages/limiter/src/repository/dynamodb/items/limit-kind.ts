@@ -1,6 +1,6 @@
 import { IncompatibleSchemaError } from "../../../core/errors.ts";
 import { VERSION } from "../../../core/version.ts";
-import { stringOf, type AttributeMap } from "../transport/attribute-values.ts";
+import { getString, type AttributeMap } from "../transport/attribute-values.ts";
 
 /** Throws when a stored limit is of a kind that this version does not support. */
 export function assertSupportedKind(
@@ -8,12 +8,12 @@ export function assertSupportedKind(
   limitName: string,
   kindAttribute: string,
 ): void {
-  const kind = stringOf(item[kindAttribute]);
+  const kind = getString(item[kindAttribute]);
   if (kind === undefined || kind === "rate") return;
   throw new IncompatibleSchemaError(
     `Limit ${limitName} is of the kind '${kind}', which this version does not support. ` +
       "Upgrade zae-limiter.",
-    { clientVersion: VERSION, schemaVersion: stringOf(item["schema_version"]) ?? "unknown" },
+    { clientVersion: VERSION, schemaVersion: getString(item["schema_version"]) ?? "unknown" },
   );
 }
 
@@ -28,7 +28,7 @@ export function assertNothingOfPython(item: AttributeMap): void {
   const found = Object.keys(item).find((attribute) => OF_PYTHON.test(attribute));
   if (found === undefined) return;
   throw new IncompatibleSchemaError(
-    `The limits in ${stringOf(item["PK"])} have '${found}', which the Python zae-limiter wrote ` +
+    `The limits in ${getString(item["PK"])} have '${found}', which the Python zae-limiter wrote ` +
       "and this version does not support. Set these limits again.",
     { clientVersion: VERSION, schemaVersion: "unknown" },
   );

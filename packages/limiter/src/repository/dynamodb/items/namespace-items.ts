@@ -1,7 +1,7 @@
 import type { NamespaceInfo, NamespaceStatus } from "../../../core/namespace.ts";
 import { absent, Aliases } from "../table/aliases.ts";
-import { marshalItem, stringOf, type AttributeMap } from "../transport/attribute-values.ts";
-import { keyOf, marshalKey } from "../table/batch.ts";
+import { marshalItem, getString, type AttributeMap } from "../transport/attribute-values.ts";
+import { getKey, marshalKey } from "../table/batch.ts";
 import type { TransactItem } from "../table/connection.ts";
 import { parseNamespaceId } from "./key-parsers.ts";
 import { namespaceIdKey, namespaceIndexKeys, namespaceNameKey, TABLE_NAMESPACE } from "./keys.ts";
@@ -61,13 +61,13 @@ export function endPurge({ namespaceId }: NamespaceInfo): object {
 }
 
 /** The namespace that an item describes. */
-export function namespaceOf(item: AttributeMap): NamespaceInfo {
-  const deletedAt = stringOf(item["deleted_at"]);
+export function parseNamespace(item: AttributeMap): NamespaceInfo {
+  const deletedAt = getString(item["deleted_at"]);
   return {
-    name: stringOf(item["namespace_name"]) ?? "",
-    namespaceId: stringOf(item["namespace_id"]) ?? parseNamespaceId(keyOf(item).SK) ?? "",
-    status: (stringOf(item["status"]) ?? "active") as NamespaceStatus,
-    createdAt: new Date(stringOf(item["created_at"]) ?? 0),
+    name: getString(item["namespace_name"]) ?? "",
+    namespaceId: getString(item["namespace_id"]) ?? parseNamespaceId(getKey(item).SK) ?? "",
+    status: (getString(item["status"]) ?? "active") as NamespaceStatus,
+    createdAt: new Date(getString(item["created_at"]) ?? 0),
     deletedAt: deletedAt === undefined ? undefined : new Date(deletedAt),
   };
 }

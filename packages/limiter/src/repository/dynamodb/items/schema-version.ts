@@ -1,7 +1,7 @@
 import { IncompatibleSchemaError, VersionMismatchError } from "../../../core/errors.ts";
 import { VERSION } from "../../../core/version.ts";
 import type { VersionRecord } from "../../repository.ts";
-import { compatibilityOf } from "./compatibility.ts";
+import { judgeCompatibility } from "./compatibility.ts";
 
 export { isOlderVersion as isOlder, SCHEMA_VERSION } from "./compatibility.ts";
 
@@ -22,7 +22,7 @@ export const LOST_VERSION: VersionRecord = {
 export function assertCompatible(record: VersionRecord | undefined): void {
   if (record === undefined) return;
   const versions = { ...record, clientVersion: VERSION };
-  const { state, message } = compatibilityOf(versions);
+  const { state, message } = judgeCompatibility(versions);
   if (state === "compatible") return;
   if (state === "client too old")
     throw new VersionMismatchError(message, { ...versions, canAutoUpdate: false });

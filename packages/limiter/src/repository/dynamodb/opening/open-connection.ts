@@ -3,7 +3,7 @@ import { CorrectedClock, systemClock, systemRandom } from "../../system-clock.ts
 import { Connection } from "../table/connection.ts";
 import {
   sdkTransport,
-  wrappedClient,
+  wrapClient,
   type SdkConnection,
   type SdkOptions,
 } from "../transport/sdk-transport.ts";
@@ -24,11 +24,14 @@ export async function openConnection(
 ): Promise<OpenedConnection> {
   const resolved = resolveOptions(
     namespace,
-    { ...placeOf(options.transport), ...options },
+    { ...readPlace(options.transport), ...options },
     process.env,
   );
   const correctedClock = new CorrectedClock(systemClock);
-  const { transport, region } = await transportOf(options, { ...resolved, dates: correctedClock });
+  const { transport, region } = await openTransport(options, {
+    ...resolved,
+    dates: correctedClock,
+  });
   const { requestTimeoutMs, maxAttempts } = resolved;
   const connection = new Connection({
     transport,
@@ -42,18 +45,21 @@ export async function openConnection(
   return { connection, region, resolved };
 }
 
-async function transportOf(options: DynamoOptions, resolved: SdkOptions): Promise<SdkConnection> {
+async function openTransport(options: DynamoOptions, resolved: SdkOptions): Promise<SdkConnection> {
   if (options.transport !== undefined && options.client !== undefined)
     throw new ValidationError("transport", undefined, "give a client or a transport, not both");
   if (options.transport !== undefined)
-    return { transport: borrowed(options.transport, resolved), region: resolved.region ?? "" };
+    return {
+      transport: borrowTransport(options.transport, resolved),
+      region: resolved.region ?? "",
+    };
   return options.client === undefined
     ? sdkTransport(resolved)
-    : wrappedClient(options.client, resolved);
+    : wrapClient(options.client, resolved);
 }
 
 /** The caller closes a transport that it passed in: several repositories may share it. */
-function borrowed(transport: DynamoTransport, { dates }: SdkOptions): DynamoTransport {
+function borrowTransport(transport: DynamoTransport, { dates }: SdkOptions): DynamoTransport {
   const stopWatching =
     isObserved(transport) && dates !== undefined
       ? transport.watchServerDate((date) => dates.learn(date))
@@ -67,7 +73,7 @@ function borrowed(transport: DynamoTransport, { dates }: SdkOptions): DynamoTran
 /**
  * The region and address of a transport that exposes them, so that options need not repeat them.
  */
-function placeOf(
+function readPlace(
   transport: DynamoTransport | undefined,
 ): Pick<DynamoOptions, "region" | "endpointUrl"> {
   if (transport === undefined || !isObserved(transport)) return {};

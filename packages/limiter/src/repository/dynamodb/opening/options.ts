@@ -41,7 +41,7 @@ export interface DynamoOptions extends RepositoryOptions {
   readonly updateLambda?: boolean;
   /**
    * How long an unused bucket is kept, as a multiple of the time that it needs to fill; 0 keeps it
-   * for ever. @default 7
+   * forever. @default 7
    */
   readonly bucketTtlMultiplier?: number;
   /**
@@ -124,7 +124,7 @@ export function resolveOptions(
     (environment["AWS_REGION"] ||
       environment["AWS_DEFAULT_REGION"] ||
       (endpointUrl === undefined ? undefined : LOCAL_REGION));
-  const provisioning = provisioningOf(options, endpointUrl);
+  const provisioning = chooseProvisioning(options, endpointUrl);
   return {
     stackName: stackName(options.stack ?? (environment["ZAEL_STACK"] || DEFAULT_STACK)),
     namespace: namespaceName(
@@ -188,7 +188,7 @@ function checkUrl(value: unknown): string {
 }
 
 /** `create: false`, which every backend has, overrides what this one may create. */
-function provisioningOf(
+function chooseProvisioning(
   { create, provisioning }: DynamoOptions,
   endpointUrl: string | undefined,
 ): "stack" | "table" | "never" {

@@ -13,7 +13,7 @@ export interface StackOptions {
   readonly auditRetentionDays?: number;
   /**
    * How long the aggregator keeps an idle bucket whose shards it merged, as a multiple of the time
-   * in which it fills; 0 keeps it for ever. Open repositories with the same number. @default 7
+   * in which it fills; 0 keeps it forever. Open repositories with the same number. @default 7
    */
   readonly bucketTtlMultiplier?: number;
   /** Whether the table is paid by request, or by capacity that is scaled. @default "on-demand" */

@@ -25,7 +25,7 @@ interface Day {
  * with every doubling and merge. `throttled` is the part of all attempts that the table throttles
  * without a reason.
  */
-function dayOf(
+function playDay(
   loadAt: (second: number) => number,
   { seed = 1, throttled = 0 }: { readonly seed?: number; readonly throttled?: number } = {},
 ): Day {
@@ -92,13 +92,13 @@ describe("a day of a bucket", { timeout: 60_000 }, () => {
   it("whose load comes and goes each hour has two doublings and one merge an hour", () => {
     for (const seed of [1, 2])
       expect(
-        dayOf((second) => (second % 3600 < 1200 ? 3000 : 20), { seed }),
+        playDay((second) => (second % 3600 < 1200 ? 3000 : 20), { seed }),
         `seed ${seed}`,
       ).toEqual({ doublings: 48, merges: 24, most: 4, shards: 1 });
   });
 
   it("whose load comes and goes faster than five minutes keeps its shards", () => {
-    expect(dayOf((second) => (second % 300 < 60 ? 3000 : 20))).toEqual({
+    expect(playDay((second) => (second % 300 < 60 ? 3000 : 20))).toEqual({
       doublings: 2,
       merges: 0,
       most: 4,
@@ -107,13 +107,13 @@ describe("a day of a bucket", { timeout: 60_000 }, () => {
   });
 
   it("under a load that no rest interrupts is never merged, however it varies above 200 a second", () => {
-    const { doublings, merges } = dayOf((second) => 210 + 1300 * Math.sin(second / 7000) ** 2);
+    const { doublings, merges } = playDay((second) => 210 + 1300 * Math.sin(second / 7000) ** 2);
     expect({ doublings, merges }).toEqual({ doublings: 1, merges: 0 });
   });
 
   it("with 11 calls a second is never split, whatever part of the attempts is throttled", () => {
     for (const throttled of [0.05, 0.5, 0.95])
-      expect(dayOf(() => 11, { throttled })).toEqual({
+      expect(playDay(() => 11, { throttled })).toEqual({
         doublings: 0,
         merges: 0,
         most: 1,
@@ -127,7 +127,7 @@ describe("a day of a bucket", { timeout: 60_000 }, () => {
       const loads = Array.from({ length: DAY_S / 60 }, () =>
         random() < 0.5 ? random() * 30 : random() * 5000,
       );
-      const { doublings, merges } = dayOf((second) => loads[Math.floor(second / 60)]!, { seed });
+      const { doublings, merges } = playDay((second) => loads[Math.floor(second / 60)]!, { seed });
       expect(merges).toBeLessThanOrEqual(DAY_S / 300);
       expect(doublings).toBeLessThanOrEqual((merges + 1) * Math.log2(MOST_SHARDS));
     }

@@ -22,8 +22,8 @@
  */
 import {
   bucketLimit,
-  storedMilli,
-  storedRemainder,
+  getStoredMilli,
+  getStoredRemainder,
   type Bucket,
   type BucketLimit,
 } from "../../../core/bucket/bucket.ts";
@@ -35,7 +35,7 @@ import {
   type BucketImage,
   expiry,
   limitAttribute,
-  mergedIdsOf,
+  listMergedIds,
   parameterAttributes,
 } from "../items/bucket-item.ts";
 import type { BucketKey } from "../items/bucket-key.ts";
@@ -68,11 +68,13 @@ export interface MergeRequest {
  * The writes of a merge. Undefined when a debt is so deep that its last digits were lost on reading
  * it: the sum would not be exact.
  */
-export function mergeOf(request: MergeRequest): readonly [TransactItem, TransactItem] | undefined {
+export function buildMerge(
+  request: MergeRequest,
+): readonly [TransactItem, TransactItem] | undefined {
   const { kept, gone, nowMs } = request;
   const atMs = Math.max(nowMs, kept.image.bucket.refilledAtMs, gone.image.bucket.refilledAtMs);
-  const { limits, overridden } = mergedLimits(request);
-  const merged = addedBuckets(limits, kept.image, gone.image, atMs);
+  const { limits, overridden } = mergeLimits(request);
+  const merged = addBuckets(limits, kept.image, gone.image, atMs);
   if (merged === undefined) return undefined;
   return [
     { Update: { Key: kept.key.marshalled, ...updateOfKept(request, { merged, overridden }) } },
@@ -81,7 +83,7 @@ export function mergeOf(request: MergeRequest): readonly [TransactItem, Transact
 }
 
 /** The limits of the merged bucket, of the whole, hidden ones included. */
-function mergedLimits({ kept, gone, configured }: MergeRequest): {
+function mergeLimits({ kept, gone, configured }: MergeRequest): {
   readonly limits: readonly BucketLimit[];
   readonly overridden: boolean;
 } {
@@ -92,7 +94,7 @@ function mergedLimits({ kept, gone, configured }: MergeRequest): {
   return {
     limits: [
       ...visible.map((limit) => bucketLimit(limit, false)),
-      ...hiddenBeside(visible, kept, gone),
+      ...listHiddenBeside(visible, kept, gone),
     ],
     overridden: isSame
       ? left.overridden && right.overridden
@@ -105,7 +107,7 @@ function visibleLimits({ bucket }: BucketImage): readonly Limit[] {
 }
 
 /** Every other limit once, as the first of the halves has it. */
-function hiddenBeside(
+function listHiddenBeside(
   visible: readonly Limit[],
   ...halves: readonly Half[]
 ): readonly BucketLimit[] {
@@ -118,7 +120,7 @@ function hiddenBeside(
 }
 
 /** The bucket of the merged shard as of a time; undefined when a balance is not exact. */
-function addedBuckets(
+function addBuckets(
   limits: readonly BucketLimit[],
   kept: BucketImage,
   gone: BucketImage,
@@ -129,25 +131,29 @@ function addedBuckets(
   const [left, right] = [kept, gone].map((image) => withLimits(image.bucket, own(image), atMs));
   const shares = limits.map((limit) => shardLimit(limit, kept.shard, kept.divisor / 2));
   const balances = shares.flatMap(({ period }, index) => {
-    const { carriedMilli, remainder } = addedRemainders([left!, right!], index, period);
-    return [storedMilli(left!, index) + storedMilli(right!, index) + carriedMilli, remainder, 0];
+    const { carriedMilli, remainder } = addRemainders([left!, right!], index, period);
+    return [
+      getStoredMilli(left!, index) + getStoredMilli(right!, index) + carriedMilli,
+      remainder,
+      0,
+    ];
   });
   const isExact = [kept.bucket, gone.bucket].every(isSafe) && balances.every(Number.isSafeInteger);
   return isExact ? { limits: shares, refilledAtMs: atMs, balances } : undefined;
 }
 
 function isSafe(bucket: Bucket): boolean {
-  return bucket.limits.every((_, index) => Number.isSafeInteger(storedMilli(bucket, index)));
+  return bucket.limits.every((_, index) => Number.isSafeInteger(getStoredMilli(bucket, index)));
 }
 
 /** The remainders of one limit in units of 1/period; what makes a whole millitoken is carried. */
-function addedRemainders(
+function addRemainders(
   halves: readonly Bucket[],
   index: number,
   period: number,
 ): { readonly carriedMilli: number; readonly remainder: number } {
   const fractions = halves.map((half) => ({
-    part: BigInt(storedRemainder(half, index)),
+    part: BigInt(getStoredRemainder(half, index)),
     whole: BigInt(half.limits[index]!.period),
   }));
   const whole = fractions.reduce((product, fraction) => product * fraction.whole, 1n);
@@ -174,8 +180,8 @@ function updateOfKept(
     for (const [attribute, value] of Object.entries(parameterAttributes(limit)))
       if (numberIn(item, attribute) !== value) builder.set(attribute, value);
     if (!limit.hidden) removeIfPresent(limitAttribute(name, "hd"));
-    builder.set(limitAttribute(name, "tk"), storedMilli(merged, index));
-    const remainder = storedRemainder(merged, index);
+    builder.set(limitAttribute(name, "tk"), getStoredMilli(merged, index));
+    const remainder = getStoredRemainder(merged, index);
     if (remainder > 0) builder.set(limitAttribute(name, "rm"), remainder);
     else removeIfPresent(limitAttribute(name, "rm"));
   });
@@ -184,27 +190,27 @@ function updateOfKept(
   builder.set("sv", version);
   builder.set("sd", version);
   builder.set("shard_count", divisor);
-  builder.set("mi", mergedIdsOf(image, gone.image));
+  builder.set("mi", listMergedIds(image, gone.image));
   if (overridden) builder.set("po", 1);
   else removeIfPresent("po");
   builder.add("gr", numberIn(gone.item, "gr") ?? 0);
   builder.add("gc", numberIn(gone.item, "gc") ?? 0);
   if (gone.image.undone !== undefined) builder.begin("ud", gone.image.undone);
   builder.add("b_wcu_tc", gone.image.writes + 2 * TRANSACTION_WRITE_UNITS);
-  for (const total of totalsOf(gone.item)) builder.add(total, numberIn(gone.item, total) ?? 0);
+  for (const total of listTotals(gone.item)) builder.add(total, numberIn(gone.item, total) ?? 0);
   if (divisor === 1 && ttlMultiplier > 0)
-    builder.set("ttl", expiryOf(merged, nowMs, ttlMultiplier));
+    builder.set("ttl", computeExpiry(merged, nowMs, ttlMultiplier));
   return { ...builder.build(), ReturnValuesOnConditionCheckFailure: "ALL_OLD" };
 }
 
 /** The totals consumed, in all and by cascade, also of names that the bucket has no limit for. */
-function totalsOf(item: AttributeMap): readonly string[] {
+function listTotals(item: AttributeMap): readonly string[] {
   return Object.keys(item).filter((name) => /^b_.+_[tc]c$/.test(name) && name !== "b_wcu_tc");
 }
 
 /** A bucket that is whole again may expire, once all that it owes has been earned back. */
-function expiryOf(merged: Bucket, nowMs: number, multiplier: number): number {
-  const afterMilli = merged.limits.map((_, index) => storedMilli(merged, index));
+function computeExpiry(merged: Bucket, nowMs: number, multiplier: number): number {
+  const afterMilli = merged.limits.map((_, index) => getStoredMilli(merged, index));
   const fromMs = Math.max(nowMs, merged.refilledAtMs);
   return expiry(merged.limits, { nowMs: fromMs, multiplier, afterMilli }).ttlSeconds;
 }

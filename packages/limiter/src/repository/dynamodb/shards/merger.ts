@@ -12,13 +12,13 @@ import { ValidationError } from "../../../core/errors.ts";
 import type { Policy } from "../../../core/bucket/policy.ts";
 import type { MaybePromise } from "../../port.ts";
 import { wholeMs } from "../../system-clock.ts";
-import { imageOf } from "../items/bucket-item.ts";
-import { siblingKey, type BucketKey } from "../items/bucket-key.ts";
+import { parseBucketItem } from "../items/bucket-item.ts";
+import { buildSiblingKey, type BucketKey } from "../items/bucket-key.ts";
 import type { KnownBuckets } from "../cache/known-buckets.ts";
 import type { Connection } from "../table/connection.ts";
 import type { ItemReader } from "../table/item-reader.ts";
 import { contention } from "../table/table-errors.ts";
-import { mergeOf, type Half } from "./merge.ts";
+import { buildMerge, type Half } from "./merge.ts";
 import { largestDivisor } from "./shard-tree.ts";
 import { noBucketYet } from "./splitter.ts";
 
@@ -44,14 +44,14 @@ export class Merger {
     readonly connection: Connection;
     readonly reader: ItemReader;
     readonly known: KnownBuckets;
-    readonly policyOf: PolicyReader;
+    readonly refreshPolicy: PolicyReader;
     readonly ttlMultiplier: number;
     readonly counts: { merges: number };
   }) {
     this.#connection = options.connection;
     this.#reader = options.reader;
     this.#known = options.known;
-    this.#policyOf = options.policyOf;
+    this.#policyOf = options.refreshPolicy;
     this.#ttlMultiplier = options.ttlMultiplier;
     this.#counts = options.counts;
   }
@@ -76,7 +76,9 @@ export class Merger {
       );
       const next = lower[0]?.image.shard === 0 ? lower.slice(0, 1) : lower;
       await Promise.all(
-        next.map(({ key: kept }) => this.#merge(kept, siblingKey(kept, kept.shard + level / 2))),
+        next.map(({ key: kept }) =>
+          this.#merge(kept, buildSiblingKey(kept, kept.shard + level / 2)),
+        ),
       );
     }
   }
@@ -87,7 +89,7 @@ export class Merger {
     const nowMs = wholeMs(this.#connection.clock);
     if (left === undefined || right === undefined || !arePair(left, right)) return;
     const policy = await this.#policyOf(kept);
-    const writes = mergeOf({
+    const writes = buildMerge({
       kept: left,
       gone: right,
       configured: policy?.limits,
@@ -109,7 +111,7 @@ export class Merger {
   /** Not from memory: a remembered image may lack the ids of other processes. */
   async #read(key: BucketKey): Promise<Half | undefined> {
     const item = await this.#reader.get(key.primary);
-    return item === undefined ? undefined : { key, item, image: imageOf(item) };
+    return item === undefined ? undefined : { key, item, image: parseBucketItem(item) };
   }
 }
 

@@ -15,7 +15,7 @@
  */
 import type { Clock } from "../../system-clock.ts";
 import type { BucketImage } from "../items/bucket-item.ts";
-import { siblingKey, type BucketKey } from "../items/bucket-key.ts";
+import { buildSiblingKey, type BucketKey } from "../items/bucket-key.ts";
 import type { WriteObserver } from "../write/write-observer.ts";
 import type { BucketEntry, KnownBuckets } from "../cache/known-buckets.ts";
 import type { MergeMonitor } from "./merge-monitor.ts";
@@ -116,7 +116,7 @@ export class PressureWatch implements WriteObserver {
    * 0. It is decided with the image that is known of it.
    */
   async #relieve(first: BucketKey): Promise<void> {
-    const image = this.#known.imageOf(first);
+    const image = this.#known.getImage(first);
     const pressure = this.#pressureOn(first);
     const nowMs = this.#clock.now();
     if (image === undefined || !pressure.mayDouble(image.splitAtMs, nowMs)) return;
@@ -134,7 +134,7 @@ export class PressureWatch implements WriteObserver {
 
 /** The key of shard 0 of the same bucket. */
 export function firstKey(key: BucketKey): BucketKey {
-  return key.shard === 0 ? key : siblingKey(key, 0);
+  return key.shard === 0 ? key : buildSiblingKey(key, 0);
 }
 
 /** What one process knows of the pressure on one bucket, over all of its shards. */

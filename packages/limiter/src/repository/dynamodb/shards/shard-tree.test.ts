@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { distributed, nextHalf, ownerOf, ownersOfClass, type ShardClass } from "./shard-tree.ts";
+import { distribute, nextHalf, findOwner, ownersOfClass, type ShardClass } from "./shard-tree.ts";
 
 const LARGEST = 32;
 
@@ -34,7 +34,7 @@ describe("the tree of shards", () => {
         const owners = shards.filter(({ shard, divisor }) => number % divisor === shard);
         expect(owners).toHaveLength(1);
         const known = new Set(shards.map(({ shard }) => shard));
-        expect(ownerOf(number, LARGEST, (shard) => known.has(shard))).toBe(owners[0]!.shard);
+        expect(findOwner(number, LARGEST, (shard) => known.has(shard))).toBe(owners[0]!.shard);
       }),
     );
   });
@@ -51,7 +51,7 @@ describe("the tree of shards", () => {
     const made: number[] = [];
     for (let guard = 0; guard < 8 && !shards.some(({ shard }) => shard === 5); guard += 1) {
       const known = shards;
-      const owner = ownerOf(5, 8, (shard) => known.some((other) => other.shard === shard))!;
+      const owner = findOwner(5, 8, (shard) => known.some((other) => other.shard === shard))!;
       made.push(nextHalf(shards.find(({ shard }) => shard === owner)!).shard);
       shards = split(shards, owner);
     }
@@ -60,7 +60,7 @@ describe("the tree of shards", () => {
   });
 
   it("knows no owner when not even shard 0 exists", () => {
-    expect(ownerOf(5, 8, () => false)).toBeUndefined();
+    expect(findOwner(5, 8, () => false)).toBeUndefined();
   });
 });
 
@@ -69,7 +69,7 @@ describe("what is given back to a class", () => {
     const taken = { shard: 1, divisor: 2 };
     const owners = ownersOfClass(taken, [{ shard: 0, divisor: 2 }, taken]);
     expect(owners).toEqual([taken]);
-    expect(distributed({ tpm: 7 }, taken, owners)).toEqual([{ shard: 1, amounts: { tpm: 7 } }]);
+    expect(distribute({ tpm: 7 }, taken, owners)).toEqual([{ shard: 1, amounts: { tpm: 7 } }]);
   });
 
   it("goes to the shards that it was split into, by share, with the rest to the first", () => {
@@ -80,7 +80,7 @@ describe("what is given back to a class", () => {
       { shard: 6, divisor: 8 },
     ];
     const owners = ownersOfClass({ shard: 0, divisor: 1 }, existing);
-    expect(distributed({ tpm: -1007, rpm: -1 }, { shard: 0, divisor: 1 }, owners)).toEqual([
+    expect(distribute({ tpm: -1007, rpm: -1 }, { shard: 0, divisor: 1 }, owners)).toEqual([
       { shard: 0, amounts: { tpm: -1007 + 503 + 125 + 125, rpm: -1 } },
       { shard: 1, amounts: { tpm: -503 } },
       { shard: 2, amounts: { tpm: -125 } },
@@ -94,7 +94,7 @@ describe("what is given back to a class", () => {
   it("goes to the shard that a merged class has become part of", () => {
     const whole = [{ shard: 0, divisor: 1 }];
     expect(
-      distributed(
+      distribute(
         { tpm: -9 },
         { shard: 3, divisor: 4 },
         ownersOfClass({ shard: 3, divisor: 4 }, whole),
@@ -114,7 +114,7 @@ describe("what is given back to a class", () => {
           0,
         );
         expect(covered).toBe(1 / divisor);
-        const parts = distributed({ tpm }, taken, owners);
+        const parts = distribute({ tpm }, taken, owners);
         expect(parts.reduce((sum, { amounts }) => sum + (amounts["tpm"] ?? 0), 0)).toBe(tpm);
         for (const { shard, amounts } of parts.slice(1)) {
           const share =

@@ -43,7 +43,7 @@ export function nextHalf({ shard, divisor }: ShardClass): ShardClass {
  * The existing shard that owns class `wanted` of `count`; returns undefined when not even shard 0
  * is known.
  */
-export function ownerOf(
+export function findOwner(
   wanted: number,
   count: number,
   exists: (shard: number) => boolean,
@@ -73,7 +73,7 @@ export function ownersOfClass<Shard extends ShardClass>(
  * class, rounded towards 0, and the first also gets the rest, so that the parts add up exactly.
  * Only the first may get an empty part. Amounts are whole numbers of any unit.
  */
-export function distributed(
+export function distribute(
   amounts: Amounts,
   taken: ShardClass,
   owners: readonly ShardClass[],

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { bucketLimit, type Bucket } from "../../../core/bucket/bucket.ts";
 import { Limit } from "../../../core/limit.ts";
 import { shardLimit } from "../../../core/bucket/shares.ts";
-import { imageOf, type BucketImage } from "../items/bucket-item.ts";
+import { parseBucketItem, type BucketImage } from "../items/bucket-item.ts";
 import { splitObstacle } from "./split.ts";
 
 function image(
@@ -16,7 +16,7 @@ function image(
     refilledAtMs: 0,
     balances: limits.flatMap(({ milli }) => [milli ?? 0, 0, 0]),
   };
-  return { ...imageOf({ sv: { N: "1" } }), bucket, divisor };
+  return { ...parseBucketItem({ sv: { N: "1" } }), bucket, divisor };
 }
 
 describe("what prevents a split", () => {

@@ -20,16 +20,16 @@ import { MILLI } from "../../../core/amounts.ts";
 import {
   bucketLimit,
   ceilingMilli,
-  consumedMilli,
-  earned,
-  roundedUp,
-  scaledRemainder,
-  storedMilli,
-  storedRemainder,
+  getConsumedMilli,
+  computeEarned,
+  roundUp,
+  scaleRemainder,
+  getStoredMilli,
+  getStoredRemainder,
   type Bucket,
   type BucketLimit,
 } from "../../../core/bucket/bucket.ts";
-import { shardLimit, shareOf } from "../../../core/bucket/shares.ts";
+import { shardLimit, computeShare } from "../../../core/bucket/shares.ts";
 import { marshalItem } from "../transport/attribute-values.ts";
 import { bucketAttributes, limitAttribute, type BucketImage } from "../items/bucket-item.ts";
 import { bucketKey, keyAttributes, type BucketKey } from "../items/bucket-key.ts";
@@ -61,10 +61,10 @@ export function splitObstacle(
   // Checked for the smallest share of the next level, so that either all shards of a level can come
   // to exist or none.
   const isTooSmall = ({ limit, hidden }: BucketLimit): boolean =>
-    !hidden && shareOf(limit.capacity * MILLI, divisor * 2 - 1, divisor * 2) < MILLI;
+    !hidden && computeShare(limit.capacity * MILLI, divisor * 2 - 1, divisor * 2) < MILLI;
   if (bucket.limits.some(isTooSmall)) return "shares below one token";
   const isExact = bucket.limits.every((_, index) =>
-    Number.isSafeInteger(storedMilli(bucket, index)),
+    Number.isSafeInteger(getStoredMilli(bucket, index)),
   );
   return isExact ? undefined : "balance not exact";
 }
@@ -77,8 +77,8 @@ export function splitObstacle(
 export function leavesRoomForCalls({ bucket, divisor, requests }: BucketImage): boolean {
   if (requests <= 0) return true;
   return bucket.limits.every(({ limit, hidden }, index) => {
-    const usualMilli = consumedMilli(bucket, index) / requests;
-    const shareMilli = shareOf(limit.capacity * MILLI, divisor * 2 - 1, divisor * 2);
+    const usualMilli = getConsumedMilli(bucket, index) / requests;
+    const shareMilli = computeShare(limit.capacity * MILLI, divisor * 2 - 1, divisor * 2);
     return hidden || shareMilli >= CALLS_IN_A_SHARE * usualMilli;
   });
 }
@@ -90,13 +90,13 @@ const CALLS_IN_A_SHARE = 4;
  * The writes of a split, from the image of the shard and the clock. When they are cancelled, the
  * first reason carries the shard's item.
  */
-export function splitOf({
+export function buildSplit({
   key,
   image,
   nowMs,
 }: SplitRequest): readonly [TransactItem, TransactItem] {
   const { bucket, shard, divisor } = image;
-  const parts = bucket.limits.map((_, index) => partOf(image, index, nowMs));
+  const parts = bucket.limits.map((_, index) => computePart(image, index, nowMs));
   const version = Math.max(nowMs, image.version + 1);
   const builder = new ExpressionBuilder();
   requireSeen(builder, image);
@@ -172,17 +172,17 @@ interface DividedLimit {
   readonly movedLimit: BucketLimit;
   readonly storedMilli: number;
   readonly creditMilli: number;
-  readonly keptCredit: ReturnType<typeof earned>;
-  readonly movedCredit: ReturnType<typeof earned>;
+  readonly keptCredit: ReturnType<typeof computeEarned>;
+  readonly movedCredit: ReturnType<typeof computeEarned>;
 }
 
-function partOf({ bucket, shard, divisor }: BucketImage, index: number, nowMs: number): Part {
+function computePart({ bucket, shard, divisor }: BucketImage, index: number, nowMs: number): Part {
   const limit = bucket.limits[index]!;
   const whole = bucketLimit(limit.limit, limit.hidden);
   const keptLimit = shardLimit(whole, shard, 2 * divisor);
   const movedLimit = shardLimit(whole, shard + divisor, 2 * divisor);
-  const keptRemainder = scaledRemainder(
-    storedRemainder(bucket, index),
+  const keptRemainder = scaleRemainder(
+    getStoredRemainder(bucket, index),
     limit.period,
     keptLimit.period,
   );
@@ -191,24 +191,27 @@ function partOf({ bucket, shard, divisor }: BucketImage, index: number, nowMs: n
     limit,
     keptLimit,
     movedLimit,
-    storedMilli: storedMilli(bucket, index),
-    creditMilli: earned(bucket, index, nowMs).milli,
-    keptCredit: earnedOf(keptLimit, keptRemainder, since),
-    movedCredit: earnedOf(movedLimit, 0, since),
+    storedMilli: getStoredMilli(bucket, index),
+    creditMilli: computeEarned(bucket, index, nowMs).milli,
+    keptCredit: computeCredit(keptLimit, keptRemainder, since),
+    movedCredit: computeCredit(movedLimit, 0, since),
   };
-  return { movedLimit, keptRemainder, ...divisionOf(divided) };
+  return { movedLimit, keptRemainder, ...computeDivision(divided) };
 }
 
-function divisionOf(divided: DividedLimit): Division {
+function computeDivision(divided: DividedLimit): Division {
   const { limit, keptLimit, movedLimit, storedMilli: stored, keptCredit, movedCredit } = divided;
   const nowMilli = stored + divided.creditMilli;
   if (nowMilli >= ceilingMilli(limit)) return fullDivision(divided);
   const lowest = Math.min(0, nowMilli) - movedCredit.milli;
   const highest = Math.max(0, nowMilli) - movedCredit.milli;
-  const movedMilli = Math.min(highest, Math.max(lowest, balancedHalf(limit, movedLimit, stored)));
-  const most = ceilingMilli(keptLimit) + movedMilli - roundedUp(keptCredit);
-  const overflows = stored > most || movedMilli + roundedUp(movedCredit) > ceilingMilli(movedLimit);
-  return overflows ? exactDivision(stored, movedMilli) : movedDivision(stored, movedMilli, most);
+  const movedMilli = Math.min(
+    highest,
+    Math.max(lowest, computeBalancedHalf(limit, movedLimit, stored)),
+  );
+  const most = ceilingMilli(keptLimit) + movedMilli - roundUp(keptCredit);
+  const overflows = stored > most || movedMilli + roundUp(movedCredit) > ceilingMilli(movedLimit);
+  return overflows ? exactDivision(stored, movedMilli) : toMovedDivision(stored, movedMilli, most);
 }
 
 /**
@@ -222,7 +225,7 @@ function fullDivision({
   creditMilli,
 }: DividedLimit): Division {
   const least = Math.max(ceilingMilli(limit) - creditMilli, Math.min(stored, 0));
-  const movedMilli = balancedHalf(limit, movedLimit, least);
+  const movedMilli = computeBalancedHalf(limit, movedLimit, least);
   return { form: "full", movedMilli, fromMilli: least, leastMilli: least, mostMilli: undefined };
 }
 
@@ -238,7 +241,7 @@ function exactDivision(stored: number, movedMilli: number): Division {
 }
 
 /** Debt has no lower bound: charges that are applied in between stay in the half that they hit. */
-function movedDivision(stored: number, movedMilli: number, mostMilli: number): Division {
+function toMovedDivision(stored: number, movedMilli: number, mostMilli: number): Division {
   const leastMilli = movedMilli > 0 ? Math.min(movedMilli, stored) : undefined;
   return { form: "moved", movedMilli, fromMilli: stored, leastMilli, mostMilli };
 }
@@ -250,7 +253,7 @@ function movedDivision(stored: number, movedMilli: number, mostMilli: number): D
  * of a rate. A half that is full earlier stops earning, and what was earned before the split must
  * not be lost that way.
  */
-function balancedHalf(whole: BucketLimit, half: BucketLimit, balanceMilli: number): number {
+function computeBalancedHalf(whole: BucketLimit, half: BucketLimit, balanceMilli: number): number {
   const missing = BigInt(ceilingMilli(whole)) - BigInt(balanceMilli);
   const [part, rate] = [BigInt(half.refillAmountMilli), BigInt(whole.refillAmountMilli)];
   return Number(BigInt(ceilingMilli(half)) - floorDivided(2n * missing * part + rate, 2n * rate));
@@ -279,7 +282,7 @@ function keepPart(
   else builder.requireWithin(tokens, { least: part.leastMilli, most: part.mostMilli });
   if (part.form === "full") builder.set(tokens, part.fromMilli - part.movedMilli);
   else builder.add(tokens, -part.movedMilli);
-  const remainder = storedRemainder(bucket, index);
+  const remainder = getStoredRemainder(bucket, index);
   if (remainder === 0) return;
   // A refill within the same millisecond that finds the limit full clears the remainder without
   // moving `rf`.
@@ -297,12 +300,12 @@ export function requireVersion(
   builder.requireEqual("cr", creation);
 }
 
-function earnedOf(
+function computeCredit(
   limit: BucketLimit,
   remainder: number,
   { refilledAtMs, nowMs }: { readonly refilledAtMs: number; readonly nowMs: number },
-): ReturnType<typeof earned> {
-  return earned({ limits: [limit], refilledAtMs, balances: [0, remainder, 0] }, 0, nowMs);
+): ReturnType<typeof computeEarned> {
+  return computeEarned({ limits: [limit], refilledAtMs, balances: [0, remainder, 0] }, 0, nowMs);
 }
 
 function floorDivided(dividend: bigint, divisor: bigint): bigint {

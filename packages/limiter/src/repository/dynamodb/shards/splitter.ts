@@ -6,12 +6,12 @@
 import { ValidationError } from "../../../core/errors.ts";
 import { wholeMs } from "../../system-clock.ts";
 import type { BucketImage } from "../items/bucket-item.ts";
-import { siblingKey, type BucketKey } from "../items/bucket-key.ts";
+import { buildSiblingKey, type BucketKey } from "../items/bucket-key.ts";
 import { contention } from "../table/table-errors.ts";
 import type { Connection } from "../table/connection.ts";
 import type { KnownBuckets } from "../cache/known-buckets.ts";
-import { ownerOf } from "./shard-tree.ts";
-import { splitObstacle, splitOf } from "./split.ts";
+import { findOwner } from "./shard-tree.ts";
+import { splitObstacle, buildSplit } from "./split.ts";
 
 /**
  * The most attempts to split a shard, for each shard that is wanted, before a bucket counts as
@@ -47,11 +47,11 @@ export class Splitter {
   /** Tries once to split a shard; returns whether it was split. */
   async split(key: BucketKey, image: BucketImage): Promise<boolean> {
     const nowMs = wholeMs(this.#connection.clock);
-    const { applied } = await this.#connection.transact(splitOf({ key, image, nowMs }));
+    const { applied } = await this.#connection.transact(buildSplit({ key, image, nowMs }));
     if (applied) this.#counts.splits += 1;
     await Promise.all([
       this.#known.read(key),
-      this.#known.read(siblingKey(key, image.shard + image.divisor)),
+      this.#known.read(buildSiblingKey(key, image.shard + image.divisor)),
     ]);
     return applied;
   }
@@ -63,9 +63,9 @@ export class Splitter {
    */
   async create(key: BucketKey, wanted: number): Promise<void> {
     for (;;) {
-      const { count, shards } = this.#known.known(key);
+      const { count, shards } = this.#known.get(key);
       if (wanted >= count) return;
-      const owner = ownerOf(wanted, count, (shard) =>
+      const owner = findOwner(wanted, count, (shard) =>
         shards.some(({ image }) => image.shard === shard),
       );
       const found = shards.find(({ image }) => image.shard === owner);
@@ -114,9 +114,9 @@ export class Splitter {
 
   /** Doubles a bucket, unless another process does; `key` is that of shard 0. */
   async double(key: BucketKey): Promise<void> {
-    const from = this.#known.imageOf(key)?.divisor;
+    const from = this.#known.getImage(key)?.divisor;
     for (let tries = 1; tries <= MAX_DOUBLING_TRIES; tries += 1) {
-      const image = this.#known.imageOf(key);
+      const image = this.#known.getImage(key);
       if (image === undefined || image.divisor !== from || (await this.split(key, image))) return;
     }
   }

@@ -1,5 +1,5 @@
 import type { AttributeMap } from "../transport/attribute-values.ts";
-import { stringOf } from "../transport/attribute-values.ts";
+import { getString } from "../transport/attribute-values.ts";
 import { TableUnavailable } from "./table-errors.ts";
 import type { Connection } from "./connection.ts";
 import { queryInput, type KeyQuery } from "./key-query.ts";
@@ -35,8 +35,8 @@ export async function batchGet(
   { signal, consistent = true }: Signalled & { readonly consistent?: boolean } = {},
 ): Promise<readonly (AttributeMap | undefined)[]> {
   const found = new Map<string, AttributeMap>();
-  const distinct = [...new Map(keys.map((key) => [textOf(key), key])).values()];
-  for (const chunk of chunksOf(distinct, MAX_KEYS)) {
+  const distinct = [...new Map(keys.map((key) => [toKeyText(key), key])).values()];
+  for (const chunk of toChunks(distinct, MAX_KEYS)) {
     await untilProcessed(connection, chunk.map(marshalKey), { signal }, async (left) => {
       const output = await connection.repeat<BatchGetOutput>(
         "BatchGetItem",
@@ -46,11 +46,11 @@ export async function batchGet(
         },
       );
       for (const item of output.Responses?.[connection.tableName] ?? [])
-        found.set(textOf(keyOf(item)), item);
+        found.set(toKeyText(getKey(item)), item);
       return output.UnprocessedKeys?.[connection.tableName]?.Keys ?? [];
     });
   }
-  return keys.map((key) => found.get(textOf(key)));
+  return keys.map((key) => found.get(toKeyText(key)));
 }
 
 /**
@@ -62,7 +62,7 @@ export async function batchWrite(
   writes: readonly BatchWrite[],
   { signal }: Signalled = {},
 ): Promise<void> {
-  for (const chunk of chunksOf(writes, MAX_WRITES)) {
+  for (const chunk of toChunks(writes, MAX_WRITES)) {
     await untilProcessed(connection, chunk.map(writeRequest), { signal }, async (left) => {
       const input = { RequestItems: { [connection.tableName]: left } };
       const output = await connection.repeat<BatchWriteOutput>("BatchWriteItem", input, { signal });
@@ -99,8 +99,8 @@ export async function queryPage(
 }
 
 /** The primary key of an item. */
-export function keyOf(item: AttributeMap): ItemKey {
-  return { PK: stringOf(item["PK"]) ?? "", SK: stringOf(item["SK"]) ?? "" };
+export function getKey(item: AttributeMap): ItemKey {
+  return { PK: getString(item["PK"]) ?? "", SK: getString(item["SK"]) ?? "" };
 }
 
 /**
@@ -114,7 +114,7 @@ function ownItems(
 ): readonly AttributeMap[] {
   if (index === undefined) return items;
   const own = `${partition.split("/", 1)[0]}/`;
-  return items.filter((item) => keyOf(item).PK.startsWith(own));
+  return items.filter((item) => getKey(item).PK.startsWith(own));
 }
 
 /** A primary key as requests carry it. */
@@ -132,7 +132,7 @@ function batchGetInput(
 }
 
 /** Cuts a list into chunks of at most `size`. */
-export function chunksOf<T>(list: readonly T[], size: number): readonly (readonly T[])[] {
+export function toChunks<T>(list: readonly T[], size: number): readonly (readonly T[])[] {
   const chunks: (readonly T[])[] = [];
   for (let start = 0; start < list.length; start += size)
     chunks.push(list.slice(start, start + size));
@@ -165,13 +165,13 @@ async function untilProcessed<T>(
     if (unprocessed.length === 0) return;
     idleRounds = unprocessed.length < left.length ? 0 : idleRounds + 1;
     left = unprocessed;
-    if (idleRounds >= MAX_IDLE_ROUNDS) throw exhausted(connection.tableName, left.length);
+    if (idleRounds >= MAX_IDLE_ROUNDS) throw buildExhaustedError(connection.tableName, left.length);
     connection.countRetry();
     await pause(idleRounds + 1, connection.retryOptions({ signal }));
   }
 }
 
-function exhausted(tableName: string, count: number): TableUnavailable {
+function buildExhaustedError(tableName: string, count: number): TableUnavailable {
   const message =
     `Table ${tableName} left ${count} items of a batch unprocessed ${MAX_IDLE_ROUNDS} times ` +
     "in a row. Try again later.";
@@ -185,6 +185,6 @@ function writeRequest(write: BatchWrite): object {
 }
 
 /** Neither part of a key contains a line break. */
-function textOf({ PK, SK }: ItemKey): string {
+function toKeyText({ PK, SK }: ItemKey): string {
   return `${PK}\n${SK}`;
 }

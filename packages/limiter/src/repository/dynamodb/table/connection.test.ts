@@ -18,7 +18,7 @@ it("a connection that was closed sends nothing, and does not pause to try again"
   expect(calls).toEqual([]);
 });
 
-it("a search for credentials that fails after the time-out is no time-out", async () => {
+it("a search for credentials that fails after the time-out is not a time-out", async () => {
   const connection = new Connection({
     // As the SDK does: it notices the signal when it has looked everywhere.
     transport: {

@@ -14,10 +14,10 @@ import {
   contention,
   tableGone,
   TransactionCancelled,
-  translated,
+  translateError,
 } from "./table-errors.ts";
-import { failureOf, type CancellationReason } from "../transport/failure.ts";
-import { isTransient, retrying, type RetryOptions } from "./retry.ts";
+import { classifyError, type CancellationReason } from "../transport/failure.ts";
+import { isTransient, retry, type RetryOptions } from "./retry.ts";
 import type { DynamoTransport } from "../transport/transport.ts";
 
 /** What a connection is made of. */
@@ -124,7 +124,7 @@ export class Connection {
     const either =
       signal === undefined ? timeout.signal : AbortSignal.any([signal, timeout.signal]);
     try {
-      const output = await this.#transport.call(operation, this.#addressed(input), {
+      const output = await this.#transport.call(operation, this.#address(input), {
         signal: either,
       });
       this.#wasThere = true;
@@ -133,8 +133,8 @@ export class Connection {
       // An abort by the caller is reported as such; ours is a time-out, whatever the transport
       // reports, unless it looked for credentials all the while and found none.
       if (signal?.aborted) throw signal.reason;
-      const isLate = timeout.signal.aborted && failureOf(error).kind !== "credentials";
-      const failure = translated(isLate ? timeout.signal.reason : error, {
+      const isLate = timeout.signal.aborted && classifyError(error).kind !== "credentials";
+      const failure = translateError(isLate ? timeout.signal.reason : error, {
         tableName: this.tableName,
         operation,
       });
@@ -156,7 +156,7 @@ export class Connection {
     input: object,
     options: CallOptions = {},
   ): Promise<Output> {
-    return retrying(
+    return retry(
       async () => this.call<Output>(operation, input, options),
       this.retryOptions(options),
     );
@@ -185,7 +185,7 @@ export class Connection {
     operation: string,
     input: object,
   ): Promise<Conditional<Output>> {
-    return retrying(async () => this.conditional<Output>(operation, input), this.retryOptions());
+    return retry(async () => this.conditional<Output>(operation, input), this.retryOptions());
   }
 
   /**
@@ -195,7 +195,7 @@ export class Connection {
    */
   async transact(items: readonly TransactItem[], options: CallOptions = {}): Promise<Transacted> {
     const input = {
-      TransactItems: items.map((item) => this.#addressedItem(item)),
+      TransactItems: items.map((item) => this.#addressItem(item)),
       ClientRequestToken: randomUUID(),
     };
     try {
@@ -228,13 +228,13 @@ export class Connection {
     this.#transport.close();
   }
 
-  #addressed(input: object): object {
+  #address(input: object): object {
     return ADDRESSES.some((name) => name in input)
       ? input
       : { TableName: this.tableName, ...input };
   }
 
-  #addressedItem(item: TransactItem): object {
+  #addressItem(item: TransactItem): object {
     return Object.fromEntries(
       Object.entries(item).map(([kind, write]) => [kind, { TableName: this.tableName, ...write }]),
     );

@@ -210,15 +210,19 @@ async function enableTtl(connection: Connection, { signal }: Signalled): Promise
     );
   } catch (error) {
     // Another process enabled it between our check and our update; DynamoDB calls that invalid.
-    if (!(error instanceof InfrastructureError && nameOf(error.cause) === "ValidationException"))
+    if (
+      !(error instanceof InfrastructureError && getErrorName(error.cause) === "ValidationException")
+    )
       throw error;
   }
 }
 
 function isInUse(error: unknown): boolean {
-  return error instanceof InfrastructureError && nameOf(error.cause) === "ResourceInUseException";
+  return (
+    error instanceof InfrastructureError && getErrorName(error.cause) === "ResourceInUseException"
+  );
 }
 
-function nameOf(error: unknown): string | undefined {
+function getErrorName(error: unknown): string | undefined {
   return error instanceof Error ? error.name : undefined;
 }

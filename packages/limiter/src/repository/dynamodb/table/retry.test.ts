@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { ManualClock } from "../../../testing/fakes/manual-clock.ts";
 import { TableUnavailable, TransactionCancelled } from "./table-errors.ts";
-import { isTransient, pauseMs, retrying } from "./retry.ts";
+import { isTransient, pauseMs, retry } from "./retry.ts";
 
 const busy = new TableUnavailable("busy", { ambiguous: false, throttled: true, timedOut: false });
 const late = new TableUnavailable("late", { ambiguous: true, throttled: false, timedOut: true });
@@ -20,7 +20,7 @@ const attempts = (
   };
   return {
     count: () => count,
-    result: retrying(attempt, { clock, random: () => 0.5, maxAttempts, maxPauseMs: 1000 }),
+    result: retry(attempt, { clock, random: () => 0.5, maxAttempts, maxPauseMs: 1000 }),
     clock,
   };
 };

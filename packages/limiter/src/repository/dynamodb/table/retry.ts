@@ -21,7 +21,7 @@ const FIRST_PAUSE_MS = 25;
  * condition) until it succeeds, fails for good, or has used all attempts. An attempt that used up
  * its time-out is retried at once, so that all of them stay within attempts times time-out.
  */
-export async function retrying<T>(attempt: () => Promise<T>, options: RetryOptions): Promise<T> {
+export async function retry<T>(attempt: () => Promise<T>, options: RetryOptions): Promise<T> {
   for (let attempts = 1; ; attempts += 1) {
     try {
       return await attempt();

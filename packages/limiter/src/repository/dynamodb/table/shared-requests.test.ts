@@ -2,12 +2,12 @@ import { beforeEach, describe, expect, it } from "vitest";
 import {
   HeldRequests,
   inexpressible,
-  itemOf,
+  buildItem,
   turn,
-  updateOf,
+  getUpdate,
   type HeldRequest,
 } from "../../../../test/support/held-requests.ts";
-import { named } from "../../../../test/support/scripted-table.ts";
+import { nameIt } from "../../../../test/support/scripted-table.ts";
 
 const SHARED = "BatchExecuteStatement";
 let table: HeldRequests;
@@ -22,7 +22,7 @@ describe("writes that are ready at the same time", () => {
     await table.sendAll("b", "c");
     expect(table.texts()).toEqual(["UpdateItem a", `${SHARED} b c`]);
     const [{ input }] = table.sent as [HeldRequest];
-    expect(input).toEqual(updateOf("a").input("limits"));
+    expect(input).toEqual(getUpdate("a").input("limits"));
   });
 
   it("go together when they become ready one after another in one turn", async () => {
@@ -33,13 +33,13 @@ describe("writes that are ready at the same time", () => {
     await turn();
     expect(table.texts()).toEqual([`${SHARED} a b`]);
     await table.apply(0);
-    expect(await sending).toEqual({ applied: true, output: { Attributes: itemOf("a") } });
+    expect(await sending).toEqual({ applied: true, output: { Attributes: buildItem("a") } });
   });
 
   it("are statements that ask for the item, also where the condition fails", async () => {
     await table.sendAll("a", "b");
     expect(table.sent[0]!.input).toEqual({
-      Statements: ["a", "b"].map((entity) => updateOf(entity).statement("limits")),
+      Statements: ["a", "b"].map((entity) => getUpdate(entity).statement("limits")),
     });
   });
 
@@ -101,7 +101,7 @@ describe("while as many requests are under way as may be", () => {
     expect(table.texts(2)).toEqual([`${SHARED} c d e`]);
     await table.sendAll("f");
     expect(table.sent).toHaveLength(3);
-    table.sent[0]!.reject(named("InternalServerError"));
+    table.sent[0]!.reject(nameIt("InternalServerError"));
     await turn();
     expect(table.texts(3)).toEqual(["UpdateItem f"]);
   });
@@ -125,7 +125,7 @@ describe("while as many requests are under way as may be", () => {
     for (let requests = 0; requests < 20; requests += 1) {
       await table.sendAll(`slow-${requests}`);
       await table.clock.advance(2000);
-      table.sent.at(-1)!.reject(named("TimeoutError"));
+      table.sent.at(-1)!.reject(nameIt("TimeoutError"));
       await turn();
     }
     await table.clock.advance(2000);
@@ -151,7 +151,7 @@ describe("while as many requests are under way as may be", () => {
 
   it("writes that cannot be made up fail, and hold up nobody", async () => {
     const broken = {
-      ...updateOf("broken"),
+      ...getUpdate("broken"),
       statement: () => {
         throw new TypeError("a bug");
       },
@@ -171,9 +171,9 @@ describe("each statement of a shared request has its own outcome", () => {
     await turn();
     await table.reply(
       0,
-      { Item: itemOf("applied") },
+      { Item: buildItem("applied") },
       {},
-      { Error: { Code: "ConditionalCheckFailed", Item: itemOf("failed") } },
+      { Error: { Code: "ConditionalCheckFailed", Item: buildItem("failed") } },
       { Error: { Code: "ProvisionedThroughputExceeded" } },
       { Error: { Code: "ValidationError" } },
       { Error: { Code: "TransactionConflict" } },
@@ -181,15 +181,17 @@ describe("each statement of a shared request has its own outcome", () => {
     );
     expect(table.texts(1)).toEqual(["UpdateItem throttled", "UpdateItem invalid"]);
     expect(table.connection.retries).toBe(2);
-    table.sent[1]!.reject(named("ConditionalCheckFailedException", { Item: itemOf("throttled") }));
+    table.sent[1]!.reject(
+      nameIt("ConditionalCheckFailedException", { Item: buildItem("throttled") }),
+    );
     await table.apply(2);
     const [applied, bare, failed, throttled, invalid, conflict, internal] = await settled;
     expect([applied, failed, throttled, invalid]).toEqual(
       [
-        { applied: true, output: { Attributes: itemOf("applied") } },
-        { applied: false, item: itemOf("failed") },
-        { applied: false, item: itemOf("throttled") },
-        { applied: true, output: { Attributes: itemOf("invalid") } },
+        { applied: true, output: { Attributes: buildItem("applied") } },
+        { applied: false, item: buildItem("failed") },
+        { applied: false, item: buildItem("throttled") },
+        { applied: true, output: { Attributes: buildItem("invalid") } },
       ].map((value) => ({ status: "fulfilled", value })),
     );
     expect([conflict, internal, bare]).toMatchObject([
@@ -203,31 +205,31 @@ describe("each statement of a shared request has its own outcome", () => {
     const replies = ["a", "b", "c"].map((entity) => table.send(entity));
     await turn();
     const Error = { Code: "ConditionalCheckFailed", Message: "The conditional request failed" };
-    await table.reply(0, { Error }, { Item: itemOf("b") }, { Error });
+    await table.reply(0, { Error }, { Item: buildItem("b") }, { Error });
     expect(table.texts(1)).toEqual(["BatchGetItem a c"]);
-    table.sent[1]!.resolve({ Responses: { limits: [itemOf("c")] } });
+    table.sent[1]!.resolve({ Responses: { limits: [buildItem("c")] } });
     expect(await Promise.all(replies)).toEqual([
       { applied: false, item: undefined },
-      { applied: true, output: { Attributes: itemOf("b") } },
-      { applied: false, item: itemOf("c") },
+      { applied: true, output: { Attributes: buildItem("b") } },
+      { applied: false, item: buildItem("c") },
     ]);
   });
 
   it("one whose condition failed was not applied, also if its item cannot be read", async () => {
     const outcomes = Promise.allSettled([table.send("a"), table.send("b")]);
     await turn();
-    await table.reply(0, { Error: { Code: "ConditionalCheckFailed" } }, { Item: itemOf("b") });
+    await table.reply(0, { Error: { Code: "ConditionalCheckFailed" } }, { Item: buildItem("b") });
     // All attempts at the read.
     for (const number of [1, 2, 3]) {
-      table.sent[number]!.reject(named("InternalServerError"));
+      table.sent[number]!.reject(nameIt("InternalServerError"));
       await table.clock.advance(1000);
     }
     expect((await outcomes)[0]).toMatchObject({ reason: { ambiguous: false, throttled: false } });
   });
 
   it.each<[string, object]>([
-    ["fewer places", { Responses: [{ Item: itemOf("b") }] }],
-    ["more places", { Responses: ["a", "b", "c"].map((entity) => ({ Item: itemOf(entity) })) }],
+    ["fewer places", { Responses: [{ Item: buildItem("b") }] }],
+    ["more places", { Responses: ["a", "b", "c"].map((entity) => ({ Item: buildItem(entity) })) }],
     ["no places", {}],
     ["nothing for its places", { Responses: null }],
     ["nothing in its places", { Responses: [null, null] }],
@@ -247,7 +249,7 @@ describe("each statement of a shared request has its own outcome", () => {
   ])("all have that of the request when it fails as a whole by %s", async (name, facts) => {
     const outcomes = Promise.allSettled([table.send("a"), table.send("b")]);
     await turn();
-    table.sent[0]!.reject(named(name));
+    table.sent[0]!.reject(nameIt(name));
     for (const outcome of await outcomes) expect(outcome).toMatchObject({ reason: facts });
     await table.sendAll("c", "d");
     expect(table.texts(1)).toEqual([`${SHARED} c d`]);
@@ -259,9 +261,11 @@ describe("a bucket leaves the shared requests", () => {
     "for two seconds after %s, however quick it is alone",
     async (Code) => {
       await table.sendAll("bad", "a");
-      await table.reply(0, { Error: { Code } }, { Item: itemOf("a") });
+      await table.reply(0, { Error: { Code } }, { Item: buildItem("a") });
       if (table.sent.length > 1)
-        table.sent[1]!.reject(named("ConditionalCheckFailedException", { Item: itemOf("bad") }));
+        table.sent[1]!.reject(
+          nameIt("ConditionalCheckFailedException", { Item: buildItem("bad") }),
+        );
       const since = table.sent.length;
       await table.sendAll("bad", "a", "b");
       expect(table.texts(since)).toEqual(["UpdateItem bad", `${SHARED} a b`]);
@@ -276,9 +280,9 @@ describe("a bucket leaves the shared requests", () => {
   it("when it is throttled alone, but not with the whole table", async () => {
     await table.sendAll("hot");
     await table.sendAll("cold");
-    table.sent[0]!.reject(named("ThrottlingException"));
+    table.sent[0]!.reject(nameIt("ThrottlingException"));
     const throttlingReasons = [{ reason: "TableWriteProvisionedThroughputExceeded" }];
-    table.sent[1]!.reject(named("ThrottlingException", { throttlingReasons }));
+    table.sent[1]!.reject(nameIt("ThrottlingException", { throttlingReasons }));
     await turn();
     await table.sendAll("hot", "cold", "a");
     expect(table.texts(2)).toEqual(["UpdateItem hot", `${SHARED} cold a`]);
@@ -286,11 +290,11 @@ describe("a bucket leaves the shared requests", () => {
 
   it("for longer when it fails alone, and not when the clock is set back", async () => {
     await table.sendAll("hot");
-    table.sent[0]!.reject(named("ThrottlingException"));
+    table.sent[0]!.reject(nameIt("ThrottlingException"));
     await turn();
     await table.clock.advance(1900);
     await table.sendAll("hot");
-    table.sent[1]!.reject(named("Error", { code: "ECONNRESET" }));
+    table.sent[1]!.reject(nameIt("Error", { code: "ECONNRESET" }));
     await turn();
     await table.clock.advance(1900);
     await table.sendAll("hot", "a", "b");

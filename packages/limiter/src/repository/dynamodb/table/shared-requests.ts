@@ -16,7 +16,7 @@
 import { BoundedMap } from "../../../core/bounded-map.ts";
 import { InfrastructureError } from "../../../core/errors.ts";
 import { emitWarning } from "../../warning.ts";
-import { partsOf } from "../transport/failure.ts";
+import { readError } from "../transport/failure.ts";
 import type { AttributeMap } from "../transport/attribute-values.ts";
 import type { Conditional, Connection } from "./connection.ts";
 import type { ItemReader } from "./item-reader.ts";
@@ -215,7 +215,7 @@ export class SharedRequests {
   /** Concludes the writes of a request that failed as a whole. */
   #fail(writes: readonly Waiting[], error: unknown): void {
     const failure = wholeFailure(error);
-    const { name, message } = partsOf((error as Error).cause);
+    const { name, message } = readError((error as Error).cause);
     const why = `${name}: ${message}`;
     if (failure === "not understood") this.#turnOff(why);
     for (const { write, resolve, reject } of writes)
@@ -248,7 +248,7 @@ export class SharedRequests {
   ): void {
     if ("item" in outcome) {
       this.#isUnderstood = true;
-      return resolve(this.#replyOf(write, outcome));
+      return resolve(this.#toReply(write, outcome));
     }
     this.#noteFailure(write.key.text);
     if (outcome.kind === "failed") return reject(outcome.error);
@@ -267,14 +267,14 @@ export class SharedRequests {
   }
 
   /** Reads the item whose condition failed, where the reply does not show it. */
-  #replyOf(write: ItemWrite, { kind, item }: KnownOutcome): Reply | Promise<Reply> {
+  #toReply(write: ItemWrite, { kind, item }: KnownOutcome): Reply | Promise<Reply> {
     if (kind === "applied") return { applied: true, output: { Attributes: item } };
     if (item !== undefined) return { applied: false, item };
     return this.#reader.get(write.key.primary).then(
       (read) => ({ applied: false, item: read }),
       (error: unknown) => {
         // What the read suffered says nothing about the write: it was not applied.
-        throw error instanceof TableUnavailable ? error.with(NO_WRITE_FACTS) : error;
+        throw error instanceof TableUnavailable ? error.withFacts(NO_WRITE_FACTS) : error;
       },
     );
   }
@@ -365,7 +365,7 @@ const NO_WRITE_FACTS = {
 /** No bucket is hot because a request of 25 was throttled as a whole. */
 function asTableWide(error: unknown): unknown {
   return error instanceof TableUnavailable && error.throttled
-    ? error.with({ tableWide: true })
+    ? error.withFacts({ tableWide: true })
     : error;
 }
 
@@ -376,7 +376,7 @@ function asTableWide(error: unknown): unknown {
  */
 function wholeFailure(error: unknown): "not allowed" | "not understood" | "other" {
   if (!(error instanceof InfrastructureError)) return "other";
-  const { name, status } = partsOf(error.cause);
+  const { name, status } = readError(error.cause);
   if (error.code === "ERR_LIMITER_PERMISSION_DENIED" || name === "UnknownOperationException")
     return "not allowed";
   const isNotUnderstood = error.code === "ERR_LIMITER_STORE_REJECTED" || status === NOT_IMPLEMENTED;

@@ -1,6 +1,11 @@
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
-import { HeldRequests, itemOf, turn, updateOf } from "../../../../test/support/held-requests.ts";
-import { named } from "../../../../test/support/scripted-table.ts";
+import {
+  HeldRequests,
+  buildItem,
+  turn,
+  getUpdate,
+} from "../../../../test/support/held-requests.ts";
+import { nameIt } from "../../../../test/support/scripted-table.ts";
 import { TableUnavailable } from "./table-errors.ts";
 
 const SHARED = "BatchExecuteStatement";
@@ -19,7 +24,7 @@ it.each(["UnknownOperationException", "AccessDeniedException"])(
   async (name) => {
     const replies = Promise.all(["a", "b", "c"].map((entity) => table.send(entity)));
     await turn();
-    table.sent[0]!.reject(named(name, { message: "said" }));
+    table.sent[0]!.reject(nameIt(name, { message: "said" }));
     await turn();
     expect(table.texts(1)).toEqual(["UpdateItem a", "UpdateItem b", "UpdateItem c"]);
     expect(warned.mock.calls).toEqual([]);
@@ -35,7 +40,7 @@ it("a denied statement goes alone; sharing ends when that is allowed", async () 
   const Error = { Code: "AccessDenied", Message: "no PartiQLUpdate" };
   await table.reply(0, { Error }, { Error });
   expect(table.texts(1)).toEqual(["UpdateItem foreign", "UpdateItem a"]);
-  table.sent[1]!.reject(named("AccessDeniedException"));
+  table.sent[1]!.reject(nameIt("AccessDeniedException"));
   await turn();
   // Nothing may be written there: sharing is not the reason.
   expect(warned.mock.calls).toEqual([]);
@@ -57,7 +62,7 @@ it.each([
 ])("after %s (%s) the outcome of each write is unknown, and sharing ends", async (name, code) => {
   const outcomes = Promise.allSettled([table.send("a"), table.send("b")]);
   await turn();
-  table.sent[0]!.reject(named(name, { $metadata: { httpStatusCode: code } }));
+  table.sent[0]!.reject(nameIt(name, { $metadata: { httpStatusCode: code } }));
   for (const outcome of await outcomes) {
     expect(outcome).toMatchObject({ reason: { ambiguous: true } });
     expect((outcome as PromiseRejectedResult).reason).toBeInstanceOf(TableUnavailable);
@@ -66,16 +71,19 @@ it.each([
 });
 
 const failedAs = (entity: string): object => ({
-  Error: { Code: "ConditionalCheckFailed", Item: itemOf(entity) },
+  Error: { Code: "ConditionalCheckFailed", Item: buildItem(entity) },
 });
 const unseen = { Error: { Code: "ConditionalCheckFailed" } };
 
 it.each<[string, readonly object[]]>([
-  ["the items of others", [{ Item: itemOf("b") }, { Item: itemOf("a") }, { Item: itemOf("c") }]],
-  ["an item twice", [{ Item: itemOf("a") }, { Item: itemOf("b") }, { Item: itemOf("b") }]],
+  [
+    "the items of others",
+    [{ Item: buildItem("b") }, { Item: buildItem("a") }, { Item: buildItem("c") }],
+  ],
+  ["an item twice", [{ Item: buildItem("a") }, { Item: buildItem("b") }, { Item: buildItem("b") }]],
   ["what another wrote", [{ Item: { o1: { S: "2" } } }, { Item: { o1: { S: "1" } } }, {}]],
   ["items of others that were not changed", [failedAs("b"), failedAs("a"), failedAs("c")]],
-  ["an item that another condition hides", [unseen, { Item: itemOf("a") }, unseen]],
+  ["an item that another condition hides", [unseen, { Item: buildItem("a") }, unseen]],
 ])("after replies that show %s each outcome is unknown, and sharing ends", async (_, replies) => {
   const outcomes = Promise.allSettled(["a", "b", "c"].map((entity) => table.send(entity)));
   await turn();
@@ -88,7 +96,7 @@ it.each<[string, readonly object[]]>([
 
 it("a server that is only away for a while is asked again", async () => {
   await table.sendAll("a", "b");
-  table.sent[0]!.reject(named("ServiceUnavailable", { $metadata: { httpStatusCode: 503 } }));
+  table.sent[0]!.reject(nameIt("ServiceUnavailable", { $metadata: { httpStatusCode: 503 } }));
   await table.sendAll("a", "b");
   expect(table.texts(1)).toEqual([`${SHARED} a b`]);
   expect(warned.mock.calls).toEqual([]);
@@ -133,14 +141,14 @@ it.each([
   ],
 ])("sums with quoted names %s", async (_, message, aloneError, areAlone) => {
   const sendAll = async (...entities: readonly string[]): Promise<void> => {
-    for (const entity of entities) table.send(quoted(entity)).catch(() => {});
+    for (const entity of entities) table.send(quote(entity)).catch(() => {});
     await table.sendAll("plain-1", "plain-2");
   };
   await sendAll("a");
-  const plain = [{ Item: itemOf("plain-1") }, { Item: itemOf("plain-2") }];
+  const plain = [{ Item: buildItem("plain-1") }, { Item: buildItem("plain-2") }];
   await table.reply(0, { Error: { Code: "ValidationError", Message: message } }, ...plain);
   if (aloneError === undefined) await table.apply(1);
-  else table.sent[1]!.reject(named(aloneError));
+  else table.sent[1]!.reject(nameIt(aloneError));
   await turn();
   await sendAll("b", "c");
   expect(table.texts(2)).toEqual(
@@ -154,7 +162,7 @@ it("what waits when sharing ends goes alone too", async () => {
   table = new HeldRequests({ maxRequests: 1 });
   await table.sendAll("a", "b");
   await table.sendAll("c", "d", "e");
-  table.sent[0]!.reject(named("ValidationException"));
+  table.sent[0]!.reject(nameIt("ValidationException"));
   await turn();
   expect(table.texts(1)).toEqual(["UpdateItem c", "UpdateItem d", "UpdateItem e"]);
 });
@@ -171,11 +179,11 @@ async function expectNotShared(why: RegExp): Promise<void> {
 }
 
 /** An update of a limit whose name has a dash. */
-function quoted(entity: string): ReturnType<typeof updateOf> {
+function quote(entity: string): ReturnType<typeof getUpdate> {
   return {
-    ...updateOf(entity),
+    ...getUpdate(entity),
     statement: (tableName) => ({
-      ...updateOf(entity).statement(tableName)!,
+      ...getUpdate(entity).statement(tableName)!,
       Statement: `UPDATE "${tableName}" SET "in-put"="in-put"+? WHERE "PK"=? AND "SK"=?`,
     }),
   };

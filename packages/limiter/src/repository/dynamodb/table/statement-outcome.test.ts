@@ -20,9 +20,9 @@ it.each([
   ["SomethingNew", "unknown"],
 ])("a statement with the code %s is %s", (Code, expected) => {
   const Error = { Code, Message: "why" };
-  expect(outcomeOf({ Error })).toBe(expected);
+  expect(toOutcome({ Error })).toBe(expected);
   // An item of a statement that failed shows nothing of what became of it.
-  expect(outcomeOf({ Item: item, Error })).toBe(expected);
+  expect(toOutcome({ Item: item, Error })).toBe(expected);
 });
 
 it("a statement with an item and without an error was applied", () => {
@@ -48,7 +48,7 @@ it.each<[string, StatementReply | null | undefined]>([
   ["an error without a code", { Error: {} }],
   ["an error with nothing in it", { Error: { Code: null, Message: null, Item: null } }],
 ])("the outcome of a statement is unknown that has %s", (_, reply) =>
-  expect(outcomeOf(reply)).toBe("unknown"),
+  expect(toOutcome(reply)).toBe("unknown"),
 );
 
 it("an error names the table, the code and the reason", () => {
@@ -69,7 +69,7 @@ it("what a server says of a statement is cut to a length that fits a log", () =>
   expect((outcome as { readonly why: string }).why).toMatch(/^ValidationError: long .{900,1100}…$/);
 });
 
-function outcomeOf(reply: StatementReply | null | undefined): string {
+function toOutcome(reply: StatementReply | null | undefined): string {
   const outcome = statementOutcome(reply, "t");
   if (outcome.kind !== "failed") return outcome.kind;
   expect(outcome.error).toBeInstanceOf(TableUnavailable);

@@ -1,6 +1,6 @@
-import { stringOf, type AttributeMap } from "../transport/attribute-values.ts";
-import { saidBy } from "../transport/failure.ts";
-import { translated, TableUnavailable } from "./table-errors.ts";
+import { getString, type AttributeMap } from "../transport/attribute-values.ts";
+import { shortenError } from "../transport/failure.ts";
+import { translateError, TableUnavailable } from "./table-errors.ts";
 import type { Statement } from "./update-expression.ts";
 
 /** The reply to one statement of a `BatchExecuteStatement`; `null` stands for what is absent. */
@@ -38,7 +38,7 @@ export function statementOutcome(
 ): StatementOutcome {
   if (reply?.Item && !reply.Error) return { kind: "applied", item: reply.Item };
   const { Code: code, Message: said, Item: item } = reply?.Error ?? {};
-  const { name, message } = saidBy(code ?? "no code", said ?? "");
+  const { name, message } = shortenError(code ?? "no code", said ?? "");
   const why = `${name}: ${message}`;
   switch (code) {
     case "ConditionalCheckFailed":
@@ -54,7 +54,7 @@ export function statementOutcome(
     case "AccessDenied":
       return { kind: "denied", why };
     default:
-      return { kind: "failed", error: unknownOutcome(code, why, tableName) };
+      return { kind: "failed", error: buildUnknownOutcomeError(code, why, tableName) };
   }
 }
 
@@ -68,13 +68,13 @@ export function isAbout({ Parameters }: Statement, outcome: StatementOutcome): b
   const { PK } = outcome.item;
   const shown = PK === undefined ? Object.values(outcome.item) : [PK];
   return shown.every((value) => {
-    const text = stringOf(value);
-    return text === undefined || Parameters.some((parameter) => stringOf(parameter) === text);
+    const text = getString(value);
+    return text === undefined || Parameters.some((parameter) => getString(parameter) === text);
   });
 }
 
 /** A conflict with a transaction was not applied; any other error may have been. */
-function unknownOutcome(
+function buildUnknownOutcomeError(
   code: string | null | undefined,
   why: string,
   tableName: string,
@@ -83,5 +83,8 @@ function unknownOutcome(
     code === "TransactionConflict" ? "TransactionConflictException" : "InternalServerError";
   const said = code ? why : "The reply does not show what became of a statement";
   const error = Object.assign(new Error(said), { name });
-  return translated(error, { tableName, operation: "BatchExecuteStatement" }) as TableUnavailable;
+  return translateError(error, {
+    tableName,
+    operation: "BatchExecuteStatement",
+  }) as TableUnavailable;
 }

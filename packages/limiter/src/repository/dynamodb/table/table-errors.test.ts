@@ -8,14 +8,14 @@ import {
   ConditionFailed,
   TableUnavailable,
   TransactionCancelled,
-  translated,
+  translateError,
 } from "./table-errors.ts";
-import { failureOf } from "../transport/failure.ts";
+import { classifyError } from "../transport/failure.ts";
 
 const named = (name: string, more: object = {}): Error =>
   Object.assign(new Error("said so"), { name, ...more });
 const translate = (error: unknown): Error =>
-  translated(error, { tableName: "limits", operation: "UpdateItem" });
+  translateError(error, { tableName: "limits", operation: "UpdateItem" });
 
 describe("errors of the client", () => {
   it("are repeated in a length that fits a log, whatever a server sent as name, message and reasons", () => {
@@ -50,9 +50,9 @@ describe("errors of the client", () => {
       "a network that went away under an open connection",
       named("Error", { code: "EHOSTUNREACH", syscall: "read" }),
     ],
-    ["an answer that is no HTTP", named("Error", { code: "HPE_INVALID_CONSTANT" })],
+    ["an answer that is not HTTP", named("Error", { code: "HPE_INVALID_CONSTANT" })],
     [
-      "an answer of success that is no JSON",
+      "an answer of success that is not JSON",
       named("SyntaxError", { $metadata: { httpStatusCode: 200 } }),
     ],
     ["a transaction in progress", named("TransactionInProgressException")],
@@ -111,7 +111,7 @@ describe("errors of the client", () => {
 
   it("treats a signature with a wrong time as unavailability: the next attempt corrects it", () => {
     expect(
-      failureOf(
+      classifyError(
         Object.assign(named("InvalidSignatureException"), { message: "Signature expired: now" }),
       ).kind,
     ).toBe("unavailable");
@@ -133,7 +133,7 @@ describe("errors of the client", () => {
     [{}, "unknown"],
   ])("distinguishes throttling of the whole table from that of a key: %j", (details, reason) => {
     const error = translate(named("ThrottlingException", details)) as TableUnavailable;
-    for (const each of [error, error.with({ ambiguous: true })])
+    for (const each of [error, error.withFacts({ ambiguous: true })])
       expect(each).toMatchObject({
         throttled: true,
         tableWide: reason === "table",

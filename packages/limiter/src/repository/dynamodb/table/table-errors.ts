@@ -5,11 +5,15 @@ import {
   withoutStack,
 } from "../../../core/errors.ts";
 import type { AttributeMap } from "../transport/attribute-values.ts";
-import { deniedCall, noCredentials, refusedCredentials } from "../transport/denied.ts";
 import {
-  failureOf,
+  buildDeniedCallError,
+  noCredentials,
+  buildRefusedCredentialsError,
+} from "../transport/denied.ts";
+import {
+  classifyError,
   NO_FACTS,
-  partsOf,
+  readError,
   type CancellationReason,
   type UnavailableFacts,
 } from "../transport/failure.ts";
@@ -37,7 +41,7 @@ export class TableUnavailable extends RateLimiterUnavailable implements Unavaila
   }
 
   /** The same error, of which something else is known. */
-  with(facts: Partial<UnavailableFacts>): TableUnavailable {
+  withFacts(facts: Partial<UnavailableFacts>): TableUnavailable {
     const { message, ambiguous, throttled, tableWide, keysThrottled, timedOut } = this;
     const own = { ambiguous, throttled, tableWide, keysThrottled, timedOut };
     return new TableUnavailable(message, { ...own, ...facts, cause: this });
@@ -95,15 +99,15 @@ export function tableGone(tableName: string, options: ErrorOptions): Infrastruct
 }
 
 /** The error that callers get for an error of the transport. */
-export function translated(
+export function translateError(
   error: unknown,
   context: { readonly tableName: string; readonly operation: string },
 ): Error {
   if (error instanceof InfrastructureError) return error;
   const { tableName, operation } = context;
-  const { name, message } = partsOf(error);
+  const { name, message } = readError(error);
   const said = `${operation} on table ${tableName}: ${name}: ${message}`;
-  const failure = failureOf(error);
+  const failure = classifyError(error);
   switch (failure.kind) {
     case "condition":
       return withoutStack(() => new ConditionFailed(failure.item, { cause: error }));
@@ -116,14 +120,14 @@ export function translated(
         cause: error,
       });
     case "denied":
-      return deniedCall(`dynamodb:${operation}`, {
+      return buildDeniedCallError(`dynamodb:${operation}`, {
         resource: `table ${tableName}`,
         why: `${name}: ${message}`,
         cause: error,
       });
     case "credentials":
       return failure.found
-        ? refusedCredentials(`${name}: ${message}`, { cause: error })
+        ? buildRefusedCredentialsError(`${name}: ${message}`, { cause: error })
         : noCredentials(message, { cause: error });
     case "missing":
       return new InfrastructureNotFoundError(

@@ -24,9 +24,9 @@ describe("an update", () => {
     fc.assert(
       fc.property(fc.array(step, { minLength: 1, maxLength: 6 }), (steps) => {
         const { update, conditions } = saidBy(steps);
-        const built = builderOf(steps).build();
-        expect(resolved(built.UpdateExpression, built)).toBe(update);
-        expect(resolved(built.ConditionExpression, built)).toBe(conditions.join(" AND "));
+        const built = runBuilder(steps).build();
+        expect(resolveIt(built.UpdateExpression, built)).toBe(update);
+        expect(resolveIt(built.ConditionExpression, built)).toBe(conditions.join(" AND "));
       }),
       { numRuns: 300 },
     );
@@ -68,7 +68,7 @@ describe("an update", () => {
     }
   });
 
-  it("is no statement when it has a condition of its own words, removes twice, or begins a sum", () => {
+  it("is not a statement when it has a condition of its own words, removes twice, or begins a sum", () => {
     const builder = new ExpressionBuilder();
     builder.set("a", 1);
     builder.remove("b");
@@ -86,7 +86,7 @@ describe("an update", () => {
   });
 });
 
-function builderOf(steps: readonly Step[]): ExpressionBuilder {
+function runBuilder(steps: readonly Step[]): ExpressionBuilder {
   const builder = new ExpressionBuilder();
   for (const { does, attribute, value } of steps)
     if (does === "set") builder.set(attribute, value);
@@ -130,7 +130,7 @@ function saidBy(steps: readonly Step[]): {
   };
 }
 
-function resolved(
+function resolveIt(
   expression: string,
   {
     ExpressionAttributeNames: names = {},

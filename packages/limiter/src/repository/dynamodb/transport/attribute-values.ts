@@ -80,16 +80,16 @@ export function readNumber(text: string): number | bigint {
 }
 
 /** The string of an attribute; `undefined` when it is absent or something else. */
-export function stringOf(value: AttributeValue | undefined): string | undefined {
+export function getString(value: AttributeValue | undefined): string | undefined {
   return value !== undefined && "S" in value ? value.S : undefined;
 }
 
 /** The number of an attribute; `undefined` when it is absent or something else. */
-export function numberOf(value: AttributeValue | undefined): number | undefined {
+export function getNumber(value: AttributeValue | undefined): number | undefined {
   return value !== undefined && "N" in value ? Number(value.N) : undefined;
 }
 
 /** The boolean of an attribute; `undefined` when it is absent or something else. */
-export function booleanOf(value: AttributeValue | undefined): boolean | undefined {
+export function getBoolean(value: AttributeValue | undefined): boolean | undefined {
   return value !== undefined && "BOOL" in value ? value.BOOL : undefined;
 }

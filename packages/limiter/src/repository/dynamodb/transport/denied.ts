@@ -14,12 +14,18 @@ export function noCredentials(
 ): PermissionDenied {
   // Whoever looked may have ended its sentence; it goes on in ours.
   const said = why.replace(/\.$/, "");
-  return unidentified(`No AWS credentials were found (${said}): ${ADVICE}${further}.`, options);
+  return buildNoCredentialsError(
+    `No AWS credentials were found (${said}): ${ADVICE}${further}.`,
+    options,
+  );
 }
 
 /** The error when AWS does not accept what a call was signed with. `why` is what it said. */
-export function refusedCredentials(why: string, options?: ErrorOptions): PermissionDenied {
-  return unidentified(
+export function buildRefusedCredentialsError(
+  why: string,
+  options?: ErrorOptions,
+): PermissionDenied {
+  return buildNoCredentialsError(
     `AWS does not accept the credentials, which are wrong or have expired (${why}): ` +
       "renew them, or choose others with AWS_PROFILE, or with AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY.",
     options,
@@ -31,7 +37,10 @@ const POLICY_ADVICE =
   "(acquire-only, read-only or full-access, or that of its namespace)";
 
 /** The error when the credentials are valid, and their policies do not allow a call. */
-export function deniedCall(operation: string, { resource, why, cause }: Denial): PermissionDenied {
+export function buildDeniedCallError(
+  operation: string,
+  { resource, why, cause }: Denial,
+): PermissionDenied {
   // What AWS names is exact: it denies a transaction for one of its members.
   const action = /is not authorized to perform: ([\w-]+:\w+)/.exec(why)?.[1] ?? operation;
   return new PermissionDenied(`AWS denied ${action} on ${resource}: ${POLICY_ADVICE} (${why}).`, {
@@ -50,6 +59,6 @@ export interface Denial {
  * A `PermissionDenied` too, so that nobody takes it for an outage: a call must not be let through
  * because a machine was configured without credentials.
  */
-function unidentified(message: string, options?: ErrorOptions): PermissionDenied {
+function buildNoCredentialsError(message: string, options?: ErrorOptions): PermissionDenied {
   return new PermissionDenied(message, options, "ERR_LIMITER_NO_CREDENTIALS");
 }

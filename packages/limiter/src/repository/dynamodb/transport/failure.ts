@@ -41,8 +41,8 @@ export const NO_FACTS: UnavailableFacts = {
 };
 
 /** What an error means, by its name first: every transport names errors as DynamoDB does. */
-export function failureOf(error: unknown): Failure {
-  const { name, code, syscall, status, message, item, reasons, throttling } = partsOf(error);
+export function classifyError(error: unknown): Failure {
+  const { name, code, syscall, status, message, item, reasons, throttling } = readError(error);
   if (name === "ConditionalCheckFailedException") return { kind: "condition", item };
   if (name === "TransactionCanceledException") return { kind: "cancelled", reasons };
   if (THROTTLED.has(name))
@@ -221,22 +221,22 @@ const MAX_MESSAGE_LENGTH = 1000;
  * What a server sent as the name of an error and as its message, in lengths that fit a log: what
  * answers may not be DynamoDB.
  */
-export function saidBy(
+export function shortenError(
   name: string,
   message: string,
 ): { readonly name: string; readonly message: string } {
   return {
-    name: shortened(name, MAX_NAME_LENGTH),
-    message: shortened(message, MAX_MESSAGE_LENGTH),
+    name: shorten(name, MAX_NAME_LENGTH),
+    message: shorten(message, MAX_MESSAGE_LENGTH),
   };
 }
 
-function shortened(text: string, length: number): string {
+function shorten(text: string, length: number): string {
   return text.length > length ? `${text.slice(0, length)}…` : text;
 }
 
 /** Reads an error, which may come from the SDK, from another transport, or from Node itself. */
-export function partsOf(error: unknown): ErrorParts {
+export function readError(error: unknown): ErrorParts {
   const raw = (typeof error === "object" && error !== null ? error : {}) as {
     readonly name?: string;
     readonly code?: unknown;
@@ -253,14 +253,14 @@ export function partsOf(error: unknown): ErrorParts {
     readonly throttlingReasons?: readonly ThrottlingReason[];
   };
   return {
-    ...saidBy(raw.name ?? "Error", raw.message ?? String(error)),
+    ...shortenError(raw.name ?? "Error", raw.message ?? String(error)),
     // The code of a DOMException is a number.
     code: typeof raw.code === "string" ? raw.code : (raw.cause?.code ?? ""),
     syscall: raw.syscall ?? "",
     status: raw.$metadata?.httpStatusCode ?? 0,
     item: raw.Item,
     reasons: (raw.CancellationReasons ?? []).map(({ Code, Item }) => ({
-      code: shortened(Code ?? "None", MAX_NAME_LENGTH),
+      code: shorten(Code ?? "None", MAX_NAME_LENGTH),
       item: Item,
     })),
     // One kind of exception spells it with a small letter.

@@ -79,7 +79,7 @@ export async function sdkTransport(options: SdkOptions): Promise<SdkConnection> 
       { commands: sdk, client },
       { owned: true, openStreams: async () => streamsPart(configuration, options) },
     ),
-    region: await regionOf(client, options),
+    region: await findRegion(client, options),
   };
 }
 
@@ -87,11 +87,11 @@ export async function sdkTransport(options: SdkOptions): Promise<SdkConnection> 
  * A transport over a client that the caller passed in and will close. Its own retries should be
  * off: `maxAttempts: 1`.
  */
-export async function wrappedClient(
+export async function wrapClient(
   client: DynamoClient,
   options: SdkOptions,
 ): Promise<SdkConnection> {
-  const region = await regionOf(client, options);
+  const region = await findRegion(client, options);
   const { endpointUrl } = options;
   const { credentials, endpoint, isCustomEndpoint = false } = (client as SdkClient).config ?? {};
   const configuration = {
@@ -157,7 +157,7 @@ class SdkTransport implements DynamoTransport {
     const { commands, client } = STREAM_OPERATIONS.has(operation)
       ? await (this.#streams ??= this.#openStreams())
       : this.#table;
-    const command = new (commandOf(commands, operation))(input) as never;
+    const command = new (findCommand(commands, operation))(input) as never;
     return (await client.send(command, { abortSignal: signal })) as object;
   }
 
@@ -178,7 +178,7 @@ async function streamsPart(configuration: object, options: SdkOptions): Promise<
   return { commands, client };
 }
 
-function commandOf(sdk: SdkPart["commands"], operation: string): Command {
+function findCommand(sdk: SdkPart["commands"], operation: string): Command {
   const command = sdk[`${operation}Command`];
   if (command === undefined) throw new TypeError(`DynamoDB has no operation ${operation}`);
   return command;
@@ -199,7 +199,7 @@ function watchDates(client: SdkClient, { dates }: SdkOptions): void {
   });
 }
 
-async function regionOf(client: SdkClient, { region }: SdkOptions): Promise<string> {
+async function findRegion(client: SdkClient, { region }: SdkOptions): Promise<string> {
   if (region !== undefined) return region;
   try {
     return (await client.config?.region?.()) ?? "";

@@ -7,42 +7,42 @@
  */
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { updated, type ExpressionInput } from "../../../../test/support/expression-evaluator.ts";
+import { update, type ExpressionInput } from "../../../../test/support/expression-evaluator.ts";
 import {
   after,
   afterCounting,
-  bucketOf,
+  buildBucket,
   countsIn,
-  countsOf,
-  intentOf,
-  itemOf,
-  limitsOf,
+  countEntries,
+  buildIntent,
+  buildItem,
+  buildLimits,
   members,
   NAMES,
-  requestOf,
+  buildRequest,
   situation,
   START_MS,
   type Situation,
   type Wanted,
 } from "../../../../test/support/batch-cases.ts";
-import { amountOf } from "../../../core/amounts.ts";
+import { getAmount } from "../../../core/amounts.ts";
 import {
   apply,
   balanceMilli,
   bucketLimit,
   bucketLimits,
-  consumedMilli,
+  getConsumedMilli,
   fullBucket,
   holds,
   type Bucket,
 } from "../../../core/bucket/bucket.ts";
-import { underPolicy } from "../../../core/bucket/decision.ts";
+import { withPolicyLimits } from "../../../core/bucket/decision.ts";
 import { Limit } from "../../../core/limit.ts";
-import { policyOf, type Policy } from "../../../core/bucket/policy.ts";
+import { buildPolicy, type Policy } from "../../../core/bucket/policy.ts";
 import type { AttributeMap } from "../transport/attribute-values.ts";
 import { decideBatch } from "./batch-decision.ts";
-import { changedImage, imageOf } from "../items/bucket-item.ts";
-import { tickedMs } from "./tick.ts";
+import { buildChangedImage, parseBucketItem } from "../items/bucket-item.ts";
+import { roundToTick } from "./tick.ts";
 import { planWrite, type Plan } from "./write-plan.ts";
 
 const RUNS = Number(process.env["RUNS"] ?? 1000);
@@ -51,8 +51,8 @@ describe("a batch that is one write", { timeout: 60_000 + RUNS * 5 }, () => {
     let applied = 0;
     fc.assert(
       fc.property(situation(), (drawn) => {
-        const image = bucketOf(drawn);
-        const policy = policyOf(drawn.limits, "resource");
+        const image = buildBucket(drawn);
+        const policy = buildPolicy(drawn.limits, "resource");
         const nowMs = START_MS + drawn.elapsedMs;
         if (carryOut({ image, policy, nowMs, drawn }) === "applied") applied += 1;
       }),
@@ -65,20 +65,22 @@ describe("a batch that is one write", { timeout: 60_000 + RUNS * 5 }, () => {
     let changesOnly = 0;
     fc.assert(
       fc.property(situation(), (drawn) => {
-        const image = bucketOf(drawn);
-        const policy = policyOf(drawn.limits, "resource");
+        const image = buildBucket(drawn);
+        const policy = buildPolicy(drawn.limits, "resource");
         const nowMs = START_MS + drawn.elapsedMs;
-        const intents = drawn.wanted.map((each) => intentOf(each, policy));
+        const intents = drawn.wanted.map((each) => buildIntent(each, policy));
         const { write } = planWrite(
-          requestOf({ policy, image: imageOf(itemOf(image)), intents, nowMs }),
+          buildRequest({ policy, image: parseBucketItem(buildItem(image)), intents, nowMs }),
         );
         const found = drawn.meanwhile.reduce((bucket, event) => after(bucket, event, nowMs), image);
         const next =
-          write === undefined ? undefined : updated(itemOf(found), write.request.input("limits"));
+          write === undefined ? undefined : update(buildItem(found), write.request.input("limits"));
         if (next === undefined || write?.changed === undefined) return;
         changesOnly += 1;
         const changed = changedBy(write.request.input("limits"), next);
-        expect(changedImage(write.changed, changed, write.mark)).toEqual(imageOf(next));
+        expect(buildChangedImage(write.changed, changed, write.mark)).toEqual(
+          parseBucketItem(next),
+        );
       }),
       { numRuns: RUNS },
     );
@@ -88,10 +90,12 @@ describe("a batch that is one write", { timeout: 60_000 + RUNS * 5 }, () => {
   it("equals them too when it brings the bucket under other limits", () => {
     let applied = 0;
     fc.assert(
-      fc.property(situation(), limitsOf(NAMES), (drawn, limits) => {
-        const image = bucketOf(drawn);
+      fc.property(situation(), buildLimits(NAMES), (drawn, limits) => {
+        const image = buildBucket(drawn);
         const nowMs = START_MS + drawn.elapsedMs;
-        if (carryOut({ image, policy: policyOf(limits, "resource"), nowMs, drawn }) === "applied")
+        if (
+          carryOut({ image, policy: buildPolicy(limits, "resource"), nowMs, drawn }) === "applied"
+        )
           applied += 1;
       }),
       { numRuns: RUNS },
@@ -101,8 +105,8 @@ describe("a batch that is one write", { timeout: 60_000 + RUNS * 5 }, () => {
 
   it("equals them too when it creates the bucket", () => {
     fc.assert(
-      fc.property(limitsOf(NAMES), members(NAMES), (limits, wanted) => {
-        const policy = policyOf(limits, "resource");
+      fc.property(buildLimits(NAMES), members(NAMES), (limits, wanted) => {
+        const policy = buildPolicy(limits, "resource");
         const incarnation = {
           creation: "gone",
           expiredBySeconds: START_MS / 1000,
@@ -110,10 +114,12 @@ describe("a batch that is one write", { timeout: 60_000 + RUNS * 5 }, () => {
           splitAtMs: undefined,
         };
         const intents = wanted.map((each) => ({
-          ...intentOf(each, policy),
+          ...buildIntent(each, policy),
           ...(each.kind === "overrun" && { incarnation }),
         }));
-        const plan = planWrite(requestOf({ policy, image: undefined, intents, nowMs: START_MS }));
+        const plan = planWrite(
+          buildRequest({ policy, image: undefined, intents, nowMs: START_MS }),
+        );
         const verdicts = wanted.map(({ kind }, index) =>
           kind === "giveBack" ? "gone" : plan.verdicts[index]!,
         );
@@ -126,8 +132,8 @@ describe("a batch that is one write", { timeout: 60_000 + RUNS * 5 }, () => {
         );
         if (plan.write === undefined) expect(verdicts).not.toContain("written");
         else {
-          expectSame(imageOf(plan.write.item!).bucket, expected, START_MS);
-          expect(countsIn(plan.write.item!)).toEqual(countsOf(writtenOf(wanted, plan)));
+          expectSame(parseBucketItem(plan.write.item!).bucket, expected, START_MS);
+          expect(countsIn(plan.write.item!)).toEqual(countEntries(getWritten(wanted, plan)));
         }
       }),
       { numRuns: RUNS },
@@ -138,27 +144,27 @@ describe("a batch that is one write", { timeout: 60_000 + RUNS * 5 }, () => {
     let ticked = 0;
     fc.assert(
       fc.property(situation(), fc.integer({ min: 2, max: 100 }), (drawn, tickMs) => {
-        const image = bucketOf(drawn);
-        const policy = policyOf(drawn.limits, "resource");
-        const intents = drawn.wanted.map((each) => intentOf(each, policy));
-        const request = requestOf({
+        const image = buildBucket(drawn);
+        const policy = buildPolicy(drawn.limits, "resource");
+        const intents = drawn.wanted.map((each) => buildIntent(each, policy));
+        const request = buildRequest({
           policy,
-          image: imageOf(itemOf(image)),
+          image: parseBucketItem(buildItem(image)),
           intents,
           nowMs: START_MS + drawn.elapsedMs,
         });
         const { verdicts, write } = planWrite({ ...request, tickMs });
         expect(verdicts).toEqual(planWrite(request).verdicts);
         if (write === undefined) return;
-        const tick = tickedMs(request.nowMs, tickMs, image.limits);
-        const written = writtenOf(drawn.wanted, { verdicts });
+        const tick = roundToTick(request.nowMs, tickMs, image.limits);
+        const written = getWritten(drawn.wanted, { verdicts });
         const atMs = decideBatch(image, written, tick).accepted.includes(false)
           ? request.nowMs
           : tick;
         if (atMs < request.nowMs) ticked += 1;
-        const next = updated(itemOf(image), write.request.input("limits"))!;
+        const next = update(buildItem(image), write.request.input("limits"))!;
         expectSame(
-          imageOf(next).bucket,
+          parseBucketItem(next).bucket,
           oneAfterAnother(image, drawn.wanted, verdicts, atMs),
           request.nowMs,
         );
@@ -171,11 +177,11 @@ describe("a batch that is one write", { timeout: 60_000 + RUNS * 5 }, () => {
   it("refuses exactly the acquires that do not fit after those before them", () => {
     fc.assert(
       fc.property(situation(), (drawn) => {
-        const bucket = bucketOf(drawn);
+        const bucket = buildBucket(drawn);
         const nowMs = START_MS + drawn.elapsedMs;
         let running = bucket;
         const expected = drawn.wanted.map(({ kind, costs }) => {
-          const costsMilli = running.limits.map(({ limit }) => amountOf(costs, limit.name));
+          const costsMilli = running.limits.map(({ limit }) => getAmount(costs, limit.name));
           const fits = kind !== "take" || holds(running, costsMilli, nowMs);
           if (fits) running = apply(running, costsMilli, nowMs);
           return fits;
@@ -221,20 +227,20 @@ describe("the expressions of a batch", () => {
     },
   ])("fit when it $does", ({ held, wanted, hidden = [] }) => {
     const limits = [...bucketLimits(held), ...hidden.map((limit) => bucketLimit(limit, true))];
-    const image = imageOf(
-      itemOf({
+    const image = parseBucketItem(
+      buildItem({
         limits,
         refilledAtMs: START_MS,
         balances: limits.flatMap((_, index) => [500_000 + index, 1 + index, 0]),
       }),
     );
-    const policy = policyOf(wanted, "resource");
+    const policy = buildPolicy(wanted, "resource");
     const costs = Object.fromEntries(wanted.map(({ name }, index) => [name, 10 + index]));
     const member = { kind: "take", costs, isCascaded: true } as const;
-    const intents = Array.from({ length: 256 }, () => intentOf(member, policy));
+    const intents = Array.from({ length: 256 }, () => buildIntent(member, policy));
     for (const elapsedMs of [0, 7, 1_000_000, 100_000_000]) {
       const { write } = planWrite(
-        requestOf({ policy, image, intents, nowMs: START_MS + elapsedMs }),
+        buildRequest({ policy, image, intents, nowMs: START_MS + elapsedMs }),
       );
       const { UpdateExpression, ConditionExpression } = write!.request.input(
         "limits",
@@ -250,11 +256,11 @@ describe("the statement of a batch", () => {
     ["exists for ordinary names", "in-put", true],
     ["does not exist where a name has a dot, which dynoxide takes for a path", "in.put", false],
   ])("%s", (_, name, isStatement) => {
-    const policy = policyOf([Limit.perMinute(name, 10)], "resource");
-    const image = imageOf(itemOf(fullBucket(policy.bucketLimits, START_MS)));
+    const policy = buildPolicy([Limit.perMinute(name, 10)], "resource");
+    const image = parseBucketItem(buildItem(fullBucket(policy.bucketLimits, START_MS)));
     const member = { kind: "take", costs: { [name]: 1 }, isCascaded: false } as const;
-    const intents = [intentOf(member, policy)];
-    const { write } = planWrite(requestOf({ policy, image, intents, nowMs: START_MS }));
+    const intents = [buildIntent(member, policy)];
+    const { write } = planWrite(buildRequest({ policy, image, intents, nowMs: START_MS }));
     expect(write!.request.statement("limits") !== undefined).toBe(isStatement);
   });
 });
@@ -267,27 +273,29 @@ function carryOut(options: {
   readonly drawn: Situation;
 }): "nothing to write" | "condition failed" | "applied" {
   const { image, policy, nowMs, drawn } = options;
-  const intents = drawn.wanted.map((each) => intentOf(each, policy));
-  const plan = planWrite(requestOf({ policy, image: imageOf(itemOf(image)), intents, nowMs }));
+  const intents = drawn.wanted.map((each) => buildIntent(each, policy));
+  const plan = planWrite(
+    buildRequest({ policy, image: parseBucketItem(buildItem(image)), intents, nowMs }),
+  );
   if (plan.write === undefined) return "nothing to write";
   const input = plan.write.request.input("limits") as ExpressionInput;
   // Alone, a write that was decided from what is stored must be applied: otherwise it would be
-  // decided the same again, for ever.
+  // decided the same again, forever.
   expect(
-    updated(itemOf(image), input),
+    update(buildItem(image), input),
     "refused by the state that it was decided with",
   ).toBeDefined();
   const found = drawn.meanwhile.reduce((bucket, event) => after(bucket, event, nowMs), image);
-  const next = updated(itemOf(found), input);
+  const next = update(buildItem(found), input);
   if (next === undefined) return "condition failed";
   const rewrites = drawn.wanted.some(({ kind }) => kind === "take" || kind === "charge");
-  const start = rewrites ? underPolicy(found, policy, nowMs) : found;
+  const start = rewrites ? withPolicyLimits(found, policy, nowMs) : found;
   expectSame(
-    imageOf(next).bucket,
+    parseBucketItem(next).bucket,
     oneAfterAnother(start, drawn.wanted, plan.verdicts, nowMs),
     nowMs,
   );
-  expect(countsIn(next)).toEqual(countsOf(writtenOf(drawn.wanted, plan)));
+  expect(countsIn(next)).toEqual(countEntries(getWritten(drawn.wanted, plan)));
   return "applied";
 }
 
@@ -317,7 +325,7 @@ function oneAfterAnother(
     if (verdicts[index] !== "written") return bucket;
     const { kind, costs } = member;
     const costsMilli = bucket.limits.map(({ limit, hidden }) =>
-      (kind === "take" || kind === "charge") && hidden ? 0 : amountOf(costs, limit.name),
+      (kind === "take" || kind === "charge") && hidden ? 0 : getAmount(costs, limit.name),
     );
     if (kind === "take")
       expect(
@@ -331,17 +339,17 @@ function oneAfterAnother(
 /** Nothing minted and nothing lost, now and at times at which fractions have grown to tokens. */
 function expectSame(written: Bucket, expected: Bucket, nowMs: number): void {
   for (const atMs of [nowMs, nowMs + 1, nowMs + 7, nowMs + 1001, nowMs + 100_000])
-    expect(shown(written, atMs)).toEqual(shown(expected, atMs));
+    expect(show(written, atMs)).toEqual(show(expected, atMs));
 }
 
-function shown(bucket: Bucket, atMs: number): unknown {
+function show(bucket: Bucket, atMs: number): unknown {
   return Object.fromEntries(
     bucket.limits.map(({ limit, hidden }, index) => [
       limit.name,
       {
         hidden,
         balance: balanceMilli(bucket, index, atMs),
-        consumed: consumedMilli(bucket, index),
+        consumed: getConsumedMilli(bucket, index),
       },
     ]),
   );
@@ -358,6 +366,6 @@ function many(prefix: string, capacity: number): readonly Limit[] {
   );
 }
 
-function writtenOf(wanted: readonly Wanted[], { verdicts }: Pick<Plan, "verdicts">): Wanted[] {
+function getWritten(wanted: readonly Wanted[], { verdicts }: Pick<Plan, "verdicts">): Wanted[] {
   return wanted.filter((_, index) => verdicts[index] === "written");
 }

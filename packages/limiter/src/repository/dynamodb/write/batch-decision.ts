@@ -8,7 +8,7 @@
  *   rise   how far give-backs lift the balance before something is charged; above the ceiling they
  *          would have been cut off first
  */
-import { addAmounts, amountOf } from "../../../core/amounts.ts";
+import { addAmounts, getAmount } from "../../../core/amounts.ts";
 import { applyInPlace, holds, type Bucket, type OwnedBucket } from "../../../core/bucket/bucket.ts";
 
 /** Millitokens by limit name; negative gives back. */
@@ -41,6 +41,9 @@ export interface BatchStep {
  * create one that is missing. The end of a lease keeps to what the lease took from.
  */
 export const UNDER_POLICY: ReadonlySet<BatchStep["kind"]> = new Set(["take", "charge"]);
+
+/** The kinds that end a lease. */
+export const ENDS_LEASE: ReadonlySet<BatchStep["kind"]> = new Set(["overrun", "giveBack"]);
 
 /** The members of a batch, decided one after another. */
 export interface DecidedBatch {
@@ -76,8 +79,8 @@ export function decideBatch(
   const accepted: boolean[] = [];
   for (const step of steps) {
     const { kind, costs, isCascaded } = step;
-    const costsMilli = UNDER_POLICY.has(kind) ? takenOf(bucket, costs) : costsOf(bucket, costs);
-    const unlimited = unlimitedOf(bucket, step);
+    const costsMilli = UNDER_POLICY.has(kind) ? listTakes(bucket, costs) : listCosts(bucket, costs);
+    const unlimited = findUnlimited(bucket, step);
     if (!folds.every((fold, index) => fold.staysExact(costsMilli[index]!, fold.netMilli))) break;
     if (unlimited !== undefined && !isCountable(byName, unlimited)) break;
     const fits = kind !== "take" || holds(running ?? bucket, costsMilli, nowMs);
@@ -143,12 +146,15 @@ function isCountable(folds: ReadonlyMap<string, LimitFold>, unlimited: Costs): b
 }
 
 /** What a take or charge costs each limit: nothing to those that have left the policy. */
-function takenOf({ limits }: Bucket, costs: Costs): number[] {
-  return limits.map(({ limit, hidden }) => (hidden ? 0 : amountOf(costs, limit.name)));
+function listTakes({ limits }: Bucket, costs: Costs): number[] {
+  return limits.map(({ limit, hidden }) => (hidden ? 0 : getAmount(costs, limit.name)));
 }
 
 /** What a step only counts; undefined when the bucket limits all of it. */
-function unlimitedOf({ limits }: Bucket, { kind, costs, unlimited }: BatchStep): Costs | undefined {
+function findUnlimited(
+  { limits }: Bucket,
+  { kind, costs, unlimited }: BatchStep,
+): Costs | undefined {
   let lacking: Record<string, number> | undefined;
   for (const name in costs)
     if (!isLimited(limits, name, kind)) (lacking ??= {})[name] = costs[name]!;
@@ -183,8 +189,8 @@ export function onlyCharged<Step extends Pick<BatchStep, "costs" | "unlimited">>
 }
 
 /** What each limit of a bucket is charged, in its order. */
-export function costsOf({ limits }: Bucket, costs: Costs): number[] {
-  return limits.map(({ limit }) => amountOf(costs, limit.name));
+export function listCosts({ limits }: Bucket, costs: Costs): number[] {
+  return limits.map(({ limit }) => getAmount(costs, limit.name));
 }
 
 /** What a batch does to one limit. */
@@ -242,7 +248,7 @@ export class LimitFold {
    * The balance after applying every member in order, capped at the ceiling; `wasFull` when it
    * reached the ceiling, where fractions are lost.
    */
-  after(
+  computeBalanceAfter(
     startMilli: number,
     ceilingMilli: number,
   ): { readonly milli: number; readonly wasFull: boolean } {

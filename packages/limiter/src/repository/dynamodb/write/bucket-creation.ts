@@ -1,4 +1,4 @@
-import { ceilingMilli, storedMilli, type Bucket } from "../../../core/bucket/bucket.ts";
+import { ceilingMilli, getStoredMilli, type Bucket } from "../../../core/bucket/bucket.ts";
 import { marshalItem, type AttributeMap } from "../transport/attribute-values.ts";
 import { bucketAttributes, expiry, limitAttribute, slotAttribute } from "../items/bucket-item.ts";
 import { keyAttributes, type BucketKey } from "../items/bucket-key.ts";
@@ -7,18 +7,18 @@ import type { OperationMark } from "./operation-ids.ts";
 import { absent, Aliases } from "../table/aliases.ts";
 
 /** The put that creates a bucket already charged, unless it exists. */
-export function putOf(
+export function buildPut(
   key: BucketKey,
   full: Bucket,
-  change: Omit<BucketChange, "limits" | "afterUnanswered"> & { readonly mark: OperationMark },
+  change: Omit<BucketChange, "limits"> & { readonly mark: OperationMark },
 ): { readonly Item: AttributeMap } {
   const { folds, cascadedRequests, overridden, writeUnits, mark, ttlMultiplier } = change;
-  const bucket = chargedBucket(full, folds);
+  const bucket = buildChargedBucket(full, folds);
   const nowMs = full.refilledAtMs;
-  const afterMilli = bucket.limits.map((_, index) => storedMilli(bucket, index));
+  const afterMilli = bucket.limits.map((_, index) => getStoredMilli(bucket, index));
   const item = marshalItem({
     ...keyAttributes(key),
-    ...countedAttributes(folds),
+    ...buildCountedAttributes(folds),
     ...bucketAttributes(bucket),
     sv: nowMs,
     gr: change.requests,
@@ -44,7 +44,7 @@ export function putOf(
 }
 
 /** What is only counted, and what came by cascade; the totals of limits are written over it. */
-function countedAttributes(folds: BucketChange["folds"]): Record<string, number> {
+function buildCountedAttributes(folds: BucketChange["folds"]): Record<string, number> {
   const totals: Record<string, number> = {};
   for (const [name, { countedMilli, cascadedMilli }] of folds) {
     if (countedMilli !== 0) totals[limitAttribute(name, "tc")] = countedMilli;
@@ -57,10 +57,10 @@ function countedAttributes(folds: BucketChange["folds"]): Record<string, number>
  * A full bucket after a batch. What a member gives back to a full limit is cut off, whatever others
  * take afterwards.
  */
-function chargedBucket(bucket: Bucket, folds: BucketChange["folds"]): Bucket {
+function buildChargedBucket(bucket: Bucket, folds: BucketChange["folds"]): Bucket {
   const balances = bucket.limits.flatMap((limit) => {
     const fold = folds.get(limit.limit.name)!;
-    const { milli } = fold.after(ceilingMilli(limit), ceilingMilli(limit));
+    const { milli } = fold.computeBalanceAfter(ceilingMilli(limit), ceilingMilli(limit));
     return [milli, 0, fold.netMilli + fold.countedMilli];
   });
   return { ...bucket, balances };

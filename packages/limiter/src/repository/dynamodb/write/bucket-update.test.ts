@@ -9,10 +9,10 @@ import {
 import { bucketLimit, bucketLimits } from "../../../core/bucket/bucket.ts";
 import { Limit } from "../../../core/limit.ts";
 import type { BucketImage } from "../items/bucket-item.ts";
-import { numberOf, stringOf, type AttributeValue } from "../transport/attribute-values.ts";
+import { getNumber, getString, type AttributeValue } from "../transport/attribute-values.ts";
 import { ItemUpdate } from "../table/update-expression.ts";
 import { LimitFold } from "./batch-decision.ts";
-import { updateOf, type BucketChange, type BucketUpdate } from "./bucket-update.ts";
+import { buildUpdate, type BucketChange, type BucketUpdate } from "./bucket-update.ts";
 
 const RPM = Limit.perMinute("rpm", 5);
 const AFTER_1_S = NOW_MS + 1000;
@@ -229,7 +229,7 @@ describe("the slot of an operation", () => {
     ["must be as seen after an unanswered write", "me000.0003", true, "o0=me000.0003"],
     ["must still be free after one", undefined, true, "attribute_not_exists(o0)"],
   ])("%s", (_, seenId, afterUnanswered, condition) => {
-    const change = { folds: settles(-1), mark: { ...mark, seenId }, afterUnanswered };
+    const change = { folds: settles(-1), mark: { ...mark, seenId, afterUnanswered } };
     const { requires, does } = readable({}, change);
     expect(requires.slice(2).join(" AND ")).toBe(condition);
     expect(does).toContain("SET o0=me000.0005");
@@ -238,7 +238,13 @@ describe("the slot of an operation", () => {
 
 describe("the reply", () => {
   const stored = { tokens: { tpm: 500 } };
-  const mark = { id: "me000.0005", writer: "me000", slot: 0, seenId: undefined };
+  const mark = {
+    id: "me000.0005",
+    writer: "me000",
+    slot: 0,
+    seenId: undefined,
+    afterUnanswered: false,
+  };
   const whole = { folds: takes(1200), ttlMultiplier: 7, mark };
 
   it("shows only what was written when that is every balance", () =>
@@ -283,10 +289,9 @@ function update(image: BucketImage, change: Partial<BucketChange>): BucketUpdate
     undone: undefined,
     writeUnits: 1,
     mark: undefined,
-    afterUnanswered: false,
     ttlMultiplier: 0,
   };
-  return updateOf(image, { ...rest, ...change }, AFTER_1_S);
+  return buildUpdate(image, { ...rest, ...change }, AFTER_1_S);
 }
 
 /** An update a second after the last refill, with names and values in place of their aliases. */
@@ -297,13 +302,13 @@ function readable(
   const built = update(shardImage(stored), change).expression.build();
   const { ExpressionAttributeNames: names = {}, ExpressionAttributeValues: values = {} } = built;
   const resolved = (expression: string): string =>
-    expression.replaceAll(/[#:]\w+/g, (alias) => names[alias] ?? textOf(values[alias]!));
+    expression.replaceAll(/[#:]\w+/g, (alias) => names[alias] ?? toText(values[alias]!));
   return {
     requires: resolved(built.ConditionExpression).split(/ AND (?![^(]*\))/),
     does: resolved(built.UpdateExpression),
   };
 }
 
-function textOf(value: AttributeValue): string {
-  return stringOf(value) ?? String(numberOf(value));
+function toText(value: AttributeValue): string {
+  return getString(value) ?? String(getNumber(value));
 }

@@ -20,11 +20,11 @@
  */
 import {
   ceilingMilli,
-  earned,
-  roundedUp,
-  scaledRemainder,
-  storedMilli,
-  storedRemainder,
+  computeEarned,
+  roundUp,
+  scaleRemainder,
+  getStoredMilli,
+  getStoredRemainder,
   type BucketLimit,
 } from "../../../core/bucket/bucket.ts";
 import { LimitFold, type CountedCalls } from "./batch-decision.ts";
@@ -54,10 +54,6 @@ export interface BucketChange extends CountedCalls {
   readonly writeUnits: number;
   /** Undefined when the writer has no slot on this item; the write must then not be repeated. */
   readonly mark: OperationMark | undefined;
-  /**
-   * Whether an earlier write of this process got no answer: this one must not follow it unnoticed.
-   */
-  readonly afterUnanswered: boolean;
   /** Fill times that an idle bucket is kept for; 0 when buckets never expire. */
   readonly ttlMultiplier: number;
 }
@@ -72,7 +68,7 @@ export interface BucketUpdate {
 }
 
 /** The update that carries a change out, given the image that it was decided with. */
-export function updateOf(image: BucketImage, change: BucketChange, nowMs: number): BucketUpdate {
+export function buildUpdate(image: BucketImage, change: BucketChange, nowMs: number): BucketUpdate {
   const builder = new ExpressionBuilder();
   builder.requireEqual("sv", image.version);
   builder.requireEqual("cr", image.creation);
@@ -90,7 +86,7 @@ export function updateOf(image: BucketImage, change: BucketChange, nowMs: number
     if (fold.cascadedMilli !== 0) builder.add(limitAttribute(name, "cc"), fold.cascadedMilli);
   }
   if (hasOldMergedIds(image, nowMs)) builder.remove("mi");
-  markOperation(builder, change);
+  markOperation(builder, change.mark);
   // A reply must show what it is about: by an operation id, or by the key that the whole item has.
   const isMarked = change.mark !== undefined;
   return {
@@ -138,18 +134,18 @@ function needsNoRefill(image: BucketImage, change: BucketChange, nowMs: number):
   const { bucket } = image;
   if (change.limits !== bucket.limits) return false;
   return bucket.limits.every((limit, index) => {
-    const { needMilli, riseMilli, isCharged } = foldOf(change, limit);
-    const stored = storedMilli(bucket, index);
+    const { needMilli, riseMilli, isCharged } = getFold(change, limit);
+    const stored = getStoredMilli(bucket, index);
     if (needMilli !== undefined && stored < needMilli) return false;
     return (
       !isCharged ||
-      stored + roundedUp(earned(bucket, index, nowMs)) + riseMilli <= ceilingMilli(limit)
+      stored + roundUp(computeEarned(bucket, index, nowMs)) + riseMilli <= ceilingMilli(limit)
     );
   });
 }
 
 function addTokens(builder: ExpressionBuilder, change: BucketChange): void {
-  for (const limit of change.limits) moveTokens(builder, limit.limit.name, foldOf(change, limit));
+  for (const limit of change.limits) moveTokens(builder, limit.limit.name, getFold(change, limit));
 }
 
 function take(
@@ -161,18 +157,18 @@ function take(
   const { bucket } = image;
   builder.requireWithin("rf", { least: bucket.refilledAtMs });
   const after = bucket.limits.map(
-    (limit, index) => storedMilli(bucket, index) - foldOf(change, limit).netMilli,
+    (limit, index) => getStoredMilli(bucket, index) - getFold(change, limit).netMilli,
   );
   const floors = renewExpiry(builder, image, change, { nowMs, afterMilli: after });
   bucket.limits.forEach((limit, index) => {
-    const fold = foldOf(change, limit);
+    const fold = getFold(change, limit);
     const { needMilli, netMilli, riseMilli, isCharged } = fold;
     const least = largest(
       needMilli,
       floors?.[index] === undefined ? undefined : floors[index] + netMilli,
     );
     const most = isCharged
-      ? ceilingMilli(limit) - roundedUp(earned(bucket, index, nowMs)) - riseMilli
+      ? ceilingMilli(limit) - roundUp(computeEarned(bucket, index, nowMs)) - riseMilli
       : undefined;
     builder.requireWithin(limitAttribute(limit.limit.name, "tk"), { least, most });
     moveTokens(builder, limit.limit.name, fold);
@@ -193,12 +189,13 @@ function refillAndTake(
   const floors = renewExpiry(builder, image, change, {
     nowMs: atMs,
     afterMilli: change.limits.map((limit, index) =>
-      refilledAfter(image, change, indexOfLimit(bucket.limits, limit, index), limit, nowMs),
+      computeRefilledAfter(image, change, indexOfLimit(bucket.limits, limit, index), limit, nowMs),
     ),
   });
   bucket.limits.forEach((limit, index) => {
     const wanted = indexOfLimit(change.limits, limit, index);
-    if (wanted < 0) dropLimit(builder, image.bucket, index, { fold: foldOf(change, limit), nowMs });
+    if (wanted < 0)
+      dropLimit(builder, image.bucket, index, { fold: getFold(change, limit), nowMs });
     else
       refillLimit(builder, image, index, {
         change,
@@ -213,7 +210,7 @@ function refillAndTake(
   else if (image.overridden) builder.remove("po");
   for (const limit of change.limits)
     if (!bucket.limits.some((other) => other.limit.name === limit.limit.name))
-      addLimit(builder, limit, foldOf(change, limit));
+      addLimit(builder, limit, getFold(change, limit));
 }
 
 interface LimitRefill {
@@ -232,11 +229,11 @@ function refillLimit(
   const limit = bucket.limits[index]!;
   const { name } = limit.limit;
   const tokens = limitAttribute(name, "tk");
-  const stored = storedMilli(bucket, index);
-  const fold = foldOf(change, wanted);
+  const stored = getStoredMilli(bucket, index);
+  const fold = getFold(change, wanted);
   const { needMilli, netMilli } = fold;
-  const credit = earned(bucket, index, nowMs);
-  const remainder = scaledRemainder(credit.remainder, limit.period, wanted.period);
+  const credit = computeEarned(bucket, index, nowMs);
+  const remainder = scaleRemainder(credit.remainder, limit.period, wanted.period);
   // When parameters change, what was earned so far was earned under the old ceiling and is cut off
   // at the new one.
   const ceiling = Math.min(ceilingMilli(limit), ceilingMilli(wanted));
@@ -246,12 +243,15 @@ function refillLimit(
     builder.requireWithin(tokens, {
       least: Math.max(ceiling - credit.milli, Number.MIN_SAFE_INTEGER),
     });
-    builder.set(tokens, fold.after(ceiling, ceilingMilli(wanted)).milli);
+    builder.set(tokens, fold.computeBalanceAfter(ceiling, ceilingMilli(wanted)).milli);
     writeRemainder(builder, bucket, index, 0);
-  } else if (stored + roundedUp(credit) + rise > ceiling) {
+  } else if (stored + roundUp(credit) + rise > ceiling) {
     // What a member gives back is cut off before another takes: how much of it depends on the
     // balance, so it must be the seen one.
-    const { milli, wasFull } = fold.after(stored + credit.milli, ceilingMilli(wanted));
+    const { milli, wasFull } = fold.computeBalanceAfter(
+      stored + credit.milli,
+      ceilingMilli(wanted),
+    );
     builder.requireEqual(tokens, stored);
     builder.set(tokens, milli);
     writeRemainder(builder, bucket, index, wasFull ? 0 : remainder);
@@ -260,7 +260,7 @@ function refillLimit(
     const covered = floorMilli === undefined ? undefined : floorMilli + netMilli - credit.milli;
     builder.requireWithin(tokens, {
       least: largest(needed, covered),
-      most: ceiling - roundedUp(credit) - rise,
+      most: ceiling - roundUp(credit) - rise,
     });
     builder.add(tokens, credit.milli - netMilli);
     writeRemainder(builder, bucket, index, remainder);
@@ -277,7 +277,7 @@ function writeRemainder(
 ): void {
   const attribute = limitAttribute(bucket.limits[index]!.limit.name, "rm");
   if (remainder > 0) builder.set(attribute, remainder);
-  else if (storedRemainder(bucket, index) > 0) builder.remove(attribute);
+  else if (getStoredRemainder(bucket, index) > 0) builder.remove(attribute);
 }
 
 function moveTokens(builder: ExpressionBuilder, name: string, fold: LimitFold): void {
@@ -286,7 +286,7 @@ function moveTokens(builder: ExpressionBuilder, name: string, fold: LimitFold): 
 }
 
 /** The balance that the image predicts for one limit after a refill and a take. */
-function refilledAfter(
+function computeRefilledAfter(
   { bucket }: BucketImage,
   change: BucketChange,
   index: number,
@@ -296,11 +296,14 @@ function refilledAfter(
   const refilled =
     index < 0
       ? ceilingMilli(limit)
-      : storedMilli(bucket, index) + earned(bucket, index, nowMs).milli;
+      : getStoredMilli(bucket, index) + computeEarned(bucket, index, nowMs).milli;
   const start = Math.min(ceilingMilli(limit), refilled);
-  const fold = foldOf(change, limit);
+  const fold = getFold(change, limit);
   // The store adds up debts beyond the safe range, where a fold ends.
-  return Math.min(start - fold.netMilli, fold.after(start, ceilingMilli(limit)).milli);
+  return Math.min(
+    start - fold.netMilli,
+    fold.computeBalanceAfter(start, ceilingMilli(limit)).milli,
+  );
 }
 
 /**
@@ -331,16 +334,13 @@ function renewExpiry(
  * same writer. The first attempt requires it too: a request that was given up may still arrive, and
  * must not act after a later one.
  */
-export function markOperation(
-  builder: ExpressionBuilder,
-  { mark, afterUnanswered }: Pick<BucketChange, "mark" | "afterUnanswered">,
-): void {
+export function markOperation(builder: ExpressionBuilder, mark: OperationMark | undefined): void {
   if (mark === undefined) return;
   const slot = slotAttribute(mark.slot);
   const prefix = `${mark.writer}.`;
   // A slot that is taken over must be as seen, because the id that it held is kept.
   const isOwn = mark.seenId?.startsWith(prefix) === true;
-  if (isOwn && !afterUnanswered) builder.requirePrefixAndLess(slot, prefix, mark.id);
+  if (isOwn && !mark.afterUnanswered) builder.requirePrefixAndLess(slot, prefix, mark.id);
   else if (mark.seenId === undefined) builder.requireMissing(slot);
   else builder.requireEqual(slot, mark.seenId);
   builder.set(slot, mark.id);
@@ -357,7 +357,7 @@ function indexOfLimit(
     : limits.findIndex(({ limit }) => limit.name === name);
 }
 
-function foldOf({ folds }: BucketChange, { limit }: BucketLimit): LimitFold {
+function getFold({ folds }: BucketChange, { limit }: BucketLimit): LimitFold {
   return folds.get(limit.name) ?? UNTOUCHED;
 }
 

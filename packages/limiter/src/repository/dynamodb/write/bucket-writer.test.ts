@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { heldAnswer } from "../../../../test/support/held-answer.ts";
 import { KEY, LOST, newWriter, POLICY, take } from "../../../../test/support/scripted-writes.ts";
 import {
-  named,
+  nameIt,
   type Fault,
   type ScriptedProcess,
   type ScriptedTable,
@@ -14,19 +14,19 @@ import {
   TPM,
   type StoredShard,
 } from "../../../../test/support/shard-images.ts";
-import { storedMilli } from "../../../core/bucket/bucket.ts";
+import { getStoredMilli } from "../../../core/bucket/bucket.ts";
 import { Limit } from "../../../core/limit.ts";
-import { policyOf, type Policy } from "../../../core/bucket/policy.ts";
-import { imageOf, type BucketImage } from "../items/bucket-item.ts";
+import { buildPolicy, type Policy } from "../../../core/bucket/policy.ts";
+import { parseBucketItem, type BucketImage } from "../items/bucket-item.ts";
 import type { PolicyResolver } from "../cache/policy-resolver.ts";
 import { MAX_OVERTAKEN } from "./bucket-writer.ts";
 import type { RepeatableOperation, WriteIntent } from "./write-intent.ts";
 
-const RAISED = policyOf([Limit.perMinute("tpm", 120)], "resource");
+const RAISED = buildPolicy([Limit.perMinute("tpm", 120)], "resource");
 const STORED = { tokens: { tpm: 50_000 } };
 
-const THROTTLED = named("ThrottlingException");
-const TABLE_WIDE = named("ThrottlingException", {
+const THROTTLED = nameIt("ThrottlingException");
+const TABLE_WIDE = nameIt("ThrottlingException", {
   ThrottlingReasons: [{ reason: "TableWriteMaxOnDemandThroughputExceeded" }],
 });
 
@@ -37,7 +37,7 @@ describe("a writer", () => {
     expect(all.map(({ kind }) => kind)).toEqual(["applied", "applied", "applied"]);
     expect(table.operations).toEqual(["PutItem", "UpdateItem"]);
     expect(counts).toEqual({ writes: 2, failedConditions: 0, batches: 2, batchedOperations: 3 });
-    expect(storedMilli(stored(table).bucket, 0)).toBe(57_000);
+    expect(getStoredMilli(readStored(table).bucket, 0)).toBe(57_000);
   });
 
   it("decides again with what a failed condition shows, and counts what that cost", async () => {
@@ -46,8 +46,8 @@ describe("a writer", () => {
     expect(await writer.write(KEY, take(1000))).toMatchObject({ kind: "applied" });
     expect(counts).toMatchObject({ writes: 1, failedConditions: 1 });
     // One unit for the item as it was, one for the condition that failed, one for the write.
-    expect(stored(table).writes).toBe(3);
-    expect(known.imageOf(KEY)).toEqual(stored(table));
+    expect(readStored(table).writes).toBe(3);
+    expect(known.getImage(KEY)).toEqual(readStored(table));
   });
 
   it("keeps the image of a shard while a write is under way, and lets go of it afterwards", async () => {
@@ -55,13 +55,13 @@ describe("a writer", () => {
     const meanwhile: unknown[] = [];
     const before = (): void => {
       known.forget(KEY.text);
-      meanwhile.push(known.imageOf(KEY)?.version);
+      meanwhile.push(known.getImage(KEY)?.version);
     };
     table.faults.push({ before });
     await writer.write(KEY, take(1000));
     await clock.advance(0);
     known.forget(KEY.text);
-    expect([meanwhile, known.imageOf(KEY)]).toEqual([[5], undefined]);
+    expect([meanwhile, known.getImage(KEY)]).toEqual([[5], undefined]);
   });
 
   it("fails only the member whose policy cannot be read", async () => {
@@ -79,7 +79,7 @@ describe("a writer", () => {
       "rejected",
       "fulfilled",
     ]);
-    expect(storedMilli(stored(table).bucket, 0)).toBe(48_000);
+    expect(getStoredMilli(readStored(table).bucket, 0)).toBe(48_000);
   });
 
   it("decides by the image that policies were read for, not by one that came meanwhile", async () => {
@@ -93,7 +93,7 @@ describe("a writer", () => {
     await known.read(KEY);
     reading.resolve(POLICY);
     expect(await writing).toMatchObject({ kind: "applied", policy: RAISED });
-    expect(stored(table).bucket.limits[0]!.limit).toEqual(RAISED.limits[0]);
+    expect(readStored(table).bucket.limits[0]!.limit).toEqual(RAISED.limits[0]);
   });
 
   it("tells the shard that was written to, although it was split before the answer came", async () => {
@@ -101,7 +101,7 @@ describe("a writer", () => {
     const split = shardImage({ divisor: 2, version: 6 });
     table.faults.push({ before: () => known.remember(KEY, split, known.stampRequest()) });
     expect(await writer.write(KEY, take(1000))).toMatchObject({ incarnation: { divisor: 1 } });
-    expect(known.imageOf(KEY)).toBe(split);
+    expect(known.getImage(KEY)).toBe(split);
   });
 
   it("tells its observer of every image and of throttled keys, not of a throttled table", async () => {
@@ -134,7 +134,7 @@ describe("a write that was overtaken", () => {
     clock.set(NOW_MS + 1001);
     table.put(shardItem({ tokens: { tpm: 400 }, refilledAtMs: NOW_MS + 1 }));
     expect(await writer.write(KEY, take(1400))).toMatchObject({ kind: "applied" });
-    expect(stored(table).bucket.refilledAtMs).toBe(NOW_MS + 1002);
+    expect(readStored(table).bucket.refilledAtMs).toBe(NOW_MS + 1002);
   });
 
   it("every time fails its acquires, but no member that it did not carry and nothing that ends a lease", async () => {
@@ -153,7 +153,7 @@ describe("a write that was overtaken", () => {
       reason: { message: expect.stringContaining("too much contention") },
     });
     expect([end.status, untried.status]).toEqual(["fulfilled", "fulfilled"]);
-    expect(storedMilli(stored(table).bucket, 0)).toBe(50_999);
+    expect(getStoredMilli(readStored(table).bucket, 0)).toBe(50_999);
   });
 });
 
@@ -167,7 +167,7 @@ describe("a write that got no answer", () => {
     const { writer, table } = newWriter(STORED);
     table.faults.push(fault);
     expect(await writer.write(KEY, take(1000))).toMatchObject({ kind: "applied" });
-    expect(storedMilli(stored(table).bucket, 0)).toBe(49_000);
+    expect(getStoredMilli(readStored(table).bucket, 0)).toBe(49_000);
   });
 
   it.each<[string, Fault]>([
@@ -180,7 +180,7 @@ describe("a write that got no answer", () => {
     const end = { ...giveBack(1000), operation };
     await expect(writer.write(KEY, end)).rejects.toMatchObject({ ambiguous: true });
     expect(await writer.write(KEY, end)).toMatchObject({ kind: "applied" });
-    expect(storedMilli(stored(table).bucket, 0)).toBe(51_000);
+    expect(getStoredMilli(readStored(table).bucket, 0)).toBe(51_000);
   });
 
   it("was not applied once a later write of the process was", async () => {
@@ -195,27 +195,27 @@ describe("a write that got no answer", () => {
   it("is not granted when another process took its slot over", async () => {
     const { writer, table } = lostForGood();
     await expect(writer.write(KEY, take(1000))).rejects.toThrow("outcome is unknown");
-    expect(storedMilli(stored(table).bucket, 0)).toBe(50_000);
+    expect(getStoredMilli(readStored(table).bucket, 0)).toBe(50_000);
   });
 
   it("is not given back twice when that happened", async () => {
     const { writer, table } = lostForGood();
     expect(await writer.write(KEY, giveBack(1000))).toMatchObject({ kind: "applied" });
-    expect(storedMilli(stored(table).bucket, 0)).toBe(50_000);
+    expect(getStoredMilli(readStored(table).bucket, 0)).toBe(50_000);
   });
 
   it("is neither charged again nor assumed to be when that happened to a charge", async () => {
     const { writer, table } = lostForGood();
     const charge = { ...take(1000), kind: "charge", requests: 0 } as const;
     await expect(writer.write(KEY, charge)).rejects.toThrow("outcome is unknown");
-    expect(storedMilli(stored(table).bucket, 0)).toBe(50_000);
+    expect(getStoredMilli(readStored(table).bucket, 0)).toBe(50_000);
   });
 
   it("is charged when that happened, without what it gave back", async () => {
     const { writer, table } = lostForGood({ limits: [TPM, Limit.perMinute("rpm", 60)] });
     const costs = { tpm: 1000, rpm: -1000 };
     await writer.write(KEY, { ...take(0), kind: "overrun", costs });
-    expect(stored(table).bucket.balances.filter((_, index) => index % 3 === 0)).toEqual([
+    expect(readStored(table).bucket.balances.filter((_, index) => index % 3 === 0)).toEqual([
       30_000, 49_000,
     ]);
   });
@@ -231,8 +231,8 @@ function giveBack(tpm: number): WriteIntent {
   };
 }
 
-function stored({ items }: ScriptedTable): BucketImage {
-  return imageOf([...items.values()][0]!);
+function readStored({ items }: ScriptedTable): BucketImage {
+  return parseBucketItem([...items.values()][0]!);
 }
 
 /** The first attempt never arrives, and another process uses its slot before the second one. */

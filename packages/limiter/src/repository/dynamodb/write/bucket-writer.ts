@@ -2,7 +2,7 @@
  * One write to one shard, for a batch of operations (see group-commit.ts), repeated until it is
  * decided.
  *
- *   image ──▶ decide ──▶ no member fits: refused, if need be after a fence (fence.ts)
+ *   image ──▶ decide ──▶ no member fits: refused, if need be after a fence
  *     ▲         │
  *     │         └──▶ send ──▶ applied ──▶ its members are done; those that did not fit are refused
  *     │                ├───▶ condition failed: the reply carries the item ──┐
@@ -12,9 +12,8 @@
  *       at most MAX_OVERTAKEN times; then acquires end as contended
  *
  * Writes of one process to one shard go one after another: they would only fail each other's
- * conditions. The writer keeps a lane for each shard, and it alone changes it. Members whose write
- * got no answer share its fate (unanswered-writes.ts, member-outcomes.ts). Takes that were rejected
- * and are found to have been applied are given back by the batch that learns of it.
+ * conditions. The writer keeps a lane for each shard, and it alone changes it. What became of
+ * writes that got no answer, and of their members, is in write-outcomes.ts.
  *
  * A batch that was overtaken by a refill is decided as of that refill, not as of now: it takes what
  * the other has left, which needs no refill and no lock, and what did not fit then is refused as of
@@ -23,39 +22,32 @@
  * s, of 8 processes that asked for more than a bucket of 200 a second gives. One that was overtaken
  * and still needs the next token waits for the next tick, when one refill serves all.
  */
-import { GroupCommit, isOpen } from "../../group-commit.ts";
+import { GroupCommit } from "../../group-commit.ts";
 import { wholeMs } from "../../system-clock.ts";
 import type { BucketImage } from "../items/bucket-item.ts";
-import { siblingKey, type BucketKey } from "../items/bucket-key.ts";
+import type { BucketKey } from "../items/bucket-key.ts";
 import { TableUnavailable } from "../table/table-errors.ts";
 import type { Connection } from "../table/connection.ts";
 import type { SharedRequests } from "../table/shared-requests.ts";
 import type { Expiring } from "../cache/expiring.ts";
 import type { BucketEntry, KnownBuckets } from "../cache/known-buckets.ts";
 import type { PolicyResolver } from "../cache/policy-resolver.ts";
-import { UNDER_POLICY } from "./batch-decision.ts";
-import { fenceOf } from "./fence.ts";
+import { ENDS_LEASE, UNDER_POLICY } from "./batch-decision.ts";
 import {
-  concludeIfKnown,
-  givenBack,
-  hasPendingTake,
-  isEnd,
-  isPending,
-  outcomeUnknown,
+  refuse,
   rejectContended,
-  unansweredWrite,
   type BatchMember,
-  writtenPart,
+  selectUnwritten,
   type Work,
 } from "./member-outcomes.ts";
 import type { OperationIds } from "./operation-ids.ts";
 import { pause } from "../table/retry.ts";
 import { nextTickMs } from "./tick.ts";
-import { UnansweredWrites } from "./unanswered-writes.ts";
 import type { WriteIntent, WriteOutcome } from "./write-intent.ts";
 import type { WriteCounts, WriteObserver } from "./write-observer.ts";
+import { WriteOutcomes } from "./write-outcomes.ts";
 import {
-  appliedOutcome,
+  buildAppliedOutcome,
   countCarried,
   imageAfter,
   planWrite,
@@ -66,17 +58,11 @@ import {
 /** Failed conditions after which a call ends as contended; the end of a lease goes on. */
 export const MAX_OVERTAKEN = 12;
 
-/** The most give-backs that wait for the next write of one shard; the rest stays charged. */
-const MAX_OWED = 32;
-
 /** What the writer keeps for one shard. */
-interface Lane {
+interface ShardWrites {
   /** Operations that are queued or being written. */
   readonly queue: GroupCommit<Work, WriteOutcome>;
-  /** Undefined while every write was answered. */
-  unanswered: UnansweredWrites | undefined;
-  /** Takes that were rejected and turned out to be applied: what goes back with the next write. */
-  owed: readonly BatchMember[];
+  readonly outcomes: WriteOutcomes;
   /** What the clock is rounded to for this shard; see tick.ts. */
   tickMs: number;
   /** Write units of failed conditions since the last write that succeeded. */
@@ -87,7 +73,7 @@ interface Lane {
 interface Batch {
   readonly key: BucketKey;
   readonly entry: BucketEntry;
-  readonly lane: Lane;
+  readonly shardWrites: ShardWrites;
   readonly members: readonly BatchMember[];
   /** When the batch began: all its members were there by then. */
   readonly begunMs: number;
@@ -120,7 +106,7 @@ export class BucketWriter {
   readonly #largestTickMs: number;
   readonly #observer: WriteObserver;
   readonly #counts: WriteCounts;
-  readonly #lanes = new WeakMap<BucketEntry, Lane>();
+  readonly #lanes = new WeakMap<BucketEntry, ShardWrites>();
 
   constructor(options: {
     readonly connection: Connection;
@@ -152,33 +138,38 @@ export class BucketWriter {
    */
   write(key: BucketKey, intent: WriteIntent): Promise<WriteOutcome> {
     const entry = this.#known.entry(key);
-    const lane = this.#lanes.get(entry) ?? this.#newLane(entry);
+    const shardWrites = this.#lanes.get(entry) ?? this.#newLane(key, entry);
     this.#known.pin(entry);
     const operation = intent.operation ?? { history: undefined };
-    return lane.queue.submit({ intent, operation, policy: undefined }, (members) =>
-      this.#writeBatch({ key, entry, lane, members, begunMs: wholeMs(this.#connection.clock) }),
+    return shardWrites.queue.submit({ intent, operation, policy: undefined }, (members) =>
+      this.#writeBatch({
+        key,
+        entry,
+        shardWrites,
+        members,
+        begunMs: wholeMs(this.#connection.clock),
+      }),
     );
   }
 
-  #newLane(entry: BucketEntry): Lane {
+  #newLane(key: BucketKey, entry: BucketEntry): ShardWrites {
     const queue = new GroupCommit<Work, WriteOutcome>(() => this.#known.unpin(entry));
-    const lane: Lane = { queue, unanswered: undefined, owed: [], tickMs: 1, failedUnits: 0 };
-    this.#lanes.set(entry, lane);
-    return lane;
+    const outcomes = new WriteOutcomes(key, { ids: this.#ids, known: this.#known });
+    const shardWrites: ShardWrites = { queue, outcomes, tickMs: 1, failedUnits: 0 };
+    this.#lanes.set(entry, shardWrites);
+    return shardWrites;
   }
 
   async #writeBatch(batch: Batch): Promise<void> {
-    const { key, entry, lane, members } = batch;
-    resumeUnanswered(lane, members);
+    const { key, entry, shardWrites, members } = batch;
     let carried: readonly BatchMember[] = [];
     for (let decision = 1; decision <= MAX_OVERTAKEN; decision += 1) {
       const { image } = entry;
       const reading = this.#resolvePolicies(key, members, image);
       if (reading !== undefined) await reading;
-      if (lane.unanswered !== undefined) await this.#learn(batch, lane.unanswered, image);
-      const open = openMembers(batch);
-      // What is owed alone is worth no write: it goes with the next batch.
-      if (open.length === lane.owed.length) return;
+      const learning = shardWrites.outcomes.learn(members, image);
+      const open = learning instanceof Promise ? await learning : learning;
+      if (open.length === 0) return;
       carried =
         open.length === 1 ? open : open.slice(0, countCarried(open.map((member) => member.work)));
       const planned = this.#plan(batch, carried, image);
@@ -186,7 +177,12 @@ export class BucketWriter {
         await this.#connection.clock.sleep(planned.plan.tickInMs);
         continue;
       }
-      const write = planned.plan.write ?? this.#fence(batch, carried, image);
+      const write =
+        planned.plan.write ??
+        shardWrites.outcomes.fence(carried, image, {
+          nowMs: wholeMs(this.#connection.clock),
+          writeUnits: shardWrites.failedUnits + 1,
+        });
       // The purge of a namespace deletes its buckets, so a write to one finds out; one that creates
       // a bucket must ask. What a call read before it met a bucket that is gone since is too old.
       if (write?.item !== undefined) {
@@ -215,7 +211,7 @@ export class BucketWriter {
       const { work } = member;
       const { intent } = work;
       // The end of a lease keeps to what the lease took from.
-      const policy = isEnd(intent)
+      const policy = ENDS_LEASE.has(intent.kind)
         ? intent.policy
         : this.#resolver.resolveFor(work.policy ?? intent.policy, key, image);
       if (!(policy instanceof Promise)) work.policy = policy;
@@ -231,34 +227,11 @@ export class BucketWriter {
   }
 
   /**
-   * Concludes what is known of unanswered writes, and notes what is to go back. It also learns from
-   * the image that is written with: a read that was overtaken may have replaced it. The ids of a
-   * shard that was merged are on the one that it was merged into.
-   */
-  async #learn(
-    { key, entry, lane }: Batch,
-    unanswered: UnansweredWrites,
-    image: BucketImage | undefined,
-  ): Promise<void> {
-    const applied = [image, entry.image].flatMap((each) => unanswered.learnFrom(each));
-    if (entry.image === undefined && key.shard > 0 && !unanswered.isEmpty) {
-      const { shards } = await this.#known.readAll(siblingKey(key, 0));
-      applied.push(
-        ...unanswered.concludeMerged(
-          key.shard,
-          shards.map((shard) => shard.image),
-        ),
-      );
-    }
-    lane.owed = [...lane.owed, ...givenBack(applied)].slice(-MAX_OWED);
-  }
-
-  /**
    * The image is the one that the policies belong to: a newer one may show limits that they must
    * not be written over.
    */
   #plan(
-    { key, lane, begunMs }: Batch,
+    { key, shardWrites, begunMs }: Batch,
     carried: readonly BatchMember[],
     image: BucketImage | undefined,
   ): Planned {
@@ -270,38 +243,18 @@ export class BucketWriter {
     const plan = planWrite({
       key,
       intents: carried.map(({ work }) =>
-        work.operation.history ? writtenPart(work) : work.intent,
+        work.operation.history ? selectUnwritten(work) : work.intent,
       ),
       policy: (decisive ?? carried.at(-1)!).work.policy!,
       image,
       nowMs,
       asOfMs,
-      tickMs: lane.tickMs,
-      ids: this.#ids,
-      pending: lane.unanswered?.oldestMark,
-      writeUnits: lane.failedUnits + 1,
+      tickMs: shardWrites.tickMs,
+      outcomes: shardWrites.outcomes,
+      writeUnits: shardWrites.failedUnits + 1,
       ttlMultiplier: this.#ttlMultiplier,
     });
     return { carried, plan, asOfMs };
-  }
-
-  /**
-   * What to send when no member fits, and writes of some are pending, which must be ruled out
-   * before these are refused. Undefined when none is pending, or there is nothing to write to.
-   */
-  #fence(
-    { key, lane }: Batch,
-    members: readonly BatchMember[],
-    image: BucketImage | undefined,
-  ): PlannedWrite | undefined {
-    if (image === undefined || !hasPendingTake(members)) return undefined;
-    return fenceOf(image, {
-      key,
-      ids: this.#ids,
-      nowMs: wholeMs(this.#connection.clock),
-      pending: lane.unanswered?.oldestMark,
-      writeUnits: lane.failedUnits + 1,
-    });
   }
 
   /**
@@ -316,10 +269,9 @@ export class BucketWriter {
       const policy = member.work.policy!;
       if (verdict === "written") {
         written += 1;
-        member.resolve(appliedOutcome(write?.incarnation, entry.image, policy));
+        member.resolve(buildAppliedOutcome(write?.incarnation, entry.image, policy));
       } else if (verdict !== "refused") member.resolve({ kind: verdict });
-      else if (isPending(member)) member.reject(outcomeUnknown(key));
-      else member.resolve({ kind: "refused", atMs: asOfMs, policy });
+      else refuse(key, member, { kind: "refused", atMs: asOfMs, policy });
     }
     if (write === undefined) return;
     this.#counts.batches += 1;
@@ -336,11 +288,11 @@ export class BucketWriter {
     return this.#requests.send(write.request, { isRetry: attempt > 1 }).then(
       (reply) => {
         const image = imageAfter(reply, write, batch.entry.image);
-        const units = reply.applied ? batch.lane.failedUnits + 1 : 0;
+        const units = reply.applied ? batch.shardWrites.failedUnits + 1 : 0;
         this.#known.remember(batch.key, image, sent, units);
-        this.#count(batch.lane, write, reply.applied);
+        this.#count(batch.shardWrites, write, reply.applied);
         if (image !== undefined) this.#observer.noteWrite(batch.key, image, sent.ms);
-        if (sending.ambiguous && !reply.applied) leaveUnanswered(batch.lane, sending);
+        if (sending.ambiguous && !reply.applied) noteUnanswered(batch.shardWrites, sending);
         return reply.applied;
       },
       (error: unknown) => this.#sendAgain(batch, sending, error),
@@ -350,14 +302,14 @@ export class BucketWriter {
   /** What follows an error: another attempt, or the end of them. */
   async #sendAgain(batch: Batch, failed: Sending, error: unknown): Promise<boolean> {
     if (!(error instanceof TableUnavailable)) throw error;
-    const [{ key, lane }, { write, attempt }] = [batch, failed];
+    const [{ key, shardWrites }, { write, attempt }] = [batch, failed];
     const ambiguous = failed.ambiguous || error.ambiguous;
     const sending = { ...failed, ambiguous, attempt: attempt + 1 };
     if (error.throttled && !error.tableWide) this.#observer.noteThrottled(key, error.keysThrottled);
     const mayRepeat = !ambiguous || write.mark !== undefined;
     if (attempt >= this.#connection.maxAttempts || !mayRepeat) {
-      if (ambiguous) leaveUnanswered(lane, sending);
-      if (mayRepeat) throw error.ambiguous === ambiguous ? error : error.with({ ambiguous });
+      if (ambiguous) noteUnanswered(shardWrites, sending);
+      if (mayRepeat) throw error.ambiguous === ambiguous ? error : error.withFacts({ ambiguous });
       return false;
     }
     this.#connection.countRetry();
@@ -365,44 +317,27 @@ export class BucketWriter {
     return this.#send(batch, sending);
   }
 
-  #count(lane: Lane, { mark }: PlannedWrite, isApplied: boolean): void {
+  #count(shardWrites: ShardWrites, write: PlannedWrite, isApplied: boolean): void {
     if (isApplied) {
       this.#counts.writes += 1;
-      lane.failedUnits = 0;
-      lane.unanswered?.concludeOvertaken(mark);
-      if (lane.unanswered?.isEmpty === true) lane.unanswered = undefined;
+      shardWrites.failedUnits = 0;
+      shardWrites.outcomes.concludeApplied(write);
       // A process that is alone stays at a tick of 1.
-      if (lane.tickMs === 1) return;
+      if (shardWrites.tickMs === 1) return;
     } else {
       this.#counts.failedConditions += 1;
-      lane.failedUnits += 1;
+      shardWrites.failedUnits += 1;
     }
-    lane.tickMs = nextTickMs(lane.tickMs, { applied: isApplied, largestMs: this.#largestTickMs });
+    shardWrites.tickMs = nextTickMs(shardWrites.tickMs, {
+      applied: isApplied,
+      largestMs: this.#largestTickMs,
+    });
   }
 }
 
-/** What is owed and the open members, after those were concluded whose fate is known. */
-function openMembers({ key, entry, lane, members }: Batch): readonly BatchMember[] {
-  const all = lane.owed.length === 0 ? members : [...lane.owed, ...members];
-  for (const member of all)
-    if (member.isOpen && member.work.operation.history !== undefined)
-      concludeIfKnown(key, member, entry.image);
-  if (all.every(isOpen)) return all;
-  lane.owed = lane.owed.filter(isOpen);
-  return all.filter(isOpen);
-}
-
-/** Remembers a write whose outcome is open, for its members and for the writes that follow. */
-function leaveUnanswered(lane: Lane, { write, planned: { carried, plan } }: Sending): void {
-  const isWritten = (_: unknown, index: number): boolean => plan.verdicts[index] === "written";
-  const left = unansweredWrite(write, carried.filter(isWritten));
-  if (write.mark !== undefined) (lane.unanswered ??= new UnansweredWrites()).add(left);
-}
-
-/** Resumes the writes that members still wait for, which may have been sent in another lane. */
-function resumeUnanswered(lane: Lane, members: readonly BatchMember[]): void {
-  for (const { work } of members) {
-    const pending = work.operation.history?.pending;
-    if (pending?.length) (lane.unanswered ??= new UnansweredWrites()).resume(pending);
-  }
+/** Notes a write whose outcome is open, for the members that it carried. */
+function noteUnanswered({ outcomes }: ShardWrites, { write, planned }: Sending): void {
+  const { verdicts } = planned.plan;
+  const isWritten = (_: unknown, index: number): boolean => verdicts[index] === "written";
+  outcomes.concludeUnanswered(write, planned.carried.filter(isWritten));
 }

@@ -2,28 +2,32 @@
  * Takes whose writes got no answer and that no longer fit. Each test scripts what becomes of one
  * request after the other.
  */
-import { seededRandom } from "zae-limiter/testing";
 import { describe, expect, it } from "vitest";
-import { updated } from "../../../../test/support/expression-evaluator.ts";
+import { update } from "../../../../test/support/expression-evaluator.ts";
 import {
   KEY,
   LOST,
+  newMarker,
   newWriter,
   slotAttributes,
   take,
 } from "../../../../test/support/scripted-writes.ts";
-import { named, type ScriptedTable, type Fault } from "../../../../test/support/scripted-table.ts";
+import { nameIt, type ScriptedTable, type Fault } from "../../../../test/support/scripted-table.ts";
 import {
   NOW_MS,
   shardImage,
   shardItem,
   type StoredShard,
 } from "../../../../test/support/shard-images.ts";
-import { storedMilli } from "../../../core/bucket/bucket.ts";
-import { imageOf, SLOT_COUNT, slotAttribute, type BucketImage } from "../items/bucket-item.ts";
-import { numberOf, stringOf, type AttributeMap } from "../transport/attribute-values.ts";
-import { fenceOf } from "./fence.ts";
-import { OperationIds } from "./operation-ids.ts";
+import { getStoredMilli } from "../../../core/bucket/bucket.ts";
+import {
+  parseBucketItem,
+  SLOT_COUNT,
+  slotAttribute,
+  type BucketImage,
+} from "../items/bucket-item.ts";
+import { getNumber, getString, type AttributeMap } from "../transport/attribute-values.ts";
+import { buildFence } from "./fence.ts";
 
 /** A take of 1000 fits, and does not once another process has taken as much. */
 const STORED = { tokens: { tpm: 1500 } };
@@ -33,7 +37,7 @@ const OTHERS = Array.from({ length: SLOT_COUNT }, () => "other.0001");
 describe("a take that got no answer and no longer fits", () => {
   it("is refused when a fence shows that it was not applied", async () => {
     const { writer, table } = newWriter(STORED);
-    overtaken(table);
+    overtake(table);
     expect(await writer.write(KEY, take(1000))).toMatchObject({ kind: "refused" });
     expect(table.operations).toHaveLength(3);
     expect(tokens(table)).toBe(400);
@@ -41,7 +45,7 @@ describe("a take that got no answer and no longer fits", () => {
 
   it("changes nothing when it arrives after the fence", async () => {
     const { writer, table } = newWriter(STORED);
-    const late = overtaken(table);
+    const late = overtake(table);
     await writer.write(KEY, take(1000));
     table.rewrite({ b_tpm_tk: { N: "1500" } });
     expect(late.arrive()).toBe(false);
@@ -56,7 +60,7 @@ describe("a take that got no answer and no longer fits", () => {
     async (_, stored, earlierTakes) => {
       const { writer, table } = newWriter(stored);
       for (let takes = 0; takes < earlierTakes; takes += 1) await writer.write(KEY, take(1000));
-      const late = overtaken(table);
+      const late = overtake(table);
       const before = (): void => {
         table.rewrite({ b_tpm_tk: { N: "1500" } });
         expect(late.arrive()).toBe(true);
@@ -69,7 +73,7 @@ describe("a take that got no answer and no longer fits", () => {
 
   it("is rejected as unknown when another writer takes its slot over before the fence", async () => {
     const { writer, table } = newWriter(STORED);
-    overtaken(table);
+    overtake(table);
     table.faults.push({ before: () => table.rewrite(slotAttributes(OTHERS)) });
     await expect(writer.write(KEY, take(1000))).rejects.toThrow("outcome is unknown");
     expect(tokens(table)).toBe(400);
@@ -80,7 +84,7 @@ describe("a take that got no answer and no longer fits", () => {
     ["before it arrived", { instead: LOST }],
   ])("is refused when the fence's own answer is lost %s", async (_, fault) => {
     const { writer, table } = newWriter(STORED);
-    overtaken(table);
+    overtake(table);
     table.faults.push(fault);
     expect(await writer.write(KEY, take(1000))).toMatchObject({ kind: "refused" });
     expect(table.operations).toHaveLength(4);
@@ -89,7 +93,7 @@ describe("a take that got no answer and no longer fits", () => {
 
   it("is rejected when every attempt at the fence is lost, and fences no more than it may", async () => {
     const { writer, table } = newWriter(STORED);
-    overtaken(table);
+    overtake(table);
     table.faults.push({ instead: LOST }, { instead: LOST }, { instead: LOST });
     await expect(writer.write(KEY, take(1000))).rejects.toMatchObject({ ambiguous: true });
     expect(table.operations).toHaveLength(5);
@@ -98,7 +102,7 @@ describe("a take that got no answer and no longer fits", () => {
   it("is refused without a fence when the version has moved on and its slot has not", async () => {
     const { writer, table } = newWriter(STORED);
     await writer.write(KEY, take(1));
-    overtaken(table, { sv: { N: "6" } });
+    overtake(table, { sv: { N: "6" } });
     expect(await writer.write(KEY, take(1000))).toMatchObject({ kind: "refused" });
     expect(table.operations).toHaveLength(3);
   });
@@ -106,14 +110,14 @@ describe("a take that got no answer and no longer fits", () => {
   it("is refused without a fence when it had to refill and another has", async () => {
     const { writer, table, clock } = newWriter(TAKEN);
     clock.set(NOW_MS + 1000);
-    overtaken(table, { rf: { N: String(NOW_MS + 999) }, b_tpm_tk: { N: "300" } });
+    overtake(table, { rf: { N: String(NOW_MS + 999) }, b_tpm_tk: { N: "300" } });
     expect(await writer.write(KEY, take(1000))).toMatchObject({ kind: "refused" });
     expect(table.operations).toHaveLength(2);
   });
 
   it("is rejected as unknown when the version has moved on and its slot is empty", async () => {
     const { writer, table } = newWriter(STORED);
-    overtaken(table, { sv: { N: "6" } });
+    overtake(table, { sv: { N: "6" } });
     await expect(writer.write(KEY, take(1000))).rejects.toThrow("outcome is unknown");
     expect(table.operations).toHaveLength(2);
   });
@@ -121,7 +125,7 @@ describe("a take that got no answer and no longer fits", () => {
   it("needs no fence when something else is written", async () => {
     const { writer, table } = newWriter(STORED);
     table.faults.push({});
-    overtaken(table);
+    overtake(table);
     const [, refused, granted] = await Promise.all([
       writer.write(KEY, take(1)),
       writer.write(KEY, take(1000)),
@@ -136,7 +140,7 @@ describe("a take that got no answer and no longer fits", () => {
 describe("a fence", () => {
   it("writes an id and the counter of write units, and nothing else", async () => {
     const { writer, table } = newWriter(STORED);
-    overtaken(table);
+    overtake(table);
     let before: AttributeMap = {};
     table.faults.push({ before: () => void (before = table.item) });
     await writer.write(KEY, take(1000));
@@ -146,9 +150,9 @@ describe("a fence", () => {
     );
     expect(changed).toHaveLength(2);
     expect(changed).toContain("b_wcu_tc");
-    expect(slotsOf(table).filter((id) => id !== undefined)).toHaveLength(1);
+    expect(listSlots(table).filter((id) => id !== undefined)).toHaveLength(1);
     // The write before it failed, and it counts for both.
-    expect(numberOf(after["b_wcu_tc"])! - numberOf(before["b_wcu_tc"])!).toBe(2);
+    expect(getNumber(after["b_wcu_tc"])! - getNumber(before["b_wcu_tc"])!).toBe(2);
   });
 
   it.each<[string, StoredShard]>([
@@ -157,26 +161,25 @@ describe("a fence", () => {
     ["slot", { slots: ["other.0002"] }],
   ])("is for the %s that it was decided with", (_, changed) => {
     const seen = { ...STORED, slots: ["other.0001"] };
-    const fence = fenceOf(shardImage(seen), {
+    const fence = buildFence(shardImage(seen), {
       key: KEY,
-      ids: new OperationIds(seededRandom(1)),
       nowMs: NOW_MS,
-      pending: { slot: 0, writer: "me000", id: "me000.000000001", seenId: "other.0001" },
+      outcomes: newMarker({ slot: 0 }),
       writeUnits: 1,
     })!;
-    expect(updated(shardItem(seen), fence.request.input("limits"))).toMatchObject({
+    expect(update(shardItem(seen), fence.request.input("limits"))).toMatchObject({
       o0: { S: fence.mark!.id },
     });
     expect(
-      updated(shardItem({ ...seen, ...changed }), fence.request.input("limits")),
+      update(shardItem({ ...seen, ...changed }), fence.request.input("limits")),
     ).toBeUndefined();
-    expect(updated({}, fence.request.input("limits"))).toBeUndefined();
+    expect(update({}, fence.request.input("limits"))).toBeUndefined();
   });
 
   it("creates no item", async () => {
     const { writer, table } = newWriter(STORED);
-    overtaken(table);
-    table.faults.push({ before: () => table.items.clear() }, { instead: named("Denied") });
+    overtake(table);
+    table.faults.push({ before: () => table.items.clear() }, { instead: nameIt("Denied") });
     await expect(writer.write(KEY, take(1000))).rejects.toThrow("Denied");
     expect(table.items.size).toBe(0);
   });
@@ -186,7 +189,7 @@ describe("a creation that got no answer", () => {
   it("was applied when the bucket is its own, whoever has its slot by now", async () => {
     const { writer, table } = newWriter(undefined);
     const before = (): void => {
-      const slot = slotsOf(table).findIndex((id) => id !== undefined);
+      const slot = listSlots(table).findIndex((id) => id !== undefined);
       table.rewrite({ [slotAttribute(slot)]: { S: "other.0001" } });
     };
     table.faults.push({ afterwards: LOST }, { before });
@@ -216,7 +219,7 @@ describe("a creation that got no answer", () => {
  * The first attempt is lost and can be made to arrive, and before the second one another process
  * takes what was left.
  */
-function overtaken(
+function overtake(
   table: ScriptedTable,
   changed?: AttributeMap,
 ): { readonly arrive: () => boolean } {
@@ -227,9 +230,11 @@ function overtaken(
 }
 
 function tokens(table: ScriptedTable): number {
-  return storedMilli(imageOf(table.item).bucket, 0);
+  return getStoredMilli(parseBucketItem(table.item).bucket, 0);
 }
 
-function slotsOf(table: ScriptedTable): BucketImage["slots"] {
-  return Array.from({ length: SLOT_COUNT }, (_, slot) => stringOf(table.item[slotAttribute(slot)]));
+function listSlots(table: ScriptedTable): BucketImage["slots"] {
+  return Array.from({ length: SLOT_COUNT }, (_, slot) =>
+    getString(table.item[slotAttribute(slot)]),
+  );
 }

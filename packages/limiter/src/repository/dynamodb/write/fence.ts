@@ -1,7 +1,7 @@
 import type { BucketImage } from "../items/bucket-item.ts";
 import { ExpressionBuilder, ItemUpdate } from "../table/update-expression.ts";
 import { markOperation } from "./bucket-update.ts";
-import { incarnationOf, type PlanRequest, type PlannedWrite } from "./write-plan.ts";
+import { toIncarnation, type PlanRequest, type PlannedWrite } from "./write-plan.ts";
 
 /**
  * A write that only puts a later id into the slot of writes without an answer, as the image shows
@@ -9,25 +9,26 @@ import { incarnationOf, type PlanRequest, type PlannedWrite } from "./write-plan
  * condition fails, the reply shows what became of them (unanswered-writes.ts). It moves the counter
  * of write units, as every write does. Undefined when no slot is available.
  */
-export function fenceOf(
+export function buildFence(
   image: BucketImage,
-  { key, ids, nowMs, pending, writeUnits }: FenceRequest,
+  { key, outcomes, nowMs, writeUnits }: FenceRequest,
 ): PlannedWrite | undefined {
-  const mark = ids.next(image.slots, { nowMs, pending });
+  const mark = outcomes.mark(image.slots, nowMs);
   if (mark === undefined) return undefined;
   const builder = new ExpressionBuilder();
   builder.requireEqual("sv", image.version);
   builder.requireEqual("cr", image.creation);
   builder.add("b_wcu_tc", writeUnits);
-  markOperation(builder, { mark, afterUnanswered: true });
+  markOperation(builder, { ...mark, afterUnanswered: true });
   return {
     request: new ItemUpdate(key, builder),
     item: undefined,
     changed: undefined,
     mark,
-    incarnation: incarnationOf(image),
+    incarnation: toIncarnation(image),
     requires: { version: image.version, refilledAtMs: undefined },
   };
 }
 
-type FenceRequest = Pick<PlanRequest, "key" | "ids" | "nowMs" | "pending" | "writeUnits">;
+/** What a fence is made from. */
+export type FenceRequest = Pick<PlanRequest, "key" | "outcomes" | "nowMs" | "writeUnits">;

@@ -42,8 +42,8 @@ describe("what a batch does to one limit", () => {
     const fold = new LimitFold();
     fold.settle(-5000);
     fold.take(1000);
-    expect(fold.after(8000, 10_000)).toEqual({ milli: 9000, wasFull: true });
-    expect(fold.after(4000, 10_000)).toEqual({ milli: 8000, wasFull: false });
+    expect(fold.computeBalanceAfter(8000, 10_000)).toEqual({ milli: 9000, wasFull: true });
+    expect(fold.computeBalanceAfter(4000, 10_000)).toEqual({ milli: 8000, wasFull: false });
   });
 });
 

@@ -18,12 +18,12 @@ import {
   type ScriptedProcess,
 } from "../../../../test/support/scripted-table.ts";
 import { NOW_MS, shardImage, shardItem, TPM } from "../../../../test/support/shard-images.ts";
-import { storedMilli } from "../../../core/bucket/bucket.ts";
+import { getStoredMilli } from "../../../core/bucket/bucket.ts";
 import { Limit } from "../../../core/limit.ts";
-import { policyOf, type Policy } from "../../../core/bucket/policy.ts";
+import { buildPolicy, type Policy } from "../../../core/bucket/policy.ts";
 import type { Random } from "../../system-clock.ts";
-import { imageOf, SLOT_COUNT, slotAttribute } from "../items/bucket-item.ts";
-import { numberOf } from "../transport/attribute-values.ts";
+import { parseBucketItem, SLOT_COUNT, slotAttribute } from "../items/bucket-item.ts";
+import { getNumber } from "../transport/attribute-values.ts";
 import type { WriteIntent } from "./write-intent.ts";
 
 /** A take of 1000 fits, and does not once another process has taken as much. */
@@ -40,7 +40,7 @@ const OTHERS = Array.from({ length: SLOT_COUNT }, () => "other.0001");
 
 describe("a take that was rejected, and turns out to have been applied", () => {
   it("is given back by the batch that learns of it, in the same write", async () => {
-    const { writer, table } = await rejected();
+    const { writer, table } = await reject();
     expect(tokens(table)).toBe(500);
     await writer.write(KEY, take(1));
     expect(tokens(table)).toBe(1499);
@@ -58,9 +58,9 @@ describe("a take that was rejected, and turns out to have been applied", () => {
     const calls = [take(500), take(1000), { ...take(2000), isCascaded: true }];
     const ended = await Promise.allSettled(calls.map(async (call) => writer.write(KEY, call)));
     expect(ended.map(({ status }) => status)).toEqual(["fulfilled", "rejected", "rejected"]);
-    expect(counted(table)).toEqual([3500, 2000, 3, 1]);
+    expect(readCounted(table)).toEqual([3500, 2000, 3, 1]);
     await writer.write(KEY, { ...take(7), isCascaded: true });
-    expect(counted(table)).toEqual([507, 7, 2, 1]);
+    expect(readCounted(table)).toEqual([507, 7, 2, 1]);
     expect(tokens(table)).toBe(8493);
   });
 
@@ -68,32 +68,32 @@ describe("a take that was rejected, and turns out to have been applied", () => {
     const shown = { tokens: { tpm: 1500, ipd: 5 }, limits: [TPM, OTHER] };
     const { writer, table, known } = newWriter(shown, { maxAttempts: 1 });
     table.rewrite({ b_ipd_hd: { N: "1" } });
-    known.remember(KEY, imageOf(table.item), known.stampRequest());
+    known.remember(KEY, parseBucketItem(table.item), known.stampRequest());
     table.faults.push({ afterwards: LOST });
     const counting = { ...take(1000), costs: { tpm: 1000, ipd: 2000 } };
     await expect(writer.write(KEY, counting)).rejects.toMatchObject({ ambiguous: true });
-    expect(numberOf(table.item["b_ipd_tc"])).toBe(2000);
+    expect(getNumber(table.item["b_ipd_tc"])).toBe(2000);
     await writer.write(KEY, take(1));
-    expect(numberOf(table.item["b_tpm_tk"])).toBe(1499);
-    expect(numberOf(table.item["b_ipd_tk"])).toBe(5);
-    expect(numberOf(table.item["b_ipd_tc"])).toBe(0);
+    expect(getNumber(table.item["b_tpm_tk"])).toBe(1499);
+    expect(getNumber(table.item["b_ipd_tk"])).toBe(5);
+    expect(getNumber(table.item["b_ipd_tc"])).toBe(0);
   });
 
   it("serves the batch that gives it back", async () => {
-    const { writer, table } = await rejected();
+    const { writer, table } = await reject();
     expect(await writer.write(KEY, take(1400))).toMatchObject({ kind: "applied" });
     expect(tokens(table)).toBe(100);
   });
 
   it("is given back even when the batch takes nothing", async () => {
-    const { writer, table } = await rejected();
+    const { writer, table } = await reject();
     table.faults.push({ before: () => table.rewrite({ b_tpm_tk: { N: "100" } }) });
     expect(await writer.write(KEY, take(1200))).toMatchObject({ kind: "refused" });
     expect(tokens(table)).toBe(1100);
   });
 
   it("is given back once when the answer to that is lost", async () => {
-    const { writer, table } = await rejected();
+    const { writer, table } = await reject();
     table.faults.push({}, { afterwards: LOST });
     await expect(writer.write(KEY, take(1))).rejects.toThrow();
     expect(tokens(table)).toBe(1499);
@@ -105,7 +105,7 @@ describe("a take that was rejected, and turns out to have been applied", () => {
   });
 
   it("is given back once when the write of that never arrives, or arrives late", async () => {
-    const { writer, table } = await rejected();
+    const { writer, table } = await reject();
     const late: (() => boolean)[] = [];
     table.faults.push({}, { instead: LOST, late: (arrive) => void late.push(arrive) });
     await expect(writer.write(KEY, take(1))).rejects.toThrow();
@@ -116,7 +116,7 @@ describe("a take that was rejected, and turns out to have been applied", () => {
   });
 
   it("is not given back again when nobody can tell whether it was", async () => {
-    const { writer, table } = await rejected();
+    const { writer, table } = await reject();
     table.faults.push({}, { instead: LOST });
     await expect(writer.write(KEY, take(1))).rejects.toThrow();
     table.rewrite(slotAttributes(OTHERS));
@@ -132,7 +132,7 @@ describe("a take that was rejected, and turns out to have been applied", () => {
       isOvertaken = false;
       return policy;
     };
-    const { writer, table, known } = await rejected({ resolver: { resolveFor } });
+    const { writer, table, known } = await reject({ resolver: { resolveFor } });
     await known.read(KEY);
     isOvertaken = true;
     await writer.write(KEY, take(1));
@@ -149,14 +149,14 @@ describe("a take that was rejected, and turns out to have been applied", () => {
   });
 
   it("stays charged when another writer took its slot over", async () => {
-    const { writer, table } = await rejected();
+    const { writer, table } = await reject();
     table.rewrite(slotAttributes(OTHERS));
     await writer.write(KEY, take(1));
     expect(tokens(table)).toBe(499);
   });
 
   it("stays charged when the shard was split since", async () => {
-    const { writer, table } = await rejected();
+    const { writer, table } = await reject();
     table.rewrite({ shard_count: { N: "2" }, sv: { N: "6" } });
     await writer.write(KEY, take(1));
     await writer.write(KEY, take(1));
@@ -164,7 +164,7 @@ describe("a take that was rejected, and turns out to have been applied", () => {
   });
 
   it("is charged to no bucket that was created in its place", async () => {
-    const { writer, table } = await rejected();
+    const { writer, table } = await reject();
     table.put(shardItem({ ...STORED, creation: "third.0000" }));
     await writer.write(KEY, take(1));
     expect(tokens(table)).toBe(1499);
@@ -177,7 +177,7 @@ describe("processes whose requests are lost, late or unanswered", () => {
   it("mint nothing, and lose no more than what was rejected", async () => {
     let [asked, lost] = [0, 0];
     for (let seed = 0; seed < RUNS; seed += 1) {
-      const { leftMilli, keptMilli, rejectedMilli, returnedMilli } = await runOf(seed);
+      const { leftMilli, keptMilli, rejectedMilli, returnedMilli } = await playRun(seed);
       expect(leftMilli, `seed ${seed} minted`).toBeLessThanOrEqual(keptMilli + returnedMilli);
       expect(leftMilli, `seed ${seed} lost`).toBeGreaterThanOrEqual(keptMilli - rejectedMilli);
       asked += rejectedMilli;
@@ -203,7 +203,7 @@ interface Run {
  * versions and takes slots over, and requests that get lost, before they arrive or afterwards, and
  * that arrive late, at any time.
  */
-async function runOf(seed: number): Promise<Run> {
+async function playRun(seed: number): Promise<Run> {
   const random = seededRandom(seed);
   const table = new ScriptedTable();
   const late: (() => boolean)[] = [];
@@ -215,11 +215,7 @@ async function runOf(seed: number): Promise<Run> {
   for (let turn = 0; turn < 60; turn += 1) {
     const { writer, clock } = processes[Math.floor(random() * processes.length)]!;
     clock.set(NOW_MS + 100 * turn);
-    table.faults.splice(
-      0,
-      Infinity,
-      ...Array.from({ length: 6 }, () => drawn(random, table, late)),
-    );
+    table.faults.splice(0, Infinity, ...Array.from({ length: 6 }, () => draw(random, table, late)));
     if (random() < 0.3 && late.length > 0) late.splice(Math.floor(random() * late.length), 1)[0]!();
     const calls = Array.from({ length: 1 + Math.floor(random() * 3) }, async () => {
       const cost = 1 + Math.floor(random() * 900);
@@ -228,7 +224,7 @@ async function runOf(seed: number): Promise<Run> {
       const isEnd = random() < 0.2;
       if (isEnd) returnedMilli += cost;
       for (let attempt = 1; attempt <= (isEnd ? 3 : 1); attempt += 1) {
-        const intent = { ...(isEnd ? end : take(cost)), policy: policyOf([SLOW], "resource") };
+        const intent = { ...(isEnd ? end : take(cost)), policy: buildPolicy([SLOW], "resource") };
         const [outcome] = await Promise.allSettled([writer.write(KEY, intent)]);
         if (!isEnd && outcome.status === "rejected") rejectedMilli += cost;
         if (outcome.status === "rejected") continue;
@@ -244,9 +240,9 @@ async function runOf(seed: number): Promise<Run> {
 }
 
 /** What becomes of the next request. */
-function drawn(random: Random, table: ScriptedTable, late: (() => boolean)[]): Fault {
+function draw(random: Random, table: ScriptedTable, late: (() => boolean)[]): Fault {
   const [kind, meanwhile, slot] = [random(), random(), Math.floor(random() * SLOT_COUNT)];
-  const version = numberOf(table.item["sv"])!;
+  const version = getNumber(table.item["sv"])!;
   const before = (): void => {
     if (meanwhile < 0.05) table.rewrite({ sv: { N: String(version + 1) } });
     else if (meanwhile < 0.1) table.rewrite({ [slotAttribute(slot)]: { S: "other.0001" } });
@@ -256,7 +252,7 @@ function drawn(random: Random, table: ScriptedTable, late: (() => boolean)[]): F
 }
 
 /** A call whose only attempt was applied, and got no answer. */
-async function rejected(options: Parameters<typeof newWriter>[1] = {}): Promise<ScriptedProcess> {
+async function reject(options: Parameters<typeof newWriter>[1] = {}): Promise<ScriptedProcess> {
   const made = newWriter(STORED, { maxAttempts: 1, ...options });
   made.table.faults.push({ afterwards: LOST });
   await expect(made.writer.write(KEY, take(1000))).rejects.toMatchObject({ ambiguous: true });
@@ -264,10 +260,10 @@ async function rejected(options: Parameters<typeof newWriter>[1] = {}): Promise<
 }
 
 /** Consumed and granted, each in all and by cascade. */
-function counted({ item }: ScriptedTable): readonly unknown[] {
-  return ["b_tpm_tc", "b_tpm_cc", "gr", "gc"].map((name) => numberOf(item[name]));
+function readCounted({ item }: ScriptedTable): readonly unknown[] {
+  return ["b_tpm_tc", "b_tpm_cc", "gr", "gc"].map((name) => getNumber(item[name]));
 }
 
 function tokens(table: ScriptedTable): number {
-  return storedMilli(imageOf(table.item).bucket, 0);
+  return getStoredMilli(parseBucketItem(table.item).bucket, 0);
 }

@@ -10,16 +10,16 @@
  *                    its caller is told
  */
 import { addAmounts, NO_AMOUNTS } from "../../../core/amounts.ts";
-import { dividedAmounts, negated } from "../../../core/bucket/decision.ts";
+import { divideAmounts, negate } from "../../../core/bucket/decision.ts";
 import { RateLimiterUnavailable } from "../../../core/errors.ts";
 import type { Policy } from "../../../core/bucket/policy.ts";
 import { Member } from "../../group-commit.ts";
-import { onlyCharged, positiveCosts, UNDER_POLICY } from "./batch-decision.ts";
+import { ENDS_LEASE, onlyCharged, positiveCosts, UNDER_POLICY } from "./batch-decision.ts";
 import type { BucketImage } from "../items/bucket-item.ts";
 import type { BucketKey } from "../items/bucket-key.ts";
 import { OperationHistory, UnansweredWrite } from "./unanswered-writes.ts";
 import type { RepeatableOperation, WriteIntent, WriteOutcome } from "./write-intent.ts";
-import { appliedOutcome, type PlannedWrite } from "./write-plan.ts";
+import { buildAppliedOutcome, type PlannedWrite } from "./write-plan.ts";
 
 /** An intent that is queued or being written. */
 export interface Work {
@@ -42,16 +42,16 @@ export function concludeIfKnown(
   const { history } = operation;
   if (history === undefined || !history.isUnanswered) return;
   const { fate } = history;
-  if (fate === "applied") member.resolve(appliedOutcome(history.appliedTo, image, policy!));
+  if (fate === "applied") member.resolve(buildAppliedOutcome(history.appliedTo, image, policy!));
   if (fate !== "unknown") return;
   if (UNDER_POLICY.has(intent.kind)) member.reject(outcomeUnknown(key));
   else if (intent.kind !== "overrun" || Object.keys(positiveCosts(intent.costs)).length === 0)
-    member.resolve(appliedOutcome(undefined, image, policy!));
+    member.resolve(buildAppliedOutcome(undefined, image, policy!));
   else history.keepOnlyCharges();
 }
 
 /** A write without an answer, in the histories of the members that it carried. */
-export function unansweredWrite(
+export function buildUnansweredWrite(
   { mark, incarnation, requires }: PlannedWrite,
   members: readonly BatchMember[],
 ): UnansweredWrite {
@@ -71,15 +71,10 @@ export function rejectContended(
   overtaken: number,
 ): void {
   for (const member of members)
-    if (member.isOpen && !isEnd(member.work.intent))
+    if (member.isOpen && !ENDS_LEASE.has(member.work.intent.kind))
       member.reject(
         unavailable(key, `too much contention, ${overtaken} writes were overtaken by others`),
       );
-}
-
-/** Whether an intent ends a lease. */
-export function isEnd({ kind }: WriteIntent): boolean {
-  return kind === "overrun" || kind === "giveBack";
 }
 
 /** Whether a write of a take among the members may still arrive. */
@@ -88,7 +83,7 @@ export function hasPendingTake(members: readonly BatchMember[]): boolean {
 }
 
 /** Whether a write of the member may still arrive. */
-export function isPending({ work }: BatchMember): boolean {
+function isPending({ work }: BatchMember): boolean {
   return work.operation.history?.fate === "pending";
 }
 
@@ -97,7 +92,7 @@ export function isPending({ work }: BatchMember): boolean {
  * to have been applied. It goes to the shard that was taken from, or nowhere, and happens at most
  * once: it has a history like any other member.
  */
-export function givenBack(applied: readonly UnansweredWrite[]): readonly BatchMember[] {
+export function buildGiveBacks(applied: readonly UnansweredWrite[]): readonly BatchMember[] {
   const takes = applied.flatMap(({ incarnation, rejectedTakes }) =>
     [false, true].map((isCascaded) => ({
       incarnation,
@@ -116,11 +111,11 @@ export function givenBack(applied: readonly UnansweredWrite[]): readonly BatchMe
     if (first === undefined || !isExact) return [];
     // All of them were decided with one policy.
     const policy = first.work.policy!;
-    const { amounts, unlimited } = dividedAmounts(policy, costs);
+    const { amounts, unlimited } = divideAmounts(policy, costs);
     const intent: WriteIntent = {
       kind: "giveBack",
-      costs: negated(amounts),
-      unlimited: unlimited && negated(unlimited),
+      costs: negate(amounts),
+      unlimited: unlimited && negate(unlimited),
       isCascaded,
       requests: -rejected.reduce((sum, { work }) => sum + work.intent.requests, 0),
       policy,
@@ -130,8 +125,18 @@ export function givenBack(applied: readonly UnansweredWrite[]): readonly BatchMe
   });
 }
 
+/** Refuses a member; while a write of it may still arrive, its outcome is unknown instead. */
+export function refuse(
+  key: BucketKey,
+  member: BatchMember,
+  refusal: Extract<WriteOutcome, { readonly kind: "refused" }>,
+): void {
+  if (isPending(member)) member.reject(outcomeUnknown(key));
+  else member.resolve(refusal);
+}
+
 /** The error of a take that may have been applied, or not. */
-export function outcomeUnknown(key: BucketKey): RateLimiterUnavailable {
+function outcomeUnknown(key: BucketKey): RateLimiterUnavailable {
   return unavailable(key, "the outcome is unknown, so the call is not granted");
 }
 
@@ -148,7 +153,7 @@ function unavailable({ entityId, resource }: BucketKey, reason: string): RateLim
  * before goes to the same shard again, even if that puts it into debt: only that shard can show
  * whether the first attempt was applied.
  */
-export function writtenPart({ intent, operation: { history } }: Work): WriteIntent {
+export function selectUnwritten({ intent, operation: { history } }: Work): WriteIntent {
   if (history?.onlyCharges === true) return { ...onlyCharged(intent), mayOwe: true };
   return history?.isUnanswered === true ? { ...intent, mayOwe: true } : intent;
 }

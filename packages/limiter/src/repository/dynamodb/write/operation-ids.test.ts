@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { SLOT_COUNT } from "../items/bucket-item.ts";
 import {
   OperationIds,
-  predecessorOf,
+  findPredecessor,
   withoutPredecessor,
   type OperationMark,
 } from "./operation-ids.ts";
@@ -123,20 +123,20 @@ describe("what a slot held before", () => {
     const ids = new OperationIds(seededRandom(5));
     const slots = others(Array.from({ length: SLOT_COUNT }, () => NOW_MS - 1000));
     const first = ids.next(slots, NOW)!;
-    expect(predecessorOf(first.id)).toBe(withoutPredecessor(first.seenId!));
+    expect(findPredecessor(first.id)).toBe(withoutPredecessor(first.seenId!));
     const later = (after: OperationMark, ms: number): OperationMark =>
       ids.next(slots.with(after.slot, after.id), { nowMs: NOW_MS + ms })!;
     const second = later(first, 29_999);
-    expect(predecessorOf(second.id)).toBe(predecessorOf(first.id));
-    expect(predecessorOf(later(second, 30_000).id)).toBeUndefined();
+    expect(findPredecessor(second.id)).toBe(findPredecessor(first.id));
+    expect(findPredecessor(later(second, 30_000).id)).toBeUndefined();
   });
 
   it("is known to be nothing when it was free", () => {
     const ids = new OperationIds(seededRandom(5));
     const first = ids.next(EMPTY, NOW)!;
-    expect(predecessorOf(first.id)).toBe("");
+    expect(findPredecessor(first.id)).toBe("");
     const much = { nowMs: NOW_MS + 3_600_000 };
-    expect(predecessorOf(ids.next(withIds([first]), much)!.id)).toBe("");
+    expect(findPredecessor(ids.next(withIds([first]), much)!.id)).toBe("");
   });
 
   it("is an id without the one before it", () => {
@@ -145,7 +145,7 @@ describe("what a slot held before", () => {
     const first = one!.next(all, NOW)!;
     const pending = { ...first, writer: "none" };
     const second = two!.next(all.with(first.slot, first.id), { ...NOW, pending })!;
-    expect(predecessorOf(second.id)).toBe(withoutPredecessor(first.id));
+    expect(findPredecessor(second.id)).toBe(withoutPredecessor(first.id));
   });
 });
 

@@ -28,6 +28,10 @@ export interface OperationMark {
   readonly slot: number;
   /** What the slot holds in the image. */
   readonly seenId: string | undefined;
+  /**
+   * Whether an earlier write of this process got no answer: this one must not follow it unnoticed.
+   */
+  readonly afterUnanswered: boolean;
 }
 
 /** In the order of their codes, so that ids compare like numbers. */
@@ -98,7 +102,10 @@ export class OperationIds {
    */
   next(
     slots: readonly (string | undefined)[],
-    { nowMs, pending }: { readonly nowMs: number; readonly pending?: OperationMark | undefined },
+    {
+      nowMs,
+      pending,
+    }: { readonly nowMs: number; readonly pending?: Pick<OperationMark, "slot"> | undefined },
   ): OperationMark | undefined {
     const slot = pending?.slot ?? this.#ownSlot(slots) ?? this.#otherSlot(slots, nowMs);
     if (slot === undefined) return undefined;
@@ -109,11 +116,12 @@ export class OperationIds {
     if (seenId !== undefined && isOf(name, seenId) && seenId >= `${name}.${suffix}`)
       this.#names = [...this.#names, newName(this.#random)].slice(-MAX_NAMES);
     const writer = this.#names.at(-1)!;
-    return { writer, slot, id: `${writer}.${suffix}${this.#taken(seenId, nowMs)}`, seenId };
+    const id = `${writer}.${suffix}${this.#formatTakeover(seenId, nowMs)}`;
+    return { writer, slot, id, seenId, afterUnanswered: pending !== undefined };
   }
 
   /** What follows the id in a slot: what it was taken over from, for a while. */
-  #taken(seenId: string | undefined, nowMs: number): string {
+  #formatTakeover(seenId: string | undefined, nowMs: number): string {
     if (seenId === undefined) return TOOK;
     if (this.#isOwn(seenId)) {
       const kept = seenId.slice(ID_LENGTH);
@@ -135,10 +143,10 @@ export class OperationIds {
     const isFull = !isLater && this.#count === LAST_COUNT;
     if (isLater || isFull) {
       this.#timeMs = isLater ? nowMs : this.#timeMs + 1;
-      this.#timeText = textOf(this.#timeMs, TIME_LENGTH);
+      this.#timeText = formatNumber(this.#timeMs, TIME_LENGTH);
       this.#count = 0;
     } else this.#count += 1;
-    return this.#timeText + textOf(this.#count, COUNT_LENGTH);
+    return this.#timeText + formatNumber(this.#count, COUNT_LENGTH);
   }
 
   #ownSlot(slots: readonly (string | undefined)[]): number | undefined {
@@ -155,7 +163,7 @@ export class OperationIds {
     let [oldest, oldestMs] = [start, Infinity];
     for (let offset = 0; offset < SLOT_COUNT; offset += 1) {
       const slot = (start + offset) % SLOT_COUNT;
-      const writtenMs = writtenAtMs(slots[slot], nowMs);
+      const writtenMs = parseWrittenAtMs(slots[slot], nowMs);
       if (writtenMs < oldestMs) [oldest, oldestMs] = [slot, writtenMs];
     }
     return this.#claim(nowMs - oldestMs, nowMs) ? oldest : undefined;
@@ -179,7 +187,7 @@ export function withoutPredecessor(id: string): string {
  * The id that a slot held when the writer of this one took it over; empty when it was free,
  * undefined when that is no longer known.
  */
-export function predecessorOf(id: string): string | undefined {
+export function findPredecessor(id: string): string | undefined {
   return id.split(TOOK)[1];
 }
 
@@ -187,9 +195,9 @@ export function predecessorOf(id: string): string | undefined {
  * When an id was made, by the clock of its writer; never for a free slot. One from the future
  * counts as new: its writer's clock is ahead.
  */
-function writtenAtMs(id: string | undefined, nowMs: number): number {
+function parseWrittenAtMs(id: string | undefined, nowMs: number): number {
   if (id === undefined) return -Infinity;
-  return Math.min(nowMs, numberOf(id.slice(TIME_START, TIME_END)));
+  return Math.min(nowMs, parseNumber(id.slice(TIME_START, TIME_END)));
 }
 
 /** Whether an id is of the writer with this name. */
@@ -204,13 +212,13 @@ function newName(random: Random): string {
   ).join("");
 }
 
-function textOf(number: number, length: number): string {
+function formatNumber(number: number, length: number): string {
   let text = "";
   for (let rest = number; text.length < length; rest = Math.floor(rest / DIGITS.length))
     text = DIGITS[rest % DIGITS.length]! + text;
   return text;
 }
 
-function numberOf(text: string): number {
+function parseNumber(text: string): number {
   return Array.from(text).reduce((sum, digit) => sum * DIGITS.length + DIGITS.indexOf(digit), 0);
 }

@@ -1,6 +1,6 @@
 import {
   ceilingMilli,
-  earned,
+  computeEarned,
   type Bucket,
   type BucketLimit,
 } from "../../../core/bucket/bucket.ts";
@@ -16,7 +16,7 @@ export function dropLimit(
   { fold, nowMs }: { readonly fold: LimitFold; readonly nowMs: number },
 ): void {
   const limit = bucket.limits[index]!;
-  const credit = earned(bucket, index, nowMs).milli;
+  const credit = computeEarned(bucket, index, nowMs).milli;
   builder.requireWithin(limitAttribute(limit.limit.name, "tk"), {
     least: Math.max(ceilingMilli(limit) - credit, Number.MIN_SAFE_INTEGER),
   });
@@ -37,7 +37,7 @@ export function addLimit(builder: ExpressionBuilder, limit: BucketLimit, fold: L
     builder.set(attribute, value);
   builder.set(
     limitAttribute(limit.limit.name, "tk"),
-    fold.after(ceilingMilli(limit), ceilingMilli(limit)).milli,
+    fold.computeBalanceAfter(ceilingMilli(limit), ceilingMilli(limit)).milli,
   );
   builder.begin(limitAttribute(limit.limit.name, "tc"), fold.netMilli + fold.countedMilli);
 }

@@ -7,7 +7,7 @@ import {
 } from "../../../../test/support/scripted-table.ts";
 import { shardImage, shardItem, shardKey } from "../../../../test/support/shard-images.ts";
 import { STATEMENT_FAULTS } from "../../../../test/support/statement-faults.ts";
-import { numberOf, type AttributeMap } from "../transport/attribute-values.ts";
+import { getNumber, type AttributeMap } from "../transport/attribute-values.ts";
 import type { WriteOutcome } from "./write-intent.ts";
 
 const ENTITIES = ["a", "b", "c"];
@@ -23,7 +23,7 @@ describe("writes that share a request", () => {
     const process = openShared();
     expect(await takeAll(process)).toEqual(ENTITIES.map(() => "applied"));
     expect(process.table.operations).toEqual(["BatchExecuteStatement"]);
-    expect(charged(process.table)).toEqual(ENTITIES.map(() => COST_MILLI));
+    expect(readCharged(process.table)).toEqual(ENTITIES.map(() => COST_MILLI));
   });
 
   // Taken for not applied, one that was applied would be charged twice; taken for applied, one that
@@ -32,7 +32,7 @@ describe("writes that share a request", () => {
     const process = openShared();
     process.table.statementFault = ({ PK }) => (PK.S.includes("#b#") ? fault : undefined);
     expect(await takeAll(process)).toEqual(ENTITIES.map(() => "applied"));
-    expect(charged(process.table)).toEqual(ENTITIES.map(() => COST_MILLI));
+    expect(readCharged(process.table)).toEqual(ENTITIES.map(() => COST_MILLI));
     expect(process.table.operations[0]).toBe("BatchExecuteStatement");
     expect(process.table.operations.length).toBeGreaterThan(1);
   });
@@ -43,7 +43,7 @@ describe("writes that share a request", () => {
     process.table.put(shardItem({ ...STORED, entityId: "b", tokens: { tpm: 1000 } }));
     process.table.onReplies = (replies) => replies.toSpliced(missing, 1);
     expect(await takeAll(process)).toEqual(["applied", "refused", "applied"]);
-    expect(charged(process.table)).toEqual([COST_MILLI, FULL_MILLI - 1000, COST_MILLI]);
+    expect(readCharged(process.table)).toEqual([COST_MILLI, FULL_MILLI - 1000, COST_MILLI]);
   });
 
   it.each([
@@ -54,14 +54,14 @@ describe("writes that share a request", () => {
     const process = openShared();
     process.table.onReplies = () => places as never;
     expect(await takeAll(process)).toEqual(ENTITIES.map(() => "applied"));
-    expect(charged(process.table)).toEqual(ENTITIES.map(() => COST_MILLI));
+    expect(readCharged(process.table)).toEqual(ENTITIES.map(() => COST_MILLI));
   });
 
   it("refuse who lost the last token to another process, and grant the others", async () => {
     const process = openShared();
     process.table.put(shardItem({ ...STORED, entityId: "b", tokens: { tpm: 1000 }, version: 6 }));
     expect(await takeAll(process)).toEqual(["applied", "refused", "applied"]);
-    expect(charged(process.table)).toEqual([COST_MILLI, FULL_MILLI - 1000, COST_MILLI]);
+    expect(readCharged(process.table)).toEqual([COST_MILLI, FULL_MILLI - 1000, COST_MILLI]);
   });
 
   it("know that a condition failed, though the item cannot be read afterwards", async () => {
@@ -69,7 +69,7 @@ describe("writes that share a request", () => {
     process.table.statementFault = ({ PK }) => (PK.S.includes("#b#") ? "condition" : undefined);
     process.table.failReads(3);
     expect(await takeAll(process)).toEqual(ENTITIES.map(() => "applied"));
-    expect(charged(process.table)).toEqual(ENTITIES.map(() => COST_MILLI));
+    expect(readCharged(process.table)).toEqual(ENTITIES.map(() => COST_MILLI));
     expect(process.observed.filter((what) => what.startsWith("throttled"))).toEqual([]);
   });
 });
@@ -95,6 +95,6 @@ async function takeAll({ writer }: ScriptedProcess): Promise<readonly WriteOutco
 }
 
 /** What is missing in the bucket of each entity. */
-function charged({ items }: ScriptedTable): readonly number[] {
-  return [...items.values()].map((item: AttributeMap) => FULL_MILLI - numberOf(item["b_tpm_tk"])!);
+function readCharged({ items }: ScriptedTable): readonly number[] {
+  return [...items.values()].map((item: AttributeMap) => FULL_MILLI - getNumber(item["b_tpm_tk"])!);
 }

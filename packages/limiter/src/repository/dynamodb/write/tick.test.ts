@@ -1,7 +1,7 @@
 import { Limit } from "zae-limiter";
 import { describe, expect, it } from "vitest";
 import { bucketLimits } from "../../../core/bucket/bucket.ts";
-import { LARGEST_TICK_MS, nextTickMs, tickedMs } from "./tick.ts";
+import { LARGEST_TICK_MS, nextTickMs, roundToTick } from "./tick.ts";
 
 const slow = bucketLimits([Limit.perMinute("rpm", 100)]);
 
@@ -17,8 +17,8 @@ describe("the tick of a bucket", () => {
   });
 
   it("rounds the time down", () => {
-    expect(tickedMs(123_456, 1, slow)).toBe(123_456);
-    expect(tickedMs(123_456, 100, slow)).toBe(123_400);
+    expect(roundToTick(123_456, 1, slow)).toBe(123_456);
+    expect(roundToTick(123_456, 100, slow)).toBe(123_400);
   });
 
   it("is at most a quarter of the time that the fastest limit needs to fill", () => {
@@ -28,13 +28,13 @@ describe("the tick of a bucket", () => {
       refillAmount: 100,
       refillPeriodSeconds: 1,
     });
-    expect(tickedMs(123_456, 100, [...slow, ...bucketLimits([fast])])).toBe(123_450);
+    expect(roundToTick(123_456, 100, [...slow, ...bucketLimits([fast])])).toBe(123_450);
     const faster = Limit.custom({
       name: "faster",
       capacity: 1,
       refillAmount: 1000,
       refillPeriodSeconds: 1,
     });
-    expect(tickedMs(123_456, 100, bucketLimits([faster]))).toBe(123_456);
+    expect(roundToTick(123_456, 100, bucketLimits([faster]))).toBe(123_456);
   });
 });

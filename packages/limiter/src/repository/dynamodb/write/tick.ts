@@ -20,12 +20,12 @@ export function nextTickMs(
 }
 
 /** A time rounded down to a tick. */
-export function tickedMs(nowMs: number, tickMs: number, limits: readonly BucketLimit[]): number {
-  return nowMs - (nowMs % boundedTickMs(tickMs, limits));
+export function roundToTick(nowMs: number, tickMs: number, limits: readonly BucketLimit[]): number {
+  return nowMs - (nowMs % boundTickMs(tickMs, limits));
 }
 
 /** A tick is at most a quarter of the time that the fastest limit needs to fill. */
-export function boundedTickMs(tickMs: number, limits: readonly BucketLimit[]): number {
+export function boundTickMs(tickMs: number, limits: readonly BucketLimit[]): number {
   if (tickMs === 1) return 1;
   const fillsMs = limits.map((limit) => (ceilingMilli(limit) / limit.amount) * limit.period);
   return Math.max(1, Math.floor(Math.min(tickMs, ...fillsMs.map((fillMs) => fillMs / 4))));

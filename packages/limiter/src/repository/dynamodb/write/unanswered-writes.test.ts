@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { NOW_MS, shardImage, type StoredShard } from "../../../../test/support/shard-images.ts";
 import type { BucketImage } from "../items/bucket-item.ts";
+import type { OperationMark } from "./operation-ids.ts";
 import {
   fateIn,
   OperationHistory,
@@ -40,24 +41,29 @@ describe("the slot of a write without an answer", () => {
     ["another writer's id that found it free", `${OTHER}<`, always("unknown")],
     ["nothing", undefined, ["pending", "pending", "unknown", "pending"]],
   ])("shows what became of it: %s", (_, held, fates) => {
-    expect(fatesOf(held, SEEN)).toEqual(fates);
+    expect(listFates(held, SEEN)).toEqual(fates);
   });
 
   it("that was free proves nothing once the version has moved on, but does before", () => {
-    expect(fatesOf(undefined, undefined)).toEqual(["pending", "not applied", "unknown", "pending"]);
+    expect(listFates(undefined, undefined)).toEqual([
+      "pending",
+      "not applied",
+      "unknown",
+      "pending",
+    ]);
     const found = ["not applied", "not applied", "unknown", "unknown"];
-    expect(fatesOf(`${OTHER}<`, undefined)).toEqual(found);
-    expect(fatesOf(OTHER, undefined)).toEqual(always("unknown"));
+    expect(listFates(`${OTHER}<`, undefined)).toEqual(found);
+    expect(listFates(OTHER, undefined)).toEqual(always("unknown"));
   });
 
   it("that was another's proves what it does while that id is there, or directly before", () => {
-    expect(fatesOf(`${OTHER}<${SEEN}`, `${OTHER}<${SEEN}`)).toEqual(OVER);
-    expect(fatesOf(`third.000000001<${OTHER}`, `${OTHER}<${SEEN}`)).toEqual(TAKEN);
-    expect(fatesOf("third.000000001", OTHER)).toEqual(always("unknown"));
+    expect(listFates(`${OTHER}<${SEEN}`, `${OTHER}<${SEEN}`)).toEqual(OVER);
+    expect(listFates(`third.000000001<${OTHER}`, `${OTHER}<${SEEN}`)).toEqual(TAKEN);
+    expect(listFates("third.000000001", OTHER)).toEqual(always("unknown"));
   });
 
-  function fatesOf(held: string | undefined, seenId: string | undefined): readonly WriteFate[] {
-    const mark = { id: `${ID}<${OTHER}`, writer: "me000", slot: 1, seenId };
+  function listFates(held: string | undefined, seenId: string | undefined): readonly WriteFate[] {
+    const mark = { ...buildMark({ id: `${ID}<${OTHER}` }), seenId };
     const all: readonly Since[] = ["unmoved", "stamp moved", "version moved", "unrelated"];
     const slots = [undefined, held === ID ? mark.id : held];
     return all.map((since) => fateIn(slots, mark, since));
@@ -101,7 +107,7 @@ describe("an image", () => {
     ],
   ])("%s", (_, requires, stored, fate) => {
     const write = newWrite({ requires });
-    const writes = listOf(write);
+    const writes = buildList(write);
     writes.learnFrom(imageWith(SEEN, stored));
     expect(write.fate).toBe(fate);
     expect(writes.oldestMark).toBe(fate === "pending" ? write.mark : undefined);
@@ -109,28 +115,28 @@ describe("an image", () => {
 
   it("of an earlier version, from an old answer, does not tell who took the slot over", () => {
     const write = newWrite();
-    listOf(write).learnFrom(imageWith(OTHER, { version: 4 }));
+    buildList(write).learnFrom(imageWith(OTHER, { version: 4 }));
     expect(write.fate).toBe("pending");
   });
 
   it("that does not exist proves nothing", () => {
     const write = newWrite();
-    expect(listOf(write).learnFrom(undefined)).toEqual([]);
+    expect(buildList(write).learnFrom(undefined)).toEqual([]);
     expect(write.fate).toBe("pending");
   });
 
   it("shows by its creation that a write created the bucket, whoever has its slot", () => {
     const write = newWrite({ creates: true });
-    expect(listOf(write).learnFrom(imageWith(OTHER, { creation: ID! }))).toEqual([write]);
+    expect(buildList(write).learnFrom(imageWith(OTHER, { creation: ID! }))).toEqual([write]);
     expect(write.fate).toBe("applied");
   });
 
   it("of another creation leaves open whether a write created one, until a later write shows it", () => {
     const write = newWrite({ creates: true });
-    const writes = listOf(write);
+    const writes = buildList(write);
     writes.learnFrom(imageWith(OTHER, { version: 9 }));
     expect([write.fate, writes.oldestMark]).toEqual(["pending", undefined]);
-    writes.concludeOvertaken(markOf({ id: LATER!, slot: 3 }));
+    writes.concludeOvertaken(buildMark({ id: LATER!, slot: 3 }));
     expect(write.fate).toBe("not applied");
   });
 
@@ -141,7 +147,7 @@ describe("an image", () => {
       newWrite(),
       newWrite({ id: LATER! }),
     ];
-    const writes = listOf(elsewhere, first, second, third);
+    const writes = buildList(elsewhere, first, second, third);
     expect(writes.learnFrom(imageWith(ID))).toEqual([second]);
     expect([elsewhere, first, second, third].map(({ fate }) => fate)).toEqual([
       "pending",
@@ -155,8 +161,8 @@ describe("an image", () => {
 describe("the fate of a write without an answer", () => {
   it("is that it was not applied once a later write of the process was, in the same slot", () => {
     const [first, second, elsewhere] = [newWrite(), newWrite(), newWrite({ slot: 2 })];
-    const writes = listOf(first, second, elsewhere);
-    writes.concludeOvertaken(markOf({ id: LATER! }));
+    const writes = buildList(first, second, elsewhere);
+    writes.concludeOvertaken(buildMark({ id: LATER! }));
     expect([first, second, elsewhere].map(({ fate }) => fate)).toEqual([
       "not applied",
       "not applied",
@@ -168,7 +174,7 @@ describe("the fate of a write without an answer", () => {
 
   it("is given up for the oldest of more than 32, and no other", () => {
     const all = Array.from({ length: 40 }, () => newWrite());
-    const writes = listOf(...all);
+    const writes = buildList(...all);
     expect(all.map(({ fate }) => fate)).toEqual([
       ...Array.from({ length: 8 }, () => "unknown"),
       ...Array.from({ length: 32 }, () => "pending"),
@@ -192,7 +198,7 @@ describe("the fate of a write without an answer", () => {
     const writes = new UnansweredWrites();
     writes.resume([write, write]);
     writes.resume([write]);
-    writes.concludeOvertaken(markOf({ id: LATER! }));
+    writes.concludeOvertaken(buildMark({ id: LATER! }));
     expect(write.fate).toBe("not applied");
     expect(writes.isEmpty).toBe(true);
   });
@@ -201,7 +207,7 @@ describe("the fate of a write without an answer", () => {
 describe("the history of an operation", () => {
   it("is applied when any of its writes was, whatever became of the others", () => {
     const writes = [newWrite(), newWrite(), newWrite()];
-    const history = historyOf(writes);
+    const history = buildHistory(writes);
     expect(history.fate).toBe("pending");
     expect(history.pending).toEqual(writes);
     writes[0]!.conclude("unknown");
@@ -213,14 +219,14 @@ describe("the history of an operation", () => {
 
   it("is that it was not applied when none of its writes was", () => {
     const write = newWrite();
-    const history = historyOf([write]);
+    const history = buildHistory([write]);
     write.conclude("not applied");
     expect(history.fate).toBe("not applied");
     expect(history.appliedTo).toBeUndefined();
   });
 
   it("keeps only what it charges once its give-back may have happened", () => {
-    const history = historyOf([newWrite()]);
+    const history = buildHistory([newWrite()]);
     expect(history).toMatchObject({ isUnanswered: true, onlyCharges: false });
     history.keepOnlyCharges();
     expect(history).toMatchObject({ isUnanswered: false, onlyCharges: true, fate: "not applied" });
@@ -231,13 +237,11 @@ function always(fate: WriteFate): Fates {
   return [fate, fate, fate, fate];
 }
 
-function markOf({ id = ID!, slot = 1 }: { readonly id?: string; readonly slot?: number } = {}): {
-  readonly id: string;
-  readonly writer: string;
-  readonly slot: number;
-  readonly seenId: string | undefined;
-} {
-  return { id, writer: "me000", slot, seenId: SEEN };
+function buildMark({
+  id = ID!,
+  slot = 1,
+}: { readonly id?: string; readonly slot?: number } = {}): OperationMark {
+  return { id, writer: "me000", slot, seenId: SEEN, afterUnanswered: false };
 }
 
 function newWrite({
@@ -251,20 +255,20 @@ function newWrite({
   readonly creates?: boolean;
 } = {}): UnansweredWrite {
   return new UnansweredWrite({
-    mark: markOf(mark),
+    mark: buildMark(mark),
     incarnation: SHARD,
     requires: creates ? undefined : requires,
     takes: [],
   });
 }
 
-function listOf(...all: readonly UnansweredWrite[]): UnansweredWrites {
+function buildList(...all: readonly UnansweredWrite[]): UnansweredWrites {
   const writes = new UnansweredWrites();
   for (const write of all) writes.add(write);
   return writes;
 }
 
-function historyOf(writes: readonly UnansweredWrite[]): OperationHistory {
+function buildHistory(writes: readonly UnansweredWrite[]): OperationHistory {
   const history = new OperationHistory();
   for (const write of writes) history.add(write);
   return history;

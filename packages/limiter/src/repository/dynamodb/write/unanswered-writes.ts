@@ -26,7 +26,7 @@
 import type { Policy } from "../../../core/bucket/policy.ts";
 import type { BatchStep } from "./batch-decision.ts";
 import type { BucketImage, MergedIds } from "../items/bucket-item.ts";
-import { predecessorOf, withoutPredecessor, type OperationMark } from "./operation-ids.ts";
+import { findPredecessor, withoutPredecessor, type OperationMark } from "./operation-ids.ts";
 
 /** Identifies one of the shards that ever existed at one key. */
 export interface ShardIncarnation {
@@ -160,7 +160,7 @@ export function fateIn(
     return canArrive || seenId !== undefined ? "pending" : "not applied";
   }
   if (held === seenId || isEarlier(held, mark)) return canArrive ? "pending" : "not applied";
-  const taken = predecessorOf(held);
+  const taken = findPredecessor(held);
   if (taken === withoutPredecessor(id)) return "applied";
   if (taken === undefined || since === "unrelated") return "unknown";
   const wasRequired =

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { updated, type ExpressionInput } from "../../../../test/support/expression-evaluator.ts";
+import { update, type ExpressionInput } from "../../../../test/support/expression-evaluator.ts";
 import {
   NOW_MS,
   shardImage,
@@ -8,29 +8,28 @@ import {
   TPM,
   type StoredShard,
 } from "../../../../test/support/shard-images.ts";
-import { storedMilli } from "../../../core/bucket/bucket.ts";
+import { getStoredMilli } from "../../../core/bucket/bucket.ts";
 import { Limit } from "../../../core/limit.ts";
-import { policyOf, type Policy } from "../../../core/bucket/policy.ts";
-import { seededRandom } from "../../../testing/fakes/seeded-random.ts";
-import { imageOf, type BucketImage } from "../items/bucket-item.ts";
-import { numberOf } from "../transport/attribute-values.ts";
-import { OperationIds } from "./operation-ids.ts";
+import { buildPolicy, type Policy } from "../../../core/bucket/policy.ts";
+import { newMarker } from "../../../../test/support/scripted-writes.ts";
+import { parseBucketItem, type BucketImage } from "../items/bucket-item.ts";
+import { getNumber } from "../transport/attribute-values.ts";
 import type { BucketIncarnation, WriteIntent } from "./write-intent.ts";
 import { countCarried, planWrite, type Plan, type PlanRequest } from "./write-plan.ts";
 
-const POLICY = policyOf([TPM], "resource");
-const RAISED = policyOf([Limit.perMinute("tpm", 120)], "resource");
-const OVERRIDE = policyOf([TPM], "override");
+const POLICY = buildPolicy([TPM], "resource");
+const RAISED = buildPolicy([Limit.perMinute("tpm", 120)], "resource");
+const OVERRIDE = buildPolicy([TPM], "override");
 
 describe("a plan for a bucket that does not exist", () => {
   it("creates it already charged", () => {
     const { write, verdicts } = plan(undefined, [take(10_000)]);
     expect(verdicts).toEqual(["written"]);
     expect(write).toMatchObject({ request: { operation: "PutItem" }, incarnation: { divisor: 1 } });
-    const created = imageOf(write!.item!);
+    const created = parseBucketItem(write!.item!);
     expect(created.bucket).toMatchObject({ refilledAtMs: NOW_MS, balances: [50_000, 0, 10_000] });
     expect(created.creation).toBe(write!.mark!.id);
-    expect(numberOf(write!.item!["gr"])).toBe(1);
+    expect(getNumber(write!.item!["gr"])).toBe(1);
   });
 
   it("refuses what a full bucket does not hold, and creates nothing", () =>
@@ -50,15 +49,15 @@ describe("a plan for a bucket that does not exist", () => {
   it("charges an overrun whose bucket has expired to a new one", () => {
     const { write, verdicts } = plan(undefined, [overrun(70_000, takenUntil(NOW_MS))]);
     expect(verdicts).toEqual(["written"]);
-    expect(storedMilli(imageOf(write!.item!).bucket, 0)).toBe(-10_000);
+    expect(getStoredMilli(parseBucketItem(write!.item!).bucket, 0)).toBe(-10_000);
     expect(plan(undefined, [overrun(1, takenUntil(NOW_MS + 1000))]).verdicts).toEqual(["gone"]);
   });
 
   it("creates it for a charge, into debt if need be, and counts no request", () => {
     const { write, verdicts } = plan(undefined, [charge(70_000)]);
     expect(verdicts).toEqual(["written"]);
-    expect(imageOf(write!.item!).bucket).toMatchObject({ balances: [-10_000, 0, 70_000] });
-    expect(numberOf(write!.item!["gr"])).toBe(0);
+    expect(parseBucketItem(write!.item!).bucket).toMatchObject({ balances: [-10_000, 0, 70_000] });
+    expect(getNumber(write!.item!["gr"])).toBe(0);
   });
 
   it("creates no other shard than the first", () =>
@@ -79,16 +78,16 @@ describe("a plan for a bucket", () => {
     const stored = { tokens: { tpm: 5000 } };
     const planned = plan(stored, [take(3000), take(2001), take(2000)]);
     expect(planned.verdicts).toEqual(["written", "refused", "written"]);
-    const item = updated(shardItem(stored), inputOf(planned))!;
-    expect(storedMilli(imageOf(item).bucket, 0)).toBe(0);
-    expect(numberOf(item["gr"])).toBe(2);
+    const item = update(shardItem(stored), getInput(planned))!;
+    expect(getStoredMilli(parseBucketItem(item).bucket, 0)).toBe(0);
+    expect(getNumber(item["gr"])).toBe(2);
   });
 
   it("charges an overrun although that puts the bucket into debt", () => {
     const stored = { tokens: { tpm: 5000 } };
     const planned = plan(stored, [overrun(8000)]);
     expect(planned.verdicts).toEqual(["written"]);
-    expect(storedMilli(after(stored, planned).bucket, 0)).toBe(-3000);
+    expect(getStoredMilli(after(stored, planned).bucket, 0)).toBe(-3000);
   });
 
   it("leaves members without a verdict whose sum with others is not exact", () => {
@@ -101,7 +100,7 @@ describe("a plan for a bucket", () => {
     const planned = plan(stored, [take(1000)], { policy: RAISED });
     const { bucket, version } = after(stored, planned);
     expect(bucket.limits.map(({ limit }) => limit)).toEqual(RAISED.limits);
-    expect([storedMilli(bucket, 0), version]).toEqual([49_000, NOW_MS]);
+    expect([getStoredMilli(bucket, 0), version]).toEqual([49_000, NOW_MS]);
   });
 
   it("keeps its limits when nothing takes from it", () => {
@@ -112,7 +111,7 @@ describe("a plan for a bucket", () => {
 
   it("renews when it expires, unless its entity has limits of its own", () => {
     expect(after({}, plan({}, [take(1)])).expiresAtSeconds).toBeGreaterThan(NOW_MS / 1000);
-    const policy = policyOf([TPM], "entity");
+    const policy = buildPolicy([TPM], "entity");
     const expiring = { expiresAtSeconds: NOW_MS / 1000 + 60 };
     const kept = after(expiring, plan(expiring, [take(1)], { policy }));
     expect(kept.expiresAtSeconds).toBeUndefined();
@@ -131,12 +130,12 @@ describe("a plan for a bucket", () => {
 
 describe("a plan that drops a limit of too many", () => {
   const others = Array.from({ length: 64 }, (_, index) => Limit.perMinute(`l${index}`, 9));
-  const policy = policyOf([Limit.perMinute("l0", 10), ...others.slice(1)], "resource");
+  const policy = buildPolicy([Limit.perMinute("l0", 10), ...others.slice(1)], "resource");
   const stored = { limits: [TPM, ...others], consumed: { tpm: 700 } };
   const dropping = { ...take(0), costs: { l0: 1 } };
 
   it("takes its total along", () => {
-    const item = updated(shardItem(stored), inputOf(plan(stored, [dropping], { policy })))!;
+    const item = update(shardItem(stored), getInput(plan(stored, [dropping], { policy })))!;
     expect(item["b_tpm_cp"]).toBeUndefined();
     expect(item["b_tpm_tc"]).toBeUndefined();
   });
@@ -145,10 +144,10 @@ describe("a plan that drops a limit of too many", () => {
     ["before", [overrun(50), { ...giveBack(8), isCascaded: true }, dropping]],
     ["after", [dropping, overrun(50), { ...giveBack(8), isCascaded: true }]],
   ])("counts what leases end with %s it, and keeps the total", (_, intents) => {
-    const item = updated(shardItem(stored), inputOf(plan(stored, intents, { policy })))!;
+    const item = update(shardItem(stored), getInput(plan(stored, intents, { policy })))!;
     expect(item["b_tpm_cp"]).toBeUndefined();
-    expect(numberOf(item["b_tpm_tc"])).toBe(742);
-    expect(numberOf(item["b_tpm_cc"])).toBe(-8);
+    expect(getNumber(item["b_tpm_tc"])).toBe(742);
+    expect(getNumber(item["b_tpm_cc"])).toBe(-8);
   });
 });
 
@@ -165,14 +164,14 @@ describe("a plan for limits that a refusal was decided with", () => {
     const stored = { tokens: { tpm: 10 } };
     const planned = plan(stored, [applyLimits], { policy: RAISED });
     const { bucket } = after(stored, planned);
-    expect([bucket.limits[0]!.limit, storedMilli(bucket, 0)]).toEqual([RAISED.limits[0], 10]);
+    expect([bucket.limits[0]!.limit, getStoredMilli(bucket, 0)]).toEqual([RAISED.limits[0], 10]);
   });
 
   it("writes nothing when that changes nothing", () =>
     expect(plan({}, [applyLimits])).toEqual({ write: undefined, verdicts: ["written"] }));
 
   it("writes no limit that would cut a balance off", () => {
-    const policy = policyOf([Limit.perMinute("tpm", 30)], "resource");
+    const policy = buildPolicy([Limit.perMinute("tpm", 30)], "resource");
     expect(plan({}, [applyLimits], { policy }).write).toBeUndefined();
   });
 });
@@ -215,7 +214,7 @@ describe("a plan for a shard, or for what a lease gives back or owes", () => {
   });
 
   it("charges it by its share of the limits that apply now", () => {
-    const lowered = { policy: policyOf([Limit.perMinute("tpm", 16)], "resource") };
+    const lowered = { policy: buildPolicy([Limit.perMinute("tpm", 16)], "resource") };
     expect(plan(SHARD, [charge(8000)], lowered).verdicts).toEqual(["written"]);
     expect(plan(SHARD, [charge(8001)], lowered).verdicts).toEqual(["split"]);
     expect(plan(SHARD, [overrun(10_000), charge(8001)], lowered).verdicts).toEqual([
@@ -263,35 +262,35 @@ describe("what a write requires beside its slot", () => {
 });
 
 describe("one write", () => {
-  const twin = policyOf([TPM], "resource");
+  const twin = buildPolicy([TPM], "resource");
 
   it("carries acquires under the same limits, and whatever gives back or owes beside them", () => {
-    expect(carried([take(1), POLICY], [giveBack(1), RAISED], [take(1), twin])).toBe(3);
-    expect(carried([overrun(1), RAISED], [take(1), POLICY], [take(1), POLICY])).toBe(3);
-    expect(carried()).toBe(0);
+    expect(carry([take(1), POLICY], [giveBack(1), RAISED], [take(1), twin])).toBe(3);
+    expect(carry([overrun(1), RAISED], [take(1), POLICY], [take(1), POLICY])).toBe(3);
+    expect(carry()).toBe(0);
   });
 
   it("carries acquires up to the first that is decided with other limits", () => {
-    expect(carried([take(1), POLICY], [take(1), POLICY], [take(1), RAISED])).toBe(2);
-    expect(carried([take(1), POLICY], [take(1), policyOf([TPM], "entity")])).toBe(1);
+    expect(carry([take(1), POLICY], [take(1), POLICY], [take(1), RAISED])).toBe(2);
+    expect(carry([take(1), POLICY], [take(1), buildPolicy([TPM], "entity")])).toBe(1);
     const inherited = new Map([["tpm", "system" as const]]);
-    const other = policyOf([TPM], "resource", { inherited });
-    expect(carried([take(1), POLICY], [take(1), other])).toBe(1);
+    const other = buildPolicy([TPM], "resource", { inherited });
+    expect(carry([take(1), POLICY], [take(1), other])).toBe(1);
   });
 
   it("carries nothing else beside limits that a call brought along", () => {
-    expect(carried([take(1), OVERRIDE], [take(1), OVERRIDE])).toBe(1);
-    expect(carried([giveBack(1), POLICY], [take(1), OVERRIDE])).toBe(1);
+    expect(carry([take(1), OVERRIDE], [take(1), OVERRIDE])).toBe(1);
+    expect(carry([giveBack(1), POLICY], [take(1), OVERRIDE])).toBe(1);
   });
 
   it("carries nothing else beside limits that a refusal was decided with", () => {
     const limits: WriteIntent = { ...take(0), kind: "applyLimits" };
-    expect(carried([limits, POLICY], [giveBack(1), POLICY])).toBe(1);
-    expect(carried([giveBack(1), POLICY], [limits, POLICY])).toBe(1);
+    expect(carry([limits, POLICY], [giveBack(1), POLICY])).toBe(1);
+    expect(carry([giveBack(1), POLICY], [limits, POLICY])).toBe(1);
   });
 });
 
-function carried(...open: readonly (readonly [WriteIntent, Policy])[]): number {
+function carry(...open: readonly (readonly [WriteIntent, Policy])[]): number {
   return countCarried(open.map(([intent, policy]) => ({ intent, policy })));
 }
 
@@ -341,19 +340,18 @@ function plan(
     nowMs,
     asOfMs: nowMs,
     tickMs: 1,
-    ids: new OperationIds(seededRandom(1)),
-    pending: undefined,
+    outcomes: newMarker(),
     writeUnits: 1,
     ttlMultiplier: 7,
     ...further,
   });
 }
 
-function inputOf({ write }: Plan): ExpressionInput {
+function getInput({ write }: Plan): ExpressionInput {
   return write!.request.input("limits");
 }
 
 /** The shard after the planned write. */
 function after(stored: StoredShard, planned: Plan): BucketImage {
-  return imageOf(updated(shardItem(stored), inputOf(planned))!);
+  return parseBucketItem(update(shardItem(stored), getInput(planned))!);
 }

@@ -1,5 +1,5 @@
 import { balanceMilli, fullBucket, type Bucket } from "../../../core/bucket/bucket.ts";
-import { afterRefusal, isUnder, underPolicy } from "../../../core/bucket/decision.ts";
+import { afterRefusal, hasPolicyLimits, withPolicyLimits } from "../../../core/bucket/decision.ts";
 import { sameLimits, type Limit } from "../../../core/limit.ts";
 import { sourceOfLimit, type Policy } from "../../../core/bucket/policy.ts";
 import { shardPolicy } from "../../../core/bucket/shares.ts";
@@ -8,17 +8,17 @@ import type { Conditional } from "../table/connection.ts";
 import type { WriteOutput } from "../table/shared-requests.ts";
 import { ItemUpdate, type ItemWrite } from "../table/update-expression.ts";
 import { decideBatch, countCalls, UNDER_POLICY } from "./batch-decision.ts";
-import { putOf } from "./bucket-creation.ts";
+import { buildPut } from "./bucket-creation.ts";
 import {
-  changedImage,
-  imageOf,
+  buildChangedImage,
+  parseBucketItem,
   withoutOldMergedIds,
   type BucketImage,
 } from "../items/bucket-item.ts";
 import type { BucketKey } from "../items/bucket-key.ts";
-import { updateOf, type BucketChange } from "./bucket-update.ts";
-import type { OperationIds, OperationMark } from "./operation-ids.ts";
-import { boundedTickMs, tickedMs } from "./tick.ts";
+import { buildUpdate, type BucketChange } from "./bucket-update.ts";
+import type { OperationMark } from "./operation-ids.ts";
+import { boundTickMs, roundToTick } from "./tick.ts";
 import type { RequiredState, ShardIncarnation } from "./unanswered-writes.ts";
 import type { WriteIntent, WriteOutcome } from "./write-intent.ts";
 
@@ -50,8 +50,8 @@ export function imageAfter(
   const item = reply.applied ? (reply.output.Attributes ?? write.item) : reply.item;
   if (item === undefined) return undefined;
   return reply.applied && write.changed !== undefined
-    ? changedImage(write.changed, item, write.mark)
-    : imageOf(item, known);
+    ? buildChangedImage(write.changed, item, write.mark)
+    : parseBucketItem(item, known);
 }
 
 /** What becomes of a member: it is part of the write, or not. */
@@ -80,11 +80,14 @@ export interface PlanRequest {
   readonly asOfMs: number;
   /** What `nowMs` is rounded to, so that processes that share a bucket seldom move its stamp. */
   readonly tickMs: number;
-  readonly ids: OperationIds;
-  /** A write of this process to the bucket that got no answer. */
-  readonly pending: OperationMark | undefined;
+  readonly outcomes: WriteMarker;
   readonly writeUnits: number;
   readonly ttlMultiplier: number;
+}
+
+/** Marks writes, so that it shows whether they were applied; see write-outcomes.ts. */
+export interface WriteMarker {
+  mark(slots: BucketImage["slots"], nowMs: number): OperationMark | undefined;
 }
 
 /** What a write decides by: an intent, and the policy that was chosen for it. */
@@ -130,12 +133,12 @@ export function planWrite(request: PlanRequest): Plan {
       isFor(image, intent, nowMs) && !isDivided(image, intent) && !overdraws(request, intent),
   );
   const rewrites =
-    !isUnder(image.bucket, policy) && present.some(({ kind }) => UNDER_POLICY.has(kind));
+    !hasPolicyLimits(image.bucket, policy) && present.some(({ kind }) => UNDER_POLICY.has(kind));
   const bucket = rewrites
-    ? underPolicy(image.bucket, policyOn(image, policy), nowMs)
+    ? withPolicyLimits(image.bucket, policyOn(image, policy), nowMs)
     : image.bucket;
   const { accepted, folds } = decideBatch(bucket, present, asOfMs);
-  const verdicts = verdictsOf(intents, {
+  const verdicts = listVerdicts(intents, {
     present,
     accepted,
     otherwise: (intent) => (isFor(image, intent, nowMs) ? "split" : "gone"),
@@ -147,7 +150,7 @@ export function planWrite(request: PlanRequest): Plan {
     return { write: planUpdate(request, image, { written, folds, limits, nowMs }), verdicts };
   // Refusals were decided by the exact time, so what fits by the exact time only is also taken by
   // it.
-  const tickMs = request.tickMs === 1 ? nowMs : tickedMs(nowMs, request.tickMs, limits);
+  const tickMs = request.tickMs === 1 ? nowMs : roundToTick(nowMs, request.tickMs, limits);
   const isOffTick =
     tickMs !== nowMs && decideBatch(bucket, written, tickMs).accepted.includes(false);
   const write = planUpdate(request, image, {
@@ -157,14 +160,14 @@ export function planWrite(request: PlanRequest): Plan {
     nowMs: isOffTick ? nowMs : tickMs,
   });
   return isOffTick
-    ? { write, verdicts, tickInMs: tickMs + boundedTickMs(request.tickMs, limits) - nowMs }
+    ? { write, verdicts, tickInMs: tickMs + boundTickMs(request.tickMs, limits) - nowMs }
     : { write, verdicts };
 }
 
 /**
  * The outcome of a member that was applied to `incarnation`, or to the shard that the image shows.
  */
-export function appliedOutcome(
+export function buildAppliedOutcome(
   incarnation: ShardIncarnation | undefined,
   image: BucketImage | undefined,
   policy: Policy,
@@ -179,7 +182,7 @@ export function appliedOutcome(
 }
 
 /** The shard that an image shows. */
-export function incarnationOf({ creation, divisor, splitAtMs }: BucketImage): ShardIncarnation {
+export function toIncarnation({ creation, divisor, splitAtMs }: BucketImage): ShardIncarnation {
   return { creation, divisor, splitAtMs };
 }
 
@@ -210,7 +213,7 @@ interface DecidedIntents {
 }
 
 /** The verdicts up to the first member that was not decided. */
-function verdictsOf(
+function listVerdicts(
   intents: readonly WriteIntent[],
   { present, accepted, otherwise }: DecidedIntents,
 ): readonly MemberVerdict[] {
@@ -238,11 +241,11 @@ function thoseThat<Item>(
  */
 function hasSameLimits(left: Bucket, right: Bucket): boolean {
   return [false, true].every((hidden) =>
-    sameLimits(limitsOf(left, hidden), limitsOf(right, hidden)),
+    sameLimits(listLimits(left, hidden), listLimits(right, hidden)),
   );
 }
 
-function limitsOf(bucket: Bucket, hidden: boolean): readonly Limit[] {
+function listLimits(bucket: Bucket, hidden: boolean): readonly Limit[] {
   return bucket.limits.filter((limit) => limit.hidden === hidden).map(({ limit }) => limit);
 }
 
@@ -259,8 +262,8 @@ function planUpdate(
     readonly nowMs: number;
   },
 ): PlannedWrite {
-  const { key, policy, ids, pending, writeUnits } = request;
-  const mark = ids.next(image.slots, { nowMs: request.nowMs, pending });
+  const { key, policy, outcomes, writeUnits } = request;
+  const mark = outcomes.mark(image.slots, request.nowMs);
   const change: BucketChange = {
     limits,
     folds,
@@ -268,16 +271,15 @@ function planUpdate(
     overridden: policy.source === "override",
     writeUnits,
     mark,
-    afterUnanswered: pending !== undefined,
-    ttlMultiplier: multiplierOf(request),
+    ttlMultiplier: chooseMultiplier(request),
   };
-  const { expression, returns, requiresStamp } = updateOf(image, change, nowMs);
+  const { expression, returns, requiresStamp } = buildUpdate(image, change, nowMs);
   return {
     request: new ItemUpdate(key, expression, returns),
     item: undefined,
     changed: returns === "UPDATED_NEW" ? withoutOldMergedIds(image, nowMs) : undefined,
     mark,
-    incarnation: incarnationOf(image),
+    incarnation: toIncarnation(image),
     requires: {
       version: image.version,
       refilledAtMs: requiresStamp ? image.bucket.refilledAtMs : undefined,
@@ -290,25 +292,26 @@ function planUpdate(
  * carries it.
  */
 function planCreation(request: PlanRequest): Plan {
-  const { key, intents, policy, nowMs, ids, pending, writeUnits } = request;
+  const { key, intents, policy, nowMs, outcomes, writeUnits } = request;
   const bucket = fullBucket(policy.bucketLimits, nowMs);
   // Only shard 0 begins a bucket; the others come from splits, and are gone with it.
   const present = intents.filter(
-    (intent) => key.shard === 0 && (UNDER_POLICY.has(intent.kind) || outlived(intent, nowMs)),
+    (intent) =>
+      key.shard === 0 && (UNDER_POLICY.has(intent.kind) || mayHaveOutlived(intent, nowMs)),
   );
   const { accepted, folds } = decideBatch(bucket, present, nowMs);
-  const verdicts = verdictsOf(intents, { present, accepted, otherwise: () => "gone" });
+  const verdicts = listVerdicts(intents, { present, accepted, otherwise: () => "gone" });
   const written = thoseThat(present, (_, index) => accepted[index] === true);
   if (written.length === 0) return { write: undefined, verdicts };
   // A new item has free slots.
-  const mark = ids.next([], { nowMs, pending })!;
-  const put = putOf(key, bucket, {
+  const mark = outcomes.mark([], nowMs)!;
+  const put = buildPut(key, bucket, {
     folds,
     ...countCalls(written),
     overridden: policy.source === "override",
     writeUnits,
     mark,
-    ttlMultiplier: multiplierOf(request),
+    ttlMultiplier: chooseMultiplier(request),
   });
   const incarnation = { creation: mark.id, divisor: 1, splitAtMs: undefined };
   return {
@@ -334,7 +337,7 @@ function isFor({ creation }: BucketImage, intent: WriteIntent, nowMs: number): b
   return (
     intent.incarnation === undefined ||
     intent.incarnation.creation === creation ||
-    outlived(intent, nowMs)
+    mayHaveOutlived(intent, nowMs)
   );
 }
 
@@ -363,7 +366,9 @@ function overdraws({ image, policy, nowMs }: PlanRequest, intent: WriteIntent): 
     return false;
   // A charge brings the shard under its policy first.
   const bucket =
-    kind === "charge" ? underPolicy(image!.bucket, policyOn(image!, policy), nowMs) : image!.bucket;
+    kind === "charge"
+      ? withPolicyLimits(image!.bucket, policyOn(image!, policy), nowMs)
+      : image!.bucket;
   return bucket.limits.some(({ limit }, index) => {
     const cost = costs[limit.name] ?? 0;
     return cost > 0 && balanceMilli(bucket, index, nowMs) < cost;
@@ -378,7 +383,7 @@ function policyOn({ shard, divisor }: BucketImage, policy: Policy): Policy {
  * Whether a charge goes to whichever bucket there is: the one that its lease took from may have
  * expired, when it was full.
  */
-function outlived({ kind, incarnation }: WriteIntent, nowMs: number): boolean {
+function mayHaveOutlived({ kind, incarnation }: WriteIntent, nowMs: number): boolean {
   return (
     kind === "overrun" &&
     incarnation?.expiredBySeconds !== undefined &&
@@ -390,7 +395,7 @@ function outlived({ kind, incarnation }: WriteIntent, nowMs: number): boolean {
  * Buckets of entities with their own limits do not expire: such a balance belongs to one entity, so
  * it must survive. Shards never expire either: an expired shard would come back as a whole bucket.
  */
-function multiplierOf({ policy, image, ttlMultiplier }: PlanRequest): number {
+function chooseMultiplier({ policy, image, ttlMultiplier }: PlanRequest): number {
   return policy.source === "entity" || (image !== undefined && image.divisor > 1)
     ? 0
     : ttlMultiplier;

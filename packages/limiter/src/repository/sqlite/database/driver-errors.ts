@@ -47,14 +47,14 @@ export function isBusy(error: unknown): boolean {
 }
 
 function isJournalGone(error: unknown): boolean {
-  const { errcode, rawCode, code } = codesOf(error);
+  const { errcode, rawCode, code } = readCodes(error);
   return (
     errcode === JOURNAL_GONE || rawCode === JOURNAL_GONE || code === "SQLITE_IOERR_DELETE_NOENT"
   );
 }
 
 /** Translates an error of a driver for users; undefined if the error does not come from SQLite. */
-export function translated(error: unknown, path: string): ZaeLimiterError | undefined {
+export function translateError(error: unknown, path: string): ZaeLimiterError | undefined {
   const cause = { cause: error };
   switch (resultCode(error)) {
     case CODES.SQLITE_BUSY:
@@ -77,12 +77,12 @@ export function translated(error: unknown, path: string): ZaeLimiterError | unde
       );
     case CODES.SQLITE_IOERR:
       return new RateLimiterUnavailable(
-        `The database ${path} could not be read or written: ${messageOf(error)}.`,
+        `The database ${path} could not be read or written: ${toMessage(error)}.`,
         cause,
       );
     case CODES.SQLITE_CORRUPT:
       return new RateLimiterUnavailable(
-        `The database ${path} is damaged: ${messageOf(error)}. Restore it from a backup.`,
+        `The database ${path} is damaged: ${toMessage(error)}. Restore it from a backup.`,
         cause,
       );
     case CODES.SQLITE_FULL:
@@ -112,12 +112,12 @@ export function translated(error: unknown, path: string): ZaeLimiterError | unde
  * a failed open only in its message.
  */
 function resultCode(error: unknown): number | undefined {
-  const { errcode, rawCode, code } = codesOf(error);
+  const { errcode, rawCode, code } = readCodes(error);
   for (const number of [errcode, rawCode])
     if (typeof number === "number") return number & PRIMARY_CODE;
   if (typeof code === "string" && code.startsWith("SQLITE_"))
     return (CODES as Readonly<Record<string, number>>)[code.split("_", 2).join("_")];
-  const inWords = /^ConnectionFailed\(.*: (\d+)"\)$/s.exec(messageOf(error));
+  const inWords = /^ConnectionFailed\(.*: (\d+)"\)$/s.exec(toMessage(error));
   return inWords === null ? undefined : Number(inWords[1]) & PRIMARY_CODE;
 }
 
@@ -127,10 +127,10 @@ interface Codes {
   readonly code?: unknown;
 }
 
-function codesOf(error: unknown): Codes {
+function readCodes(error: unknown): Codes {
   return typeof error === "object" && error !== null ? error : {};
 }
 
-function messageOf(error: unknown): string {
+function toMessage(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }

@@ -60,18 +60,18 @@ const PACKAGES = ["better-sqlite3", "libsql"];
 
 /** Opens a file with the driver built into Node, or else with an installed package. */
 export function openDatabase(path: string): OpenedDatabase {
-  const driver = builtIn() ?? installed();
-  if (driver === undefined) throw missingDriver();
+  const driver = findBuiltIn() ?? findInstalled();
+  if (driver === undefined) throw buildMissingDriverError();
   try {
     return { database: driver.open(path), driver: driver.name };
   } catch (error) {
     // Cloudflare Workers have the module, but its classes cannot be constructed.
     const isStub = error instanceof TypeError && error.message === "Illegal constructor";
-    throw isStub ? missingDriver(error) : error;
+    throw isStub ? buildMissingDriverError(error) : error;
   }
 }
 
-function missingDriver(cause?: unknown): InfrastructureError {
+function buildMissingDriverError(cause?: unknown): InfrastructureError {
   return new InfrastructureError(
     "ERR_LIMITER_DRIVER_MISSING",
     `No SQLite driver was found. Use Node 22.13 or newer, which has one built in, or install one: npm install ${PACKAGES.join(
@@ -82,7 +82,7 @@ function missingDriver(cause?: unknown): InfrastructureError {
 }
 
 /** Node's own driver; undefined in versions of Node that do not have one. */
-function builtIn(): Driver | undefined {
+function findBuiltIn(): Driver | undefined {
   const loaded = withoutExperimentalWarning(() => process.getBuiltinModule(BUILT_IN)) as
     | NodeSqlite
     | undefined;
@@ -90,7 +90,7 @@ function builtIn(): Driver | undefined {
   return { name: BUILT_IN, open: (path) => new loaded.DatabaseSync(path) };
 }
 
-function installed(): Driver | undefined {
+function findInstalled(): Driver | undefined {
   for (const name of PACKAGES) {
     const Database = requireIfInstalled(name);
     if (Database !== undefined) return { name, open: (path) => new Database(path) };

@@ -2,7 +2,7 @@ import { RateLimiterUnavailable, ZaeLimiterError } from "../../../core/errors.ts
 import type { MaybePromise } from "../../port.ts";
 import { monotonicMs, systemClock, type Random } from "../../system-clock.ts";
 import type { Connection } from "../database/connection.ts";
-import { isBusy, translated } from "../database/driver-errors.ts";
+import { isBusy, translateError } from "../database/driver-errors.ts";
 import { WorkingSet } from "./working-set.ts";
 
 /**
@@ -75,7 +75,7 @@ export class Transactions {
     try {
       return this.#readOnce(work);
     } catch (error) {
-      if (!isBusy(error)) throw this.#translated(error);
+      if (!isBusy(error)) throw this.#translate(error);
       return this.#readLater(work);
     }
   }
@@ -101,7 +101,7 @@ export class Transactions {
   #enqueue<T>(work: (set: WorkingSet) => T, alone: boolean): Promise<T> {
     return new Promise((resolve, reject) => {
       if (this.#state === "closed" || this.#drained !== undefined)
-        return reject(closed(this.#path));
+        return reject(buildRepositoryClosedError(this.#path));
       if (this.#queue.length >= MAX_QUEUE)
         return reject(
           new RateLimiterUnavailable(
@@ -179,14 +179,14 @@ export class Transactions {
     } catch (error) {
       this.#rollback();
       if (isBusy(error)) return "busy";
-      return members.length > 1 && translated(error, this.#path) === undefined
+      return members.length > 1 && translateError(error, this.#path) === undefined
         ? "isolate"
         : this.#allFail(members, error);
     }
   }
 
   #allFail(members: readonly Member[], error: unknown): readonly Outcome[] {
-    const failure = { error: this.#translated(error) };
+    const failure = { error: this.#translate(error) };
     return members.map(() => failure);
   }
 
@@ -220,17 +220,17 @@ export class Transactions {
   #dropLate(nowMs: number): void {
     const late = this.#queue.filter(({ deadlineMs }) => deadlineMs <= nowMs);
     this.#queue = this.#queue.filter(({ deadlineMs }) => deadlineMs > nowMs);
-    for (const { reject } of late) reject(this.#lockedTooLong());
+    for (const { reject } of late) reject(this.#buildLockedTooLongError());
   }
 
-  #lockedTooLong(): RateLimiterUnavailable {
+  #buildLockedTooLongError(): RateLimiterUnavailable {
     return new RateLimiterUnavailable(
       `The database ${this.#path} was locked by other processes for more than ${this.#lockTimeoutMs} ms. Try again, or raise lockTimeoutMs.`,
     );
   }
 
   #readOnce<T>(work: () => T): T {
-    if (this.#state === "closed") throw closed(this.#path);
+    if (this.#state === "closed") throw buildRepositoryClosedError(this.#path);
     this.#assertInPlace();
     return work();
   }
@@ -243,14 +243,14 @@ export class Transactions {
       try {
         return this.#readOnce(work);
       } catch (error) {
-        if (!isBusy(error)) throw this.#translated(error);
+        if (!isBusy(error)) throw this.#translate(error);
       }
     }
-    throw this.#lockedTooLong();
+    throw this.#buildLockedTooLongError();
   }
 
-  #translated(error: unknown): unknown {
-    return translated(error, this.#path) ?? error;
+  #translate(error: unknown): unknown {
+    return translateError(error, this.#path) ?? error;
   }
 }
 
@@ -294,6 +294,6 @@ function settle({ resolve, reject }: Member, outcome: Outcome): void {
   else resolve(outcome.value);
 }
 
-function closed(path: string): RateLimiterUnavailable {
+function buildRepositoryClosedError(path: string): RateLimiterUnavailable {
   return new RateLimiterUnavailable(`The repository on ${path} is closed. Open it again.`);
 }

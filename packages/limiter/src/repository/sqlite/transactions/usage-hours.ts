@@ -1,4 +1,4 @@
-import { amountOf, type Amounts } from "../../../core/amounts.ts";
+import { getAmount, type Amounts } from "../../../core/amounts.ts";
 import { DAY_MS, DEFAULT_RETENTION_DAYS, windowStartMs } from "../../../core/usage.ts";
 import type { Connection, SqlValue } from "../database/connection.ts";
 
@@ -58,8 +58,8 @@ export function addUsage(
   if (!isUsed(hour)) return;
   const { namespaceId, entityId, resource } = owner;
   const stored = connection.row(READ_HOUR, namespaceId, entityId, resource, hour.hourMs);
-  const all = storedTally(stored?.["requests"], stored?.["counters"]);
-  const cascaded = storedTally(stored?.["cascaded_requests"], stored?.["cascaded_counters"]);
+  const all = parseTally(stored?.["requests"], stored?.["counters"]);
+  const cascaded = parseTally(stored?.["cascaded_requests"], stored?.["cascaded_counters"]);
   addTally(all, hour);
   if (hour.cascaded !== undefined) addTally(cascaded, hour.cascaded);
   connection.run(
@@ -95,7 +95,7 @@ function isUsed({ requests, counters, cascaded }: HourOfUsage): boolean {
   return requests !== 0 || Object.keys(counters).length > 0 || (cascaded?.requests ?? 0) !== 0;
 }
 
-function storedTally(requests: SqlValue = 0, counters: SqlValue = "{}"): Tally {
+function parseTally(requests: SqlValue = 0, counters: SqlValue = "{}"): Tally {
   return {
     requests: Number(requests),
     counters: JSON.parse(String(counters)) as Record<string, number>,
@@ -108,7 +108,7 @@ function addTally(
 ): void {
   held.requests += requests;
   for (const name in counters)
-    held.counters[name] = amountOf(held.counters, name) + counters[name]!;
+    held.counters[name] = getAmount(held.counters, name) + counters[name]!;
 }
 
 /**

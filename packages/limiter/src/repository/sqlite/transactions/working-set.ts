@@ -72,7 +72,7 @@ export class WorkingSet {
     const loaded =
       row["id"] === null
         ? undefined
-        : this.#sameBucket(bucketOf(row, { namespaceId, entityId, resource }));
+        : this.#sameBucket(parseBucket(row, { namespaceId, entityId, resource }));
     const found: BucketLookup = {
       loaded,
       parentId: (row["parent_id"] as string | null) ?? undefined,
@@ -86,7 +86,7 @@ export class WorkingSet {
   findById(id: number): LoadedBucket | undefined {
     if (this.#byId.has(id)) return this.#byId.get(id);
     const row = this.#connection.row(FIND_BY_ID, id);
-    const loaded = row === undefined ? undefined : loadedBucket(row);
+    const loaded = row === undefined ? undefined : parseLoadedBucket(row);
     this.#byId.set(id, loaded);
     return loaded;
   }
@@ -183,15 +183,15 @@ const UPDATE =
   "UPDATE buckets SET limits = ?, balances = ?, refilled_at_ms = ?, hour = ? WHERE id = ?";
 
 /** Converts a complete row. */
-export function loadedBucket(row: Row): LoadedBucket {
-  return bucketOf(row, {
+export function parseLoadedBucket(row: Row): LoadedBucket {
+  return parseBucket(row, {
     namespaceId: row["namespace_id"] as string,
     entityId: row["entity_id"] as string,
     resource: row["resource"] as string,
   });
 }
 
-function bucketOf(row: Row, { namespaceId, entityId, resource }: UsageOwner): LoadedBucket {
+function parseBucket(row: Row, { namespaceId, entityId, resource }: UsageOwner): LoadedBucket {
   const { id, limits, balances, refilled_at_ms: refilledAtMs, hour } = row as unknown as BucketRow;
   const bucket = {
     limits: parseBucketLimits(limits),

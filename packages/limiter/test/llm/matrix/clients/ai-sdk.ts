@@ -18,7 +18,7 @@ export function aiSdkClient(
   specificationVersion: "v2" | "v3" | "v4",
   load: () => Promise<Omit<AiSdk, "specificationVersion">>,
 ): Client {
-  const sdkOf = async (): Promise<AiSdk> => ({
+  const loadSdk = async (): Promise<AiSdk> => ({
     ...(await load()),
     specificationVersion: specificationVersion as "v3",
   });
@@ -37,19 +37,19 @@ export function aiSdkClient(
       otherEnds: { "responses stream, no usage": ["cut"] },
     }),
     ask: async (call) => {
-      const sdk = await sdkOf();
-      if (call.kind !== "embedding") return sdk.ai.generateText(requestOf(sdk, call));
-      const model = embeddingModelOf(sdk, call);
-      return sdk.ai.embed({ model, value: QUESTION, ...settingsOf(call) });
+      const sdk = await loadSdk();
+      if (call.kind !== "embedding") return sdk.ai.generateText(buildRequest(sdk, call));
+      const model = getEmbeddingModel(sdk, call);
+      return sdk.ai.embed({ model, value: QUESTION, ...buildSettings(call) });
     },
-    stream: async (call) => streamOf(await sdkOf(), call),
+    stream: async (call) => toStream(await loadSdk(), call),
     loop: async (call) => {
-      const sdk = await sdkOf();
+      const sdk = await loadSdk();
       const { ai } = sdk;
       const inputSchema = ai.jsonSchema(PARAMETERS);
       const weather = ai.tool({ inputSchema, execute: async () => "rain" });
       const request = {
-        ...requestOf(sdk, call),
+        ...buildRequest(sdk, call),
         stopWhen: ai.stepCountIs(3),
         tools: { weather },
       };
@@ -60,10 +60,10 @@ export function aiSdkClient(
 }
 
 /** Streams tell of errors by a callback, and end as if nothing had happened. */
-function streamOf(sdk: AiSdk, call: Call): AsyncIterable<string> {
+function toStream(sdk: AiSdk, call: Call): AsyncIterable<string> {
   let failure: unknown;
   const { textStream } = sdk.ai.streamText({
-    ...requestOf(sdk, call),
+    ...buildRequest(sdk, call),
     onError: ({ error }) => {
       failure = error;
     },
@@ -75,43 +75,43 @@ function streamOf(sdk: AiSdk, call: Call): AsyncIterable<string> {
   })();
 }
 
-function requestOf(sdk: AiSdk, call: Call) {
-  const model = modelOf(sdk, call);
-  return { model, prompt: QUESTION, maxOutputTokens: MAX_TOKENS, ...settingsOf(call) };
+function buildRequest(sdk: AiSdk, call: Call) {
+  const model = buildModel(sdk, call);
+  return { model, prompt: QUESTION, maxOutputTokens: MAX_TOKENS, ...buildSettings(call) };
 }
 
-function settingsOf({ headers, signal, maxRetries }: Call) {
+function buildSettings({ headers, signal, maxRetries }: Call) {
   return { headers: { ...headers }, abortSignal: signal, maxRetries };
 }
 
-function modelOf(sdk: AiSdk, call: Call): Ai.LanguageModel {
+function buildModel(sdk: AiSdk, call: Call): Ai.LanguageModel {
   const { kind, model, metered } = call;
-  const provider = providerOf(sdk, call);
+  const provider = buildProvider(sdk, call);
   const isResponses = kind === "responses" || kind === "responses stream";
   const { specificationVersion } = sdk;
   return sdk.ai.wrapLanguageModel({
     model: isResponses ? provider.responses(model) : provider.chat(model),
     middleware: [
       limitLanguageModel({ ...metered, specificationVersion }),
-      tapOf(call, specificationVersion),
+      buildTap(call, specificationVersion),
     ],
   });
 }
 
-function embeddingModelOf(sdk: AiSdk, call: Call): Ai.EmbeddingModel {
+function getEmbeddingModel(sdk: AiSdk, call: Call): Ai.EmbeddingModel {
   const { specificationVersion } = sdk;
   return sdk.ai.wrapEmbeddingModel({
-    model: providerOf(sdk, call).embedding(call.model),
+    model: buildProvider(sdk, call).embedding(call.model),
     middleware: limitEmbeddingModel({ ...call.metered, specificationVersion }),
   });
 }
 
-function providerOf({ createOpenAI: create }: AiSdk, { url }: Call) {
+function buildProvider({ createOpenAI: create }: AiSdk, { url }: Call) {
   return create({ baseURL: `${url}/v1`, apiKey: "local" });
 }
 
 /** Tells the call of the text that comes to the meter, which is the middleware around this one. */
-function tapOf(call: Call, specificationVersion: "v3"): Ai.LanguageModelMiddleware {
+function buildTap(call: Call, specificationVersion: "v3"): Ai.LanguageModelMiddleware {
   return {
     specificationVersion,
     wrapStream: async ({ doStream }) => {

@@ -6,7 +6,7 @@ import {
   MAX_TOKENS,
   PARAMETERS,
   QUESTION,
-  tapped,
+  tap,
   type Call,
   type Client,
 } from "../client.ts";
@@ -17,15 +17,15 @@ export function anthropicClient(
   load: () => Promise<typeof Anthropic>,
   hold: "fetch" | "middleware",
 ): Client {
-  const clientOf = async (call: Call): Promise<Anthropic> =>
+  const buildClient = async (call: Call): Promise<Anthropic> =>
     new (await load())({
       apiKey: "local",
       baseURL: call.url,
       defaultHeaders: call.headers,
       maxRetries: call.maxRetries,
       ...(hold === "fetch"
-        ? { fetch: limitFetch(call.metered, tapped(call)) }
-        : { fetch: tapped(call), middleware: [limitMiddleware(call.metered)] }),
+        ? { fetch: limitFetch(call.metered, tap(call)) }
+        : { fetch: tap(call), middleware: [limitMiddleware(call.metered)] }),
     });
   return {
     name,
@@ -33,18 +33,18 @@ export function anthropicClient(
     saysInputFirst: true,
     silentEnds: ["ended early", "stream, aborted during"],
     ask: async (call) => {
-      const { messages } = await clientOf(call);
-      return messages.create(messageOf(call), { signal: call.signal });
+      const { messages } = await buildClient(call);
+      return messages.create(buildMessage(call), { signal: call.signal });
     },
     stream: async (call) => {
-      const { messages } = await clientOf(call);
-      const request = { ...messageOf(call), stream: true } as const;
-      return textOf(await messages.create(request, { signal: call.signal }));
+      const { messages } = await buildClient(call);
+      const request = { ...buildMessage(call), stream: true } as const;
+      return toText(await messages.create(request, { signal: call.signal }));
     },
   };
 }
 
-function messageOf({ model, toolResults }: Call): Anthropic.MessageCreateParamsNonStreaming {
+function buildMessage({ model, toolResults }: Call): Anthropic.MessageCreateParamsNonStreaming {
   return {
     model,
     max_tokens: MAX_TOKENS,
@@ -60,7 +60,7 @@ function messageOf({ model, toolResults }: Call): Anthropic.MessageCreateParamsN
   };
 }
 
-async function* textOf(
+async function* toText(
   stream: AsyncIterable<Anthropic.RawMessageStreamEvent>,
 ): AsyncGenerator<string> {
   for await (const event of stream)

@@ -7,7 +7,7 @@ import {
   MAX_TOKENS,
   PARAMETERS,
   QUESTION,
-  tapped,
+  tap,
   type Call,
   type Client,
 } from "../client.ts";
@@ -18,14 +18,14 @@ export function langChainClient(
   load: () => Promise<LangChain>,
   hold: "fetch" | "callbacks",
 ): Client {
-  const fieldsOf = (call: Call) => ({
+  const listFields = (call: Call) => ({
     apiKey: "local",
     model: call.model,
     maxRetries: call.maxRetries,
     configuration: {
       baseURL: `${call.url}/v1`,
       defaultHeaders: { ...call.headers },
-      ...(hold === "fetch" && { fetch: limitFetch(call.metered, tapped(call)) }),
+      ...(hold === "fetch" && { fetch: limitFetch(call.metered, tap(call)) }),
     },
     ...(hold === "callbacks" && {
       callbacks: [
@@ -34,9 +34,9 @@ export function langChainClient(
       ],
     }),
   });
-  const modelOf = async (call: Call) => {
+  const buildModel = async (call: Call) => {
     const { ChatOpenAI: Chat } = await load();
-    const model = new Chat({ ...fieldsOf(call), maxTokens: MAX_TOKENS });
+    const model = new Chat({ ...listFields(call), maxTokens: MAX_TOKENS });
     const tool = { name: "weather", parameters: PARAMETERS };
     return call.toolResults === undefined
       ? model
@@ -56,13 +56,13 @@ export function langChainClient(
     silentEnds: ["ended early"],
     ask: async (call) => {
       if (call.kind !== "embedding")
-        return (await modelOf(call)).invoke(messagesOf(call), { signal: call.signal });
+        return (await buildModel(call)).invoke(buildMessages(call), { signal: call.signal });
       const { OpenAIEmbeddings: Embeddings } = await load();
-      return new Embeddings(fieldsOf(call)).embedQuery(QUESTION);
+      return new Embeddings(listFields(call)).embedQuery(QUESTION);
     },
     stream: async (call) => {
-      const model = await modelOf(call);
-      return textOf(await model.stream(messagesOf(call), { signal: call.signal }));
+      const model = await buildModel(call);
+      return toText(await model.stream(buildMessages(call), { signal: call.signal }));
     },
   };
 }
@@ -76,7 +76,7 @@ type Message = Parameters<ChatOpenAI["invoke"]>[0] extends infer Input
   ? Extract<Input, readonly unknown[]>[number]
   : never;
 
-function messagesOf({ toolResults }: Call): Message[] {
+function buildMessages({ toolResults }: Call): Message[] {
   return conversation<Message>(toolResults, { role: "user", content: QUESTION }, (id) => [
     {
       role: "assistant",
@@ -87,7 +87,7 @@ function messagesOf({ toolResults }: Call): Message[] {
   ]);
 }
 
-async function* textOf(
+async function* toText(
   stream: AsyncIterable<{ readonly content: unknown }>,
 ): AsyncGenerator<string> {
   for await (const { content } of stream) if (typeof content === "string") yield content;

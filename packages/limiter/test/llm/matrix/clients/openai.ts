@@ -5,20 +5,20 @@ import {
   MAX_TOKENS,
   PARAMETERS,
   QUESTION,
-  tapped,
+  tap,
   type Call,
   type Client,
 } from "../client.ts";
 
 /** OpenAI's client, of whichever version. */
 export function openaiClient(version: 6 | 7, load: () => Promise<typeof OpenAI>): Client {
-  const clientOf = async (call: Call): Promise<OpenAI> =>
+  const buildClient = async (call: Call): Promise<OpenAI> =>
     new (await load())({
       apiKey: "local",
       baseURL: `${call.url}/v1`,
       defaultHeaders: call.headers,
       maxRetries: call.maxRetries,
-      fetch: limitFetch(call.metered, tapped(call)),
+      fetch: limitFetch(call.metered, tap(call)),
     });
   return {
     name: `openai ${version}`,
@@ -31,27 +31,33 @@ export function openaiClient(version: 6 | 7, load: () => Promise<typeof OpenAI>)
     ],
     ask: async (call) => {
       const { model, signal } = call;
-      const client = await clientOf(call);
+      const client = await buildClient(call);
       if (call.kind === "embedding")
         return client.embeddings.create({ model, input: QUESTION }, { signal });
-      if (call.kind === "responses") return client.responses.create(responseOf(call), { signal });
-      return client.chat.completions.create(completionOf(call), { signal });
+      if (call.kind === "responses") return client.responses.create(toResponse(call), { signal });
+      return client.chat.completions.create(buildCompletion(call), { signal });
     },
     stream: async (call) => {
       const { signal } = call;
-      const client = await clientOf(call);
+      const client = await buildClient(call);
       if (call.kind === "responses stream")
         return textOfResponse(
-          await client.responses.create({ ...responseOf(call), stream: true }, { signal }),
+          await client.responses.create({ ...toResponse(call), stream: true }, { signal }),
         );
       return textOfCompletion(
-        await client.chat.completions.create({ ...completionOf(call), stream: true }, { signal }),
+        await client.chat.completions.create(
+          { ...buildCompletion(call), stream: true },
+          { signal },
+        ),
       );
     },
   };
 }
 
-function completionOf({ model, toolResults }: Call): OpenAI.ChatCompletionCreateParamsNonStreaming {
+function buildCompletion({
+  model,
+  toolResults,
+}: Call): OpenAI.ChatCompletionCreateParamsNonStreaming {
   const called = { name: "weather", arguments: "{}" };
   const tool = { name: "weather", parameters: PARAMETERS };
   return {
@@ -69,7 +75,7 @@ function completionOf({ model, toolResults }: Call): OpenAI.ChatCompletionCreate
   };
 }
 
-function responseOf({
+function toResponse({
   model,
   toolResults,
 }: Call): OpenAI.Responses.ResponseCreateParamsNonStreaming {

@@ -4,7 +4,7 @@ import {
   MAX_TOKENS,
   PARAMETERS,
   QUESTION,
-  tapped,
+  tap,
   type Call,
   type Client,
 } from "../client.ts";
@@ -24,16 +24,16 @@ export const plainFetch: Client = {
   silentEnds: ["ended early", "error event"],
   send,
   ask: async (call) => (await send(call)).json(),
-  stream: async (call) => textOf(await send(call)),
+  stream: async (call) => toText(await send(call)),
 };
 
 async function send(call: Call): Promise<Response> {
-  const limited = limitFetch(call.metered, tapped(call));
+  const limited = limitFetch(call.metered, tap(call));
   for (let attempt = 0; ; attempt += 1) {
     const response = await limited(call.url + PATHS[call.kind], {
       method: "POST",
       headers: { ...call.headers, "content-type": "application/json" },
-      body: JSON.stringify(bodyOf(call)),
+      body: JSON.stringify(buildBody(call)),
       signal: call.signal,
     });
     if (response.ok) return response;
@@ -42,7 +42,7 @@ async function send(call: Call): Promise<Response> {
   }
 }
 
-function bodyOf({ kind, model, toolResults }: Call): object {
+function buildBody({ kind, model, toolResults }: Call): object {
   const stream = kind === "stream" || kind === "responses stream";
   if (kind === "embedding") return { model, input: QUESTION };
   const tool = { name: "weather", parameters: PARAMETERS };
@@ -69,7 +69,7 @@ function bodyOf({ kind, model, toolResults }: Call): object {
   };
 }
 
-async function* textOf(response: Response): AsyncGenerator<string> {
+async function* toText(response: Response): AsyncGenerator<string> {
   const decoder = new TextDecoder();
   for await (const chunk of response.body!)
     for (const [, text] of decoder

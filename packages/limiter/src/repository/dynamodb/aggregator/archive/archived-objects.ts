@@ -2,9 +2,9 @@ import { createHash } from "node:crypto";
 import { promisify } from "node:util";
 import { gzip } from "node:zlib";
 import type { AuditEvent } from "../../../../core/audit.ts";
-import { eventOf } from "../../audit.ts";
+import { parseEvent } from "../../audit.ts";
 import { parseAuditPartition, parseEventId } from "../../items/key-parsers.ts";
-import { keyOf } from "../../table/batch.ts";
+import { getKey } from "../../table/batch.ts";
 import type { AttributeMap } from "../../transport/attribute-values.ts";
 import type { StreamRecord } from "../stream-record.ts";
 
@@ -32,9 +32,9 @@ export interface EventGroup {
 }
 
 /** The event of a record, if it is one that expired: what somebody deleted is not archived. */
-export function expiredEventOf(record: StreamRecord): ExpiredEvent | undefined {
+export function findExpiredEvent(record: StreamRecord): ExpiredEvent | undefined {
   if (!record.isExpiry || record.before === undefined) return undefined;
-  const { PK, SK } = keyOf(record.before);
+  const { PK, SK } = getKey(record.before);
   const partition = parseAuditPartition(PK);
   if (partition === undefined || parseEventId(SK) === undefined) return undefined;
   const event = readEvent(record.before);
@@ -48,17 +48,17 @@ export function expiredEventOf(record: StreamRecord): ExpiredEvent | undefined {
 }
 
 /** Groups events by namespace and by their own day. */
-export function groupsOf(expired: readonly ExpiredEvent[]): readonly EventGroup[] {
+export function groupEvents(expired: readonly ExpiredEvent[]): readonly EventGroup[] {
   const groups = new Map<string, ExpiredEvent[]>();
   for (const one of expired) {
-    const key = `${one.namespaceId}/${dayOf(one.event)}`;
+    const key = `${one.namespaceId}/${toDay(one.event)}`;
     const group = groups.get(key);
     if (group === undefined) groups.set(key, [one]);
     else group.push(one);
   }
   return [...groups.values()].map((group) => ({
     namespaceId: group[0]!.namespaceId,
-    day: dayOf(group[0]!.event),
+    day: toDay(group[0]!.event),
     events: inOrder(group.map(({ event }) => event)),
     records: group.map(({ record }) => record),
   }));
@@ -77,7 +77,7 @@ export function objectName(namespace: string, { day, events }: EventGroup): stri
 
 /** The compressed lines of a group. Node writes no time into the header. */
 export async function objectContent(namespace: string, group: EventGroup): Promise<Uint8Array> {
-  const lines = group.events.map((event) => lineOf(event, namespace, group.namespaceId));
+  const lines = group.events.map((event) => formatLine(event, namespace, group.namespaceId));
   return compress(lines.join(""));
 }
 
@@ -87,7 +87,7 @@ const compress = promisify<string, Uint8Array>(gzip);
 const HASH_LENGTH = 16;
 
 /** One event as a line; the names of the fields are those of the Python zae-limiter's archive. */
-function lineOf(event: AuditEvent, namespace: string, namespaceId: string): string {
+function formatLine(event: AuditEvent, namespace: string, namespaceId: string): string {
   const line = {
     event_id: event.eventId,
     namespace,
@@ -114,11 +114,11 @@ function jsonValue(_: string, value: unknown): unknown {
  */
 function readEvent(item: AttributeMap): AuditEvent {
   try {
-    return eventOf(item);
+    return parseEvent(item);
   } catch (error) {
     if (!(error instanceof TypeError)) throw error;
     const { details, ...rest } = item;
-    return { ...eventOf(rest), details: details as unknown as AuditEvent["details"] };
+    return { ...parseEvent(rest), details: details as unknown as AuditEvent["details"] };
   }
 }
 
@@ -128,7 +128,7 @@ function inOrder(events: readonly AuditEvent[]): readonly AuditEvent[] {
   return [...byId.values()].toSorted((left, right) => (left.eventId < right.eventId ? -1 : 1));
 }
 
-function dayOf({ timestamp }: AuditEvent): string {
+function toDay({ timestamp }: AuditEvent): string {
   return timestamp.toISOString().slice(0, 10);
 }
 

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { gunzipSync } from "node:zlib";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { namespaceItem, removal, type Removal } from "../../../../../test/support/audit-records.ts";
-import { named, scriptedProcess } from "../../../../../test/support/scripted-table.ts";
+import { nameIt, scriptedProcess } from "../../../../../test/support/scripted-table.ts";
 import type { StreamRecord } from "../stream-record.ts";
 import type { AuditArchive } from "./archive.ts";
 import { AuditArchiver, type ArchiveReport } from "./audit-archiver.ts";
@@ -54,14 +54,14 @@ class World {
   get events(): Readonly<Record<string, readonly string[]>> {
     const found: Record<string, string[]> = {};
     for (const [name, content] of Object.entries(this.objects)) {
-      const ids = linesOf(content).map(({ event_id: id }) => String(id));
+      const ids = listLines(content).map(({ event_id: id }) => String(id));
       (found[name.replace(/\/[^/]*$/, "")] ??= []).push(...ids);
     }
     return found;
   }
 }
 
-function linesOf(content: Uint8Array): readonly Readonly<Record<string, unknown>>[] {
+function listLines(content: Uint8Array): readonly Readonly<Record<string, unknown>>[] {
   const text = gunzipSync(content).toString();
   expect(text.endsWith("\n")).toBe(true);
   return text
@@ -83,7 +83,7 @@ describe("an event that expires", () => {
     expect(report).toEqual({ failures: [], archived: 1, dropped: 0 });
     const [[name, content]] = Object.entries(world.objects) as [[string, Uint8Array]];
     expect(name).toMatch(new RegExp(`^${DAY}/01A-[0-9a-f]{16}\\.jsonl\\.gz$`));
-    expect(linesOf(content)).toEqual([
+    expect(listLines(content)).toEqual([
       {
         event_id: "01A",
         namespace: "team-a",
@@ -197,7 +197,7 @@ describe("an object", () => {
       ),
     );
     const [content] = Object.values(world.objects);
-    expect(linesOf(content!).map(({ details }) => details)).toEqual([
+    expect(listLines(content!).map(({ details }) => details)).toEqual([
       { n: "9007199254740993" },
       { M: { b: { B: "AQ==" } } },
       { s: ["x"] },
@@ -283,7 +283,7 @@ describe("an archive that fails", () => {
     const { connection } = world.process;
     const failing = new AuditArchiver({
       connection: Object.assign(Object.create(connection) as typeof connection, {
-        repeat: () => Promise.reject(named("InternalServerError")),
+        repeat: () => Promise.reject(nameIt("InternalServerError")),
       }),
       archive: folderArchive(world.folder),
     });

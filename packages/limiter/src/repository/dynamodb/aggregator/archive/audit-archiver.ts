@@ -1,11 +1,11 @@
 import { Expiring } from "../../cache/expiring.ts";
 import { namespaceIdKey } from "../../items/keys.ts";
-import { namespaceOf } from "../../items/namespace-items.ts";
+import { parseNamespace } from "../../items/namespace-items.ts";
 import type { Connection } from "../../table/connection.ts";
 import { ItemReader } from "../../table/item-reader.ts";
 import { eachWithin } from "../../table/each-within.ts";
 import {
-  failuresOf,
+  toFailures,
   NO_FAILURES,
   UNLIMITED,
   type PartReport,
@@ -15,8 +15,8 @@ import {
 import type { StreamRecord } from "../stream-record.ts";
 import type { AuditArchive } from "./archive.ts";
 import {
-  expiredEventOf,
-  groupsOf,
+  findExpiredEvent,
+  groupEvents,
   objectContent,
   objectName,
   type EventGroup,
@@ -58,17 +58,17 @@ export class AuditArchiver {
     records: readonly StreamRecord[],
     checkTime: TimeCheck = UNLIMITED,
   ): Promise<ArchiveReport> {
-    const expired = records.flatMap((record) => expiredEventOf(record) ?? []);
+    const expired = records.flatMap((record) => findExpiredEvent(record) ?? []);
     const archive = this.#archive;
     if (archive === undefined)
       return { failures: NO_FAILURES, archived: 0, dropped: expired.length };
     const failures: RecordFailure[] = [];
-    await eachWithin(MAX_STORES, groupsOf(expired), async (group) => {
+    await eachWithin(MAX_STORES, groupEvents(expired), async (group) => {
       try {
         checkTime();
         await this.#store(archive, group);
       } catch (error) {
-        failures.push(...failuresOf(group.records, error));
+        failures.push(...toFailures(group.records, error));
       }
     });
     return { failures, archived: expired.length - failures.length, dropped: 0 };
@@ -89,7 +89,7 @@ function namespaceNames(connection: Connection): Expiring<string> {
   return new Expiring({
     read: async (namespaceId) => {
       const item = await reader.get(namespaceIdKey(namespaceId));
-      return (item && namespaceOf(item).name) || namespaceId;
+      return (item && parseNamespace(item).name) || namespaceId;
     },
     clock: connection.clock,
     ttlMs: NAME_TTL_MS,

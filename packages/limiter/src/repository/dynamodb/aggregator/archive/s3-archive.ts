@@ -55,7 +55,7 @@ export async function s3Archive(
   url: string,
   options: S3ArchiveOptions = {},
 ): Promise<AuditArchive> {
-  const place = placeOf(url);
+  const place = parsePlace(url);
   checkOptions(options, OPTION_NAMES, "s3Archive");
   const { S3Client, PutObjectCommand } = await loadS3();
   const client = options.client ?? new S3Client(s3Configuration(options, process.env));
@@ -79,7 +79,7 @@ interface Place {
 }
 
 /** Reads `s3://bucket/prefix`. */
-function placeOf(url: unknown): Place {
+function parsePlace(url: unknown): Place {
   const match = /^s3:\/\/([a-z0-9][a-z0-9.-]{1,61}[a-z0-9])(?:\/([^?#]*))?$/.exec(String(url));
   if (match === null)
     throw new ValidationError("archive", url, "must look like s3://my-bucket/prefix");

@@ -7,11 +7,11 @@ import {
 } from "../../../../../test/support/started-runner.ts";
 import {
   bucketItem,
-  countedOf,
+  getCounted,
   StreamedTable,
   writesByKind,
 } from "../../../../../test/support/streamed-table.ts";
-import { numberOf } from "../../transport/attribute-values.ts";
+import { getNumber } from "../../transport/attribute-values.ts";
 
 describe("once", () => {
   it("ends when everything of its start is counted, while others write on", async () => {
@@ -26,9 +26,9 @@ describe("once", () => {
       expect(tokens).toBeLessThan(100);
     }
     expect(runner.report.ended).toBe("counted");
-    expect(countedOf(table, "a")).toEqual([25, 25, 25]);
+    expect(getCounted(table, "a")).toEqual([25, 25, 25]);
     expect(storedState(table).owner).toBeUndefined();
-    const countedUntilMs = numberOf(table.system("#AGGREGATOR")?.["counted_until_ms"]);
+    const countedUntilMs = getNumber(table.system("#AGGREGATOR")?.["counted_until_ms"]);
     expect(countedUntilMs).toBeGreaterThanOrEqual(startMs);
     expect(writesByKind(table.written)).not.toHaveProperty("PULSE");
   });
@@ -40,7 +40,7 @@ describe("once", () => {
     const runner = startRunner(table, clock, { once: true });
     await until(clock, () => runner.report !== undefined);
     expect(runner.report).toMatchObject({ ended: "counted", counted: 0 });
-    expect(numberOf(table.system("#AGGREGATOR")?.["counted_until_ms"])).toBe(startMs);
+    expect(getNumber(table.system("#AGGREGATOR")?.["counted_until_ms"])).toBe(startMs);
   });
 
   it("does not take empty pages for the end, and none at all of a shard that is closed", async () => {
@@ -50,7 +50,7 @@ describe("once", () => {
     table.emptyReplies = 6;
     const first = startRunner(table, clock, { once: true });
     await until(clock, () => first.report !== undefined);
-    expect(countedOf(table, "a")).toEqual([5, 5, 5]);
+    expect(getCounted(table, "a")).toEqual([5, 5, 5]);
     table.put(bucketItem("a", 6));
     table.closeShard("parent");
     table.addShard("child", "parent");
@@ -58,7 +58,7 @@ describe("once", () => {
     table.emptyReplies = 60;
     const second = startRunner(table, clock, { once: true });
     await until(clock, () => second.report !== undefined);
-    expect(countedOf(table, "a")).toEqual([7, 7, 7]);
+    expect(getCounted(table, "a")).toEqual([7, 7, 7]);
   });
 
   it("waits for what another runner has read and not counted", async () => {
@@ -75,7 +75,7 @@ describe("once", () => {
     expect(runner.report).toBeUndefined();
     isStuck = false;
     await until(clock, () => runner.report !== undefined);
-    expect(countedOf(table, "a")).toEqual([25, 25, 25]);
+    expect(getCounted(table, "a")).toEqual([25, 25, 25]);
     expect(runner.report).toMatchObject({ ended: "counted", counted: 0 });
     expect(storedState(table).owner).toBeDefined();
     await holder.end();

@@ -26,7 +26,7 @@ const FIRST_PAUSE_MS = 500;
 const LONGEST_PAUSE_MS = 30_000;
 
 /** The pause after a number of failures in a row: it doubles, up to half a minute. */
-export function growingPauseMs(attempts: number): number {
+export function computePauseMs(attempts: number): number {
   // 2^10 reaches the longest pause; the bound keeps the power finite.
   return Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** Math.min(attempts - 1, 10));
 }

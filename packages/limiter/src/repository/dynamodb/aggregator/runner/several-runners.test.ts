@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { named } from "../../../../../test/support/scripted-table.ts";
+import { nameIt } from "../../../../../test/support/scripted-table.ts";
 import {
   clockAt,
   startRunner,
@@ -8,7 +8,7 @@ import {
 } from "../../../../../test/support/started-runner.ts";
 import {
   bucketItem,
-  countedOf,
+  getCounted,
   StreamedTable,
 } from "../../../../../test/support/streamed-table.ts";
 
@@ -16,12 +16,12 @@ describe("several runners", () => {
   it("one reads all shards; the other does nothing until the first gives the lease back", async () => {
     const clock = clockAt();
     const table = new StreamedTable(clock, ["s1", "s2"]);
-    table.shardOf = (PK) => (PK.includes("#e1#") ? "s1" : "s2");
+    table.findShard = (PK) => (PK.includes("#e1#") ? "s1" : "s2");
     const first = startRunner(table, clock);
     await until(clock, () => first.progress.at(-1)?.shardsHeld === 2);
     const second = startRunner(table, clock);
     for (const entity of ["e1", "e2"]) table.consume(entity, 1, 12);
-    await until(clock, () => ["e1", "e2"].every((each) => countedOf(table, each)[0] === 12));
+    await until(clock, () => ["e1", "e2"].every((each) => getCounted(table, each)[0] === 12));
     await clock.advance(60_000);
     expect(second.progress.at(-1)).toMatchObject({ shardsHeld: 0, shardsSeen: 2 });
     expect([second.batches, second.problems]).toEqual([[], []]);
@@ -41,8 +41,8 @@ describe("several runners", () => {
     const next = startRunner(table, clock);
     await clock.advance(20_000);
     expect(next.progress.at(-1)?.shardsHeld).toBe(1);
-    await until(clock, () => countedOf(table, "a")[0] === 25);
-    expect(countedOf(table, "a")).toEqual([25, 25, 25]);
+    await until(clock, () => getCounted(table, "a")[0] === 25);
+    expect(getCounted(table, "a")).toEqual([25, 25, 25]);
     await next.end();
   });
 
@@ -57,13 +57,13 @@ describe("several runners", () => {
     });
     await until(clock, () => paused.batches.length === 2);
     const next = startRunner(table, clock);
-    await until(clock, () => countedOf(table, "a")[0] === 25);
+    await until(clock, () => getCounted(table, "a")[0] === 25);
     await clock.advance(10_000);
     const { owner, checkpoint } = storedState(table);
     paused.goOn();
     table.consume("a", 26, 30);
     await clock.advance(30_000);
-    expect(countedOf(table, "a")).toEqual([30, 30, 30]);
+    expect(getCounted(table, "a")).toEqual([30, 30, 30]);
     expect(paused.batches).toHaveLength(2);
     expect(storedState(table).owner).toBe(owner);
     expect(Number(storedState(table).checkpoint)).toBeGreaterThan(Number(checkpoint));
@@ -77,13 +77,13 @@ describe("several runners", () => {
     const runner = startRunner(table, clock);
     await until(clock, () => runner.progress.at(-1)?.shardsHeld === 1);
     for (let count = 0; count < 20; count += 1)
-      table.faults.push({ operation: "UpdateItem", error: named("InternalServerError") });
+      table.faults.push({ operation: "UpdateItem", error: nameIt("InternalServerError") });
     await clock.advance(30_000);
     const reads = table.reads.get("shard-1");
     table.put(bucketItem("a", 1));
     await clock.advance(20_000);
     expect(table.reads.get("shard-1")).toBe(reads);
-    await until(clock, () => countedOf(table, "a")[0] === 1, 600_000);
+    await until(clock, () => getCounted(table, "a")[0] === 1, 600_000);
     await runner.end();
   });
 });

@@ -60,8 +60,8 @@ export class ShardCursor {
         const fault = placeFault(error);
         if (fault === undefined || places >= MAX_PLACES) throw error;
         this.#iterator = undefined;
-        // A shard leaves the stream a day after it was closed. Whoever was up to date has read its
-        // end long before.
+        // A shard leaves the stream a day after it was closed. A runner that is up to date has read
+        // its end long before.
         if (fault === "gone") return { records: [], ended: true, lost: true };
         if (fault === "trimmed") {
           this.#isLost ||= this.#after !== undefined;

@@ -6,14 +6,14 @@
  *    │                                 the rest
  *    ├──the shard ended──▶ "finished"
  *    ├──all of the start was read (`once`)──▶ "reached"
- *    └──the signal aborted, or the lease has ended──▶ after the batch that is under way: "stopped"
+ *    └──the signal aborted──▶ after the batch that is under way: "stopped"
  */
 import type { Clock } from "../../../system-clock.ts";
 import { isTransient } from "../../table/retry.ts";
 import type { Aggregator, BatchReport } from "../aggregator.ts";
 import type { StreamRecord } from "../stream-record.ts";
 import { CountedTime } from "./counted-time.ts";
-import { growingPauseMs, type RunnerProblem } from "./problem.ts";
+import { computePauseMs, type RunnerProblem } from "./problem.ts";
 import type { ShardProgress } from "./reading-order.ts";
 import { ShardCursor, type Reading } from "./shard-cursor.ts";
 import type { StartReached } from "./start-reached.ts";
@@ -32,8 +32,6 @@ export interface ReaderOptions {
   readonly clock: Clock;
   /** Ends the reader after the batch that is under way. */
   readonly signal: AbortSignal;
-  /** Whether the runner holds the lease; it may have ended while the process was paused. */
-  readonly holdsLease: () => boolean;
   /** With `once`: recognises that all of the start was read. */
   readonly reached: StartReached | undefined;
   /** A batch was processed; undefined when there was nothing to read. */
@@ -61,9 +59,9 @@ export class ShardReader {
 
   /** Reads until it is stopped, or there is nothing left to do. */
   async run(): Promise<ReaderEnd> {
-    const { clock, signal, holdsLease, reached } = this.#options;
+    const { clock, signal, reached } = this.#options;
     try {
-      while (!signal.aborted && holdsLease()) {
+      while (!signal.aborted) {
         const beganAtMs = clock.now();
         const reading = await this.#persist(async () => this.#cursor.next(signal));
         if (reading.lost) this.#reportLoss();
@@ -132,7 +130,7 @@ export class ShardReader {
 
   async #pauseAfter(error: unknown, attempts: number): Promise<void> {
     const { shardId, clock, signal, onProblem } = this.#options;
-    const retryInMs = growingPauseMs(attempts);
+    const retryInMs = computePauseMs(attempts);
     onProblem({ kind: "retry", shardId, error, attempts, retryInMs });
     await clock.sleep(retryInMs, signal);
   }

@@ -22,9 +22,9 @@ import { marshalKey } from "../../table/batch.ts";
 import type { Connection } from "../../table/connection.ts";
 import { ExpressionBuilder } from "../../table/update-expression.ts";
 import {
-  booleanOf,
-  numberOf,
-  stringOf,
+  getBoolean,
+  getNumber,
+  getString,
   type AttributeMap,
   type Value,
 } from "../../transport/attribute-values.ts";
@@ -154,7 +154,7 @@ function buildShards(shards: StreamProgress): Record<string, Value> {
 /** A stream that was enabled anew may use the names of shards again. */
 function parseProgress(item: AttributeMap, streamLabel: string): StoredProgress {
   const { stream, shards } = item;
-  if (stringOf(stream) !== streamLabel || shards === undefined || !("M" in shards))
+  if (getString(stream) !== streamLabel || shards === undefined || !("M" in shards))
     return { shards: new Map(), countedUntilMs: undefined };
   return {
     shards: new Map(
@@ -163,13 +163,13 @@ function parseProgress(item: AttributeMap, streamLabel: string): StoredProgress 
         return [
           shardId,
           {
-            sequenceNumber: stringOf(stored["sequence_number"]),
+            sequenceNumber: getString(stored["sequence_number"]),
             countedUntilMs: undefined,
-            isFinished: booleanOf(stored["finished"]) ?? false,
+            isFinished: getBoolean(stored["finished"]) ?? false,
           },
         ];
       }),
     ),
-    countedUntilMs: numberOf(item["counted_until_ms"]),
+    countedUntilMs: getNumber(item["counted_until_ms"]),
   };
 }

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { InfrastructureError } from "zae-limiter";
-import { named } from "../../../../../test/support/scripted-table.ts";
+import { nameIt } from "../../../../../test/support/scripted-table.ts";
 import {
   bucketRecords,
   clockAt,
@@ -10,7 +10,7 @@ import {
 } from "../../../../../test/support/started-runner.ts";
 import {
   bucketItem,
-  countedOf,
+  getCounted,
   StreamedTable,
   writesByKind,
 } from "../../../../../test/support/streamed-table.ts";
@@ -22,7 +22,7 @@ describe("a runner", () => {
     table.consume("a", 1, 25);
     const runner = startRunner(table, clock);
     await until(clock, () => (runner.progress.at(-1)?.counted ?? 0) === 25);
-    expect(countedOf(table, "a")).toEqual([25, 25, 25]);
+    expect(getCounted(table, "a")).toEqual([25, 25, 25]);
     await clock.advance(4000);
     expect(Number(storedState(table).checkpoint)).toBeGreaterThanOrEqual(25 * 5);
     expect(runner.progress.at(-1)).toMatchObject({ shardsHeld: 1, shardsSeen: 1 });
@@ -72,10 +72,10 @@ describe("a runner", () => {
     table.closeShard("parent");
     table.addShard("left", "parent");
     table.addShard("right", "parent");
-    table.shardOf = (PK) => (PK.includes("#a#") ? "left" : "right");
+    table.findShard = (PK) => (PK.includes("#a#") ? "left" : "right");
     table.consume("a", 26, 50);
     const runner = startRunner(table, clock);
-    await until(clock, () => countedOf(table, "a")[0] === 50);
+    await until(clock, () => getCounted(table, "a")[0] === 50);
     const order = bucketRecords(runner).map(({ position }) => position);
     expect(order).toHaveLength(50);
     expect(order).toEqual(order.toSorted());
@@ -105,8 +105,8 @@ describe("what goes wrong", () => {
     });
     isBroken = false;
     await until(clock, () => Number(storedState(table).checkpoint) >= 40);
-    expect(countedOf(table, "e4")).toEqual([4, 4, 4]);
-    expect(countedOf(table, "e8")).toEqual([8, 8, 8]);
+    expect(getCounted(table, "e4")).toEqual([4, 4, 4]);
+    expect(getCounted(table, "e8")).toEqual([8, 8, 8]);
     await runner.end();
   });
 
@@ -115,11 +115,11 @@ describe("what goes wrong", () => {
     const table = new StreamedTable(clock);
     table.consume("a", 1, 25);
     for (const operation of ["DescribeStream", "GetShardIterator", "GetRecords", "Query"])
-      table.faults.push({ operation, error: named("LimitExceededException") });
+      table.faults.push({ operation, error: nameIt("LimitExceededException") });
     for (let count = 0; count < 3; count += 1)
-      table.faults.push({ operation: "UpdateItem", error: named("InternalServerError") });
+      table.faults.push({ operation: "UpdateItem", error: nameIt("InternalServerError") });
     const runner = startRunner(table, clock);
-    await until(clock, () => countedOf(table, "a")[0] === 25);
+    await until(clock, () => getCounted(table, "a")[0] === 25);
     expect(runner.problems.length).toBeGreaterThanOrEqual(5);
     await runner.end();
   });
@@ -129,7 +129,7 @@ describe("what goes wrong", () => {
     const table = new StreamedTable(clock);
     table.consume("a", 1, 15);
     const runner = startRunner(table, clock, { onBatch: () => table.expireIterators() });
-    await until(clock, () => countedOf(table, "a")[0] === 15);
+    await until(clock, () => getCounted(table, "a")[0] === 15);
     expect(bucketRecords(runner)).toHaveLength(15);
     expect(runner.problems).toEqual([]);
     await runner.end();
@@ -145,9 +145,9 @@ describe("what goes wrong", () => {
     table.consume("a", 6, 9);
     table.trim("shard-1", table.sequenceNumbers("shard-1").length - 1);
     // Also when the stream does not answer just then.
-    table.faults.push({ operation: "GetRecords", error: named("InternalServerError") });
+    table.faults.push({ operation: "GetRecords", error: nameIt("InternalServerError") });
     const second = startRunner(table, clock);
-    await until(clock, () => countedOf(table, "a")[0] === 6);
+    await until(clock, () => getCounted(table, "a")[0] === 6);
     expect(second.problems.filter(({ kind }) => kind !== "retry")).toEqual([
       { kind: "records-lost", shardId: "shard-1" },
     ]);
@@ -157,18 +157,18 @@ describe("what goes wrong", () => {
   it("a shard that left the stream while no runner worked is reported, once", async () => {
     const clock = clockAt();
     const table = new StreamedTable(clock, ["old", "other"]);
-    table.shardOf = () => "old";
+    table.findShard = () => "old";
     table.consume("a", 1, 5);
     const first = startRunner(table, clock);
-    await until(clock, () => countedOf(table, "a")[0] === 5);
+    await until(clock, () => getCounted(table, "a")[0] === 5);
     await first.end();
     table.drop("old");
     table.addShard("new", "old");
-    table.shardOf = () => "new";
+    table.findShard = () => "new";
     table.consume("a", 6, 9);
     await clock.advance(2 * 24 * 3_600_000);
     const second = startRunner(table, clock);
-    await until(clock, () => countedOf(table, "a")[0] === 9);
+    await until(clock, () => getCounted(table, "a")[0] === 9);
     await second.end();
     const third = startRunner(table, clock);
     await until(clock, () => third.progress.at(-1)?.shardsHeld === 2);
@@ -188,7 +188,7 @@ describe("what goes wrong", () => {
     });
     table.consume("a", 1, 5);
     const runner = startRunner(table, clock);
-    await until(clock, () => countedOf(table, "a")[0] === 5);
+    await until(clock, () => getCounted(table, "a")[0] === 5);
     await runner.end();
     expect(storedState(table).finished).toBe(false);
   });
@@ -208,6 +208,16 @@ describe("what goes wrong", () => {
     expect(await outcome).toBe(thrown);
     expect([runner.batches.length, runner.problems]).toEqual([1, []]);
     expect(storedState(table).owner).toBeUndefined();
+  });
+
+  it("a table that does not answer when the runner is stopped does not fail it: the lease ends", async () => {
+    const clock = clockAt();
+    const table = new StreamedTable(clock);
+    const runner = startRunner(table, clock);
+    await until(clock, () => runner.progress.at(-1)?.shardsHeld === 1);
+    table.faults.push({ operation: "UpdateItem", error: nameIt("InternalServerError") });
+    await runner.end();
+    expect(runner.report).toMatchObject({ ended: "stopped" });
   });
 
   it("what a retry cannot remove ends the runner, which gives its lease back", async () => {

@@ -13,7 +13,7 @@ import type { Connection } from "../../table/connection.ts";
 import { isTransient } from "../../table/retry.ts";
 import type { Aggregator, AggregatorCounts, BatchReport } from "../aggregator.ts";
 import type { Heartbeat } from "../heartbeat.ts";
-import { growingPauseMs, type RunnerProblem } from "./problem.ts";
+import { computePauseMs, type RunnerProblem } from "./problem.ts";
 import {
   computeCountedUntil,
   findReadable,
@@ -51,7 +51,7 @@ export interface RunnerReport extends RunnerCounts {
 export interface StreamRunnerOptions {
   readonly connection: Connection;
   readonly aggregator: Pick<Aggregator, "process">;
-  readonly heartbeat: Pick<Heartbeat, "countedUntil">;
+  readonly heartbeat: Pick<Heartbeat, "storeCountedUntil">;
   readonly stream: TableStream;
   readonly runnerId: string;
   readonly once: boolean;
@@ -129,7 +129,7 @@ export class StreamRunner {
       signal?.removeEventListener("abort", wake);
     }
     await this.#leave();
-    if (isCounted) await this.#options.heartbeat.countedUntil(this.#startMs);
+    if (isCounted) await this.#options.heartbeat.storeCountedUntil(this.#startMs);
     return { ...this.#counts, ended: isCounted ? "counted" : "stopped" };
   }
 
@@ -147,7 +147,7 @@ export class StreamRunner {
         if (isStopped()) return false;
         if (!isTransient(error)) throw error;
         attempts += 1;
-        pauseMs = growingPauseMs(attempts);
+        pauseMs = computePauseMs(attempts);
         // A lease that is still held may be renewed by the next turn.
         if (this.#lease.isHeld) pauseMs = Math.min(pauseMs, TURN_EVERY_MS);
         const problem = { shardId: undefined, error, attempts, retryInMs: pauseMs };
@@ -247,7 +247,6 @@ export class StreamRunner {
       aggregator,
       clock: connection.clock,
       signal: this.#ending.signal,
-      holdsLease: () => this.#lease.isHeld,
       reached: once
         ? new StartReached({
             startMs: this.#startMs,
@@ -312,14 +311,16 @@ export class StreamRunner {
     const nowMs = connection.clock.now();
     const { countedUntilMs } = this.#buildProgress();
     if (countedUntilMs === undefined || nowMs < this.#beatAtMs) return;
-    await heartbeat.countedUntil(countedUntilMs);
+    await heartbeat.storeCountedUntil(countedUntilMs);
     this.#beatAtMs = nowMs + BEAT_EVERY_MS;
   }
 
   /** Ends the readers and gives the lease back. */
   async #leave(): Promise<void> {
     await this.#endReaders();
-    this.#countCheckpoint(await this.#lease.release(this.#buildProgress()));
+    // A lease that cannot be given back now ends by itself.
+    const released = this.#lease.release(this.#buildProgress()).catch(() => false);
+    this.#countCheckpoint(await released);
     if (this.#fatal !== undefined) throw this.#fatal.error;
   }
 }

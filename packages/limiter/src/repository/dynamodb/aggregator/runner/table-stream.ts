@@ -1,7 +1,7 @@
 import { InfrastructureError } from "../../../../core/errors.ts";
 import type { Connection } from "../../table/connection.ts";
-import { partsOf } from "../../transport/failure.ts";
-import { streamRecordOf, type RawStreamRecord, type StreamRecord } from "../stream-record.ts";
+import { readError } from "../../transport/failure.ts";
+import { parseStreamRecord, type RawStreamRecord, type StreamRecord } from "../stream-record.ts";
 
 /** One shard of a stream. It is read when its parent has been read to its end. */
 export interface StreamShard {
@@ -52,7 +52,7 @@ export async function openTableStream(connection: Connection): Promise<TableStre
 /** What an error of the stream says about the place that was read; undefined for other errors. */
 export function placeFault(error: unknown): "expired" | "trimmed" | "gone" | undefined {
   const cause = error instanceof InfrastructureError ? error.cause : error;
-  return PLACE_FAULTS.get(partsOf(cause).name);
+  return PLACE_FAULTS.get(readError(cause).name);
 }
 
 const PLACE_FAULTS: ReadonlyMap<string, "expired" | "trimmed" | "gone"> = new Map([
@@ -114,7 +114,7 @@ class DynamoStream implements TableStream {
       { ShardIterator: iterator, Limit: PAGE_SIZE },
     );
     return {
-      records: Records.flatMap((raw) => streamRecordOf(raw, this.#arn) ?? []),
+      records: Records.flatMap((raw) => parseStreamRecord(raw, this.#arn) ?? []),
       // The SDK may say null where there is none.
       next: NextShardIterator ?? undefined,
     };

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { WrittenTable } from "../../../../../test/support/bucket-changes.ts";
 import { numbersIn } from "../../../../../test/support/proxied-table.ts";
 import {
-  named,
+  nameIt,
   scriptedProcess,
   type ScriptedProcess,
 } from "../../../../../test/support/scripted-table.ts";
@@ -82,7 +82,7 @@ describe("a bucket that has become calm", () => {
     for (let minute = 0; minute <= 8; minute += 1) {
       clock.set(NOW_MS + minute * MINUTE_MS);
       table.faults.length = 0;
-      if (minute === 6) table.faults.push({ instead: named("AccessDeniedException") });
+      if (minute === 6) table.faults.push({ instead: nameIt("AccessDeniedException") });
       await merger.look([table.write(0, 1, clock.now())]);
       if (minute === 6) expect(divisors()).toEqual([2, 2]);
     }
@@ -94,13 +94,13 @@ describe("the report about shards", () => {
   it("has the largest count among the last images of a batch, and 0 without buckets [W-29]", async () => {
     const { table, merger } = start([{}]);
     const record = (divisor: number, entityId = "e"): StreamRecord =>
-      table.records.of(shardItem({ entityId }), shardItem({ divisor, entityId }), 0);
-    const merged = table.records.of(shardItem({ divisor: 8 }), shardItem({ divisor: 1 }), NOW_MS);
-    const removed = table.records.of(shardItem({ divisor: 8 }), undefined, NOW_MS);
+      table.records.get(shardItem({ entityId }), shardItem({ divisor, entityId }), 0);
+    const merged = table.records.get(shardItem({ divisor: 8 }), shardItem({ divisor: 1 }), NOW_MS);
+    const removed = table.records.get(shardItem({ divisor: 8 }), undefined, NOW_MS);
     expect(await merger.look([record(8), merged, record(2, "f")])).toMatchObject({ shards: 2 });
     expect(await merger.look([removed])).toMatchObject({ shards: 0 });
     const key = { PK: { S: "ns/ENTITY#e" }, SK: { S: "#META" } };
-    expect(await merger.look([table.records.of(undefined, key, NOW_MS)])).toEqual({
+    expect(await merger.look([table.records.get(undefined, key, NOW_MS)])).toEqual({
       splits: 0,
       merges: 0,
       shards: 0,
@@ -111,7 +111,7 @@ describe("the report about shards", () => {
     const { table, merger } = start([{}]);
     const change = (before: number | undefined, after: number | undefined): StreamRecord => {
       const [old, next] = [before, after].map((divisor) => divisor && shardItem({ divisor }));
-      return table.records.of(old || undefined, next || undefined, NOW_MS);
+      return table.records.get(old || undefined, next || undefined, NOW_MS);
     };
     const batch = [
       change(1, 2),
@@ -122,7 +122,7 @@ describe("the report about shards", () => {
     ];
     expect(await merger.look(batch)).toMatchObject({ splits: 2, merges: 1 });
     const before = { ...shardItem({ divisor: 4 }), cr: { S: "another bucket" } };
-    const replaced = table.records.of(before, shardItem({ divisor: 1 }), NOW_MS);
+    const replaced = table.records.get(before, shardItem({ divisor: 1 }), NOW_MS);
     expect(await merger.look([replaced])).toMatchObject({ splits: 0, merges: 0 });
   });
 });

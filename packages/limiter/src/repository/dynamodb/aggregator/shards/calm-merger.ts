@@ -8,7 +8,7 @@
  * record fails because of it. Everything is awaited, because a Lambda is frozen when it has
  * answered.
  */
-import { levelAt, resolvedPolicy } from "../../../../core/bucket/policy.ts";
+import { levelAt, resolvePolicy } from "../../../../core/bucket/policy.ts";
 import { ZaeLimiterError } from "../../../../core/errors.ts";
 import { configKeys } from "../../../policy-cache.ts";
 import type { Clock } from "../../../system-clock.ts";
@@ -54,7 +54,7 @@ export class CalmMerger {
       ...options,
       reader,
       known,
-      policyOf: storedPolicies(reader),
+      refreshPolicy: readStoredPolicies(reader),
       counts,
     });
     this.#clock = clock;
@@ -87,10 +87,10 @@ export class CalmMerger {
 }
 
 /** Reads the limits that apply to a bucket, in whichever namespace it is. */
-function storedPolicies(reader: ItemReader): PolicyReader {
+function readStoredPolicies(reader: ItemReader): PolicyReader {
   return async ({ namespaceId, entityId, resource }) => {
     const keys = configKeys(entityId, resource);
     const configs = await readConfigs(reader, namespaceId, keys);
-    return resolvedPolicy(keys.map((key, index) => levelAt(key, configs[index]!)));
+    return resolvePolicy(keys.map((key, index) => levelAt(key, configs[index]!)));
   };
 }

@@ -1,7 +1,7 @@
 import { bucketKey, type BucketKey } from "../../items/bucket-key.ts";
 import { parseBucketPartition } from "../../items/key-parsers.ts";
 import { firstKey, type MeasuredImage } from "../../shards/pressure.ts";
-import { numberOf, stringOf, type AttributeMap } from "../../transport/attribute-values.ts";
+import { getNumber, getString, type AttributeMap } from "../../transport/attribute-values.ts";
 import { keyOfRecord, type StreamRecord } from "../stream-record.ts";
 
 /** What a record says of a shard. The rest of its image is not read: the table has a newer one. */
@@ -61,9 +61,9 @@ function parseImage(item: AttributeMap | undefined, shard: number): ShardImage |
   if (item === undefined) return undefined;
   return {
     shard,
-    divisor: numberOf(item["shard_count"]) ?? 1,
-    version: numberOf(item["sv"]) ?? 0,
-    creation: stringOf(item["cr"]) ?? "",
-    writes: numberOf(item["b_wcu_tc"]) ?? 0,
+    divisor: getNumber(item["shard_count"]) ?? 1,
+    version: getNumber(item["sv"]) ?? 0,
+    creation: getString(item["cr"]) ?? "",
+    writes: getNumber(item["b_wcu_tc"]) ?? 0,
   };
 }

@@ -3,12 +3,12 @@
  * None of them may come back here.
  */
 import { describe, expect, it } from "vitest";
-import { named } from "../../../../../test/support/scripted-table.ts";
+import { nameIt } from "../../../../../test/support/scripted-table.ts";
 import {
   bucketItem,
   countersIn,
-  recordOf,
-  recordsOf,
+  buildRecord,
+  listRecords,
   usageProcess,
 } from "../../../../../test/support/usage-process.ts";
 import type { StreamRecord } from "../stream-record.ts";
@@ -23,7 +23,7 @@ function acquires(count: number, atMs = MIDNIGHT_MS): readonly StreamRecord[] {
   const items = Array.from({ length: count }, (_, index) =>
     bucketItem({ b_rpm_tc: 1000 * (index + 1), b_tpm_tc: 1000 * (index + 1), gr: index + 1 }),
   );
-  return recordsOf(items, { atMs });
+  return listRecords(items, { atMs });
 }
 
 describe("faults of the original's aggregator", () => {
@@ -37,8 +37,8 @@ describe("faults of the original's aggregator", () => {
     const { table, counter } = usageProcess();
     const [first, second] = [bucketItem({ b_rpm_tc: 5 }), bucketItem({ b_rpm_tc: 12 })];
     await counter.count([
-      recordOf({ after: first, atMs: MIDNIGHT_MS + 600_000, number: 1 }),
-      recordOf({ before: first, after: second, atMs: MIDNIGHT_MS + 12 * HOUR_MS, number: 2 }),
+      buildRecord({ after: first, atMs: MIDNIGHT_MS + 600_000, number: 1 }),
+      buildRecord({ before: first, after: second, atMs: MIDNIGHT_MS + 12 * HOUR_MS, number: 2 }),
     ]);
     expect(countersIn(table)).toEqual({
       [FIRST_HOUR]: { u_rpm: 5 },
@@ -52,7 +52,7 @@ describe("faults of the original's aggregator", () => {
     const { table, counter } = usageProcess(HOURLY);
     const rf = Date.UTC(2026, 2, 1, 9);
     const items = [bucketItem({ b_rpm_tc: 1, rf }), bucketItem({ b_rpm_tc: 4, rf })];
-    await counter.count(recordsOf(items, { atMs: Date.UTC(2026, 2, 4, 17, 40) }));
+    await counter.count(listRecords(items, { atMs: Date.UTC(2026, 2, 4, 17, 40) }));
     expect(Object.keys(countersIn(table))).toEqual(["#USAGE#hourly#2026-03-04T17:00:00Z#r"]);
   });
 
@@ -62,8 +62,8 @@ describe("faults of the original's aggregator", () => {
       bucketItem({ b_rpm_tc: 3, gr: 1, cr }),
     );
     const records = lives.flatMap((item, life) => [
-      recordOf({ after: item, atMs: MIDNIGHT_MS, number: 2 * life + 1 }),
-      recordOf({ before: item, atMs: MIDNIGHT_MS, number: 2 * life + 2 }),
+      buildRecord({ after: item, atMs: MIDNIGHT_MS, number: 2 * life + 1 }),
+      buildRecord({ before: item, atMs: MIDNIGHT_MS, number: 2 * life + 2 }),
     ]);
     await counter.count(records);
     expect(countersIn(table)).toEqual({ [FIRST_HOUR]: { u_rpm: 9, requests: 3 } });
@@ -72,7 +72,7 @@ describe("faults of the original's aggregator", () => {
   it("a throttled snapshot is a failure of its records, and delivering them again adds nothing twice [W-25]", async () => {
     const { table, counter } = usageProcess();
     const records = acquires(3);
-    const throttled = { instead: named("ProvisionedThroughputExceededException") };
+    const throttled = { instead: nameIt("ProvisionedThroughputExceededException") };
     table.faults.push(...Array.from({ length: 9 }, () => throttled));
     const { failures } = await counter.count(records);
     expect(new Set(failures.map(({ sequenceNumber }) => sequenceNumber))).toEqual(
@@ -96,7 +96,7 @@ describe("faults of the original's aggregator", () => {
       bucketItem({ b_rpm_tc: 5000, b_tpm_tc: 71_000, gr: 5 }),
       bucketItem({ b_rpm_tc: 4000, b_tpm_tc: 61_000, gr: 4 }),
     ];
-    await counter.count(recordsOf(items, { atMs: MIDNIGHT_MS }));
+    await counter.count(listRecords(items, { atMs: MIDNIGHT_MS }));
     expect(countersIn(table)).toEqual({
       [FIRST_HOUR]: { u_rpm: 4000, u_tpm: 61_000, requests: 4 },
     });
@@ -107,7 +107,7 @@ describe("faults of the original's aggregator", () => {
     const names = ["ttl", "window", "resource", "requests", "entity_id", "PK", "seq_0"];
     const totals = names.map((name) => [`b_${name}_tc`, 1000] as const);
     const { failures } = await counter.count(
-      recordsOf([bucketItem(Object.fromEntries(totals))], { atMs: MIDNIGHT_MS }),
+      listRecords([bucketItem(Object.fromEntries(totals))], { atMs: MIDNIGHT_MS }),
     );
     expect(failures).toEqual([]);
     expect(countersIn(table)).toEqual({

@@ -1,9 +1,9 @@
 import { DAY_MS, windowEndMs } from "../../../../core/usage.ts";
 import { usageIndexKeys, usageKey, windowText } from "../../items/keys.ts";
 import { positionAttribute } from "../../items/usage-item.ts";
-import { chunksOf, marshalKey } from "../../table/batch.ts";
+import { toChunks, marshalKey } from "../../table/batch.ts";
 import { ExpressionBuilder } from "../../table/update-expression.ts";
-import { addedAmounts } from "./usage-change.ts";
+import { addExactly } from "./usage-change.ts";
 import type { ShardPart, UsageSum } from "./usage-sums.ts";
 
 /**
@@ -15,7 +15,7 @@ const MAX_SHARDS_IN_A_WRITE = 64;
 
 /** Cuts a sum into as many as it takes for each to fit one write. */
 export function writableSums({ namespaceId, name, parts }: UsageSum): readonly UsageSum[] {
-  return chunksOf(parts, MAX_SHARDS_IN_A_WRITE).map((chunk) => ({
+  return toChunks(parts, MAX_SHARDS_IN_A_WRITE).map((chunk) => ({
     namespaceId,
     name,
     parts: chunk,
@@ -42,7 +42,7 @@ export function snapshotUpdate(sum: UsageSum, retentionDays: number): object {
   for (const part of parts) guard(builder, part);
   // The builder leaves out the number 0, but not the bigint: a counter whose changes cancel each
   // other out must be there, as if they had been counted one by one.
-  for (const [attribute, total] of totalsOf(parts)) builder.add(attribute, BigInt(total));
+  for (const [attribute, total] of computeTotals(parts)) builder.add(attribute, BigInt(total));
   return {
     Key: marshalKey(usageKey(namespaceId, name)),
     ...builder.build(),
@@ -58,11 +58,11 @@ function guard(builder: ExpressionBuilder, { shard, contributions }: ShardPart):
   builder.set(attribute, contributions.at(-1)!.record.position);
 }
 
-function totalsOf(parts: readonly ShardPart[]): ReadonlyMap<string, number | bigint> {
+function computeTotals(parts: readonly ShardPart[]): ReadonlyMap<string, number | bigint> {
   const totals = new Map<string, number | bigint>();
   for (const { contributions } of parts)
     for (const { change } of contributions)
       for (const { attribute, amount } of change)
-        totals.set(attribute, addedAmounts(totals.get(attribute) ?? 0, amount));
+        totals.set(attribute, addExactly(totals.get(attribute) ?? 0, amount));
   return totals;
 }

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { marshalItem, type Value } from "../../transport/attribute-values.ts";
-import { addedAmounts, usageChange } from "./usage-change.ts";
+import { addExactly, usageChange } from "./usage-change.ts";
 
 /** The totals of a bucket, beside what every item has. */
 function item(totals: Readonly<Record<string, Value>>) {
@@ -15,7 +15,7 @@ function item(totals: Readonly<Record<string, Value>>) {
 }
 
 /** What a change consumed, by attribute. */
-function consumed(
+function readConsumed(
   before: Readonly<Record<string, Value>> | undefined,
   after: Readonly<Record<string, Value>>,
 ): Readonly<Record<string, number | bigint>> | undefined {
@@ -27,7 +27,7 @@ describe("what a change of a bucket consumed", () => {
   it("is how much its totals have grown, own and cascaded", () => {
     const before = { b_rpm_tc: 1000, b_rpm_tk: 9000, gr: 1, b_wcu_tc: 1 };
     const after = { b_rpm_tc: 4000, b_rpm_tk: 6000, b_rpm_cc: 2000, gr: 4, gc: 2, b_wcu_tc: 2 };
-    expect(consumed(before, after)).toEqual({
+    expect(readConsumed(before, after)).toEqual({
       u_rpm: 3000,
       c_rpm: 2000,
       requests: 3,
@@ -35,8 +35,8 @@ describe("what a change of a bucket consumed", () => {
     });
   });
 
-  it("is negative for a give-back, which is no new bucket", () => {
-    expect(consumed({ b_rpm_tc: 5000, gr: 2 }, { b_rpm_tc: 1000, gr: 1 })).toEqual({
+  it("is negative for a give-back, which is not a new bucket", () => {
+    expect(readConsumed({ b_rpm_tc: 5000, gr: 2 }, { b_rpm_tc: 1000, gr: 1 })).toEqual({
       u_rpm: -4000,
       requests: -1,
     });
@@ -44,8 +44,8 @@ describe("what a change of a bucket consumed", () => {
 
   it("is everything that a new bucket has, and that one of another creation has", () => {
     const after = { b_rpm_tc: 3000, gr: 1 };
-    expect(consumed(undefined, after)).toEqual({ u_rpm: 3000, requests: 1 });
-    expect(consumed({ b_rpm_tc: 9000, gr: 7, cr: "b.0001" }, after)).toEqual({
+    expect(readConsumed(undefined, after)).toEqual({ u_rpm: 3000, requests: 1 });
+    expect(readConsumed({ b_rpm_tc: 9000, gr: 7, cr: "b.0001" }, after)).toEqual({
       u_rpm: 3000,
       requests: 1,
     });
@@ -54,49 +54,53 @@ describe("what a change of a bucket consumed", () => {
   it("is nothing for a split and a merge, on either half", () => {
     const whole = { b_rpm_tc: 3000, gr: 1, sv: 5 };
     const split = { ...whole, sv: 6, sd: 6 };
-    expect(consumed(whole, split)).toEqual({});
-    expect(consumed(undefined, { b_rpm_tc: 0, gr: 0, sv: 6, sd: 6 })).toEqual({});
+    expect(readConsumed(whole, split)).toEqual({});
+    expect(readConsumed(undefined, { b_rpm_tc: 0, gr: 0, sv: 6, sd: 6 })).toEqual({});
     // What a deleted bucket left under the key is replaced.
-    expect(consumed({ ...split, cr: "old" }, { b_rpm_tc: 0, gr: 0, sv: 9, sd: 9 })).toEqual({});
-    expect(consumed(split, { b_rpm_tc: 8000, gr: 4, sv: 7, sd: 7 })).toEqual({});
-    expect(consumed(split, { ...split, b_rpm_tc: 4000 })).toEqual({ u_rpm: 1000 });
+    expect(readConsumed({ ...split, cr: "old" }, { b_rpm_tc: 0, gr: 0, sv: 9, sd: 9 })).toEqual({});
+    expect(readConsumed(split, { b_rpm_tc: 8000, gr: 4, sv: 7, sd: 7 })).toEqual({});
+    expect(readConsumed(split, { ...split, b_rpm_tc: 4000 })).toEqual({ u_rpm: 1000 });
   });
 
   it("is what a policy rewrite takes, although it has another version", () => {
-    expect(consumed({ b_rpm_tc: 3000, sv: 5 }, { b_rpm_tc: 4000, sv: 6 })).toEqual({ u_rpm: 1000 });
+    expect(readConsumed({ b_rpm_tc: 3000, sv: 5 }, { b_rpm_tc: 4000, sv: 6 })).toEqual({
+      u_rpm: 1000,
+    });
   });
 
   it("is nothing of a limit that was dropped, and starts at nothing when it is back", () => {
-    expect(consumed({ b_rpm_tc: 3000, b_tpm_tc: 9000 }, { b_rpm_tc: 4000 })).toEqual({
+    expect(readConsumed({ b_rpm_tc: 3000, b_tpm_tc: 9000 }, { b_rpm_tc: 4000 })).toEqual({
       u_rpm: 1000,
     });
-    expect(consumed({ b_rpm_tc: 3000 }, { b_rpm_tc: 3000, b_tpm_tc: 500 })).toEqual({ u_tpm: 500 });
+    expect(readConsumed({ b_rpm_tc: 3000 }, { b_rpm_tc: 3000, b_tpm_tc: 500 })).toEqual({
+      u_tpm: 500,
+    });
   });
 
   it("tells the names of limits from its own attributes", () => {
     const names = ["a_tc", "wcu_tc", "ttl", "cc", "_", "b-1.x", "__proto__"];
     const after = Object.fromEntries(names.map((name) => [`b_${name}_tc`, 1000]));
     const others = { b_wcu_tc: 50, b_a_tk: 1, b_a_cp: 1, b_c: 3, bc: 4, b__tc: 5, basic: 6, go: 7 };
-    expect(consumed(undefined, { ...after, ...others })).toEqual(
+    expect(readConsumed(undefined, { ...after, ...others })).toEqual(
       Object.fromEntries(names.map((name) => [`u_${name}`, 1000])),
     );
   });
 
   it("is exact where totals have left the safe range", () => {
     const large = 10n ** 20n;
-    expect(consumed({ b_rpm_tc: large }, { b_rpm_tc: large + 1n })).toEqual({ u_rpm: 1n });
-    expect(consumed({ b_rpm_tc: -(2 ** 53 - 1) }, { b_rpm_tc: 2 ** 53 - 1 })).toEqual({
+    expect(readConsumed({ b_rpm_tc: large }, { b_rpm_tc: large + 1n })).toEqual({ u_rpm: 1n });
+    expect(readConsumed({ b_rpm_tc: -(2 ** 53 - 1) }, { b_rpm_tc: 2 ** 53 - 1 })).toEqual({
       u_rpm: 2n ** 54n - 2n,
     });
-    expect(addedAmounts(2 ** 53 - 1, 2)).toBe(2n ** 53n + 1n);
-    expect(addedAmounts(2n, 3)).toBe(5n);
-    expect(addedAmounts(2, -3)).toBe(-1);
+    expect(addExactly(2 ** 53 - 1, 2)).toBe(2n ** 53n + 1n);
+    expect(addExactly(2n, 3)).toBe(5n);
+    expect(addExactly(2, -3)).toBe(-1);
   });
 
-  it("is unknown when a total is no whole number", () => {
+  it("is unknown when a total is not a whole number", () => {
     for (const total of ["text", 1.5, null, true]) {
-      expect(consumed({ b_rpm_tc: 1000 }, { b_rpm_tc: total })).toBeUndefined();
-      expect(consumed({ gr: total }, { gr: 1 })).toBeUndefined();
+      expect(readConsumed({ b_rpm_tc: 1000 }, { b_rpm_tc: total })).toBeUndefined();
+      expect(readConsumed({ gr: total }, { gr: 1 })).toBeUndefined();
     }
   });
 });

@@ -11,8 +11,8 @@
  * counts for itself, `b_wcu_tc`, becomes nothing.
  */
 import {
-  numberOf,
-  stringOf,
+  getNumber,
+  getString,
   type AttributeMap,
   type AttributeValue,
 } from "../../transport/attribute-values.ts";
@@ -35,13 +35,13 @@ export type UsageChange = readonly UsageAmount[];
 const NOTHING: UsageChange = [];
 const NO_ITEM: AttributeMap = {};
 
-/** What a change of a bucket consumed; undefined when one of its totals is no whole number. */
+/** What a change of a bucket consumed; undefined when one of its totals is not a whole number. */
 export function usageChange(
   before: AttributeMap | undefined,
   after: AttributeMap,
 ): UsageChange | undefined {
-  if (numberOf(before?.["sd"]) !== numberOf(after["sd"])) return NOTHING;
-  const isSame = before !== undefined && stringOf(before["cr"]) === stringOf(after["cr"]);
+  if (getNumber(before?.["sd"]) !== getNumber(after["sd"])) return NOTHING;
+  const isSame = before !== undefined && getString(before["cr"]) === getString(after["cr"]);
   const base = isSame ? before : NO_ITEM;
   let change: UsageAmount[] | undefined;
   for (const total in after) {
@@ -55,7 +55,7 @@ export function usageChange(
 }
 
 /** The sum of two amounts, exactly. */
-export function addedAmounts(left: number | bigint, right: number | bigint): number | bigint {
+export function addExactly(left: number | bigint, right: number | bigint): number | bigint {
   if (typeof left === "number" && typeof right === "number") {
     const sum = left + right;
     if (Number.isSafeInteger(sum)) return sum;
@@ -101,22 +101,22 @@ function newAttribute(total: string): string | undefined {
   return prefix + name;
 }
 
-/** How much a total has grown, exactly; undefined when one of the two is no whole number. */
+/** How much a total has grown, exactly; undefined when one of the two is not a whole number. */
 function difference(
   after: AttributeValue | undefined,
   before: AttributeValue | undefined,
 ): number | bigint | undefined {
-  const [afterText, beforeText] = [textOf(after), textOf(before)];
+  const [afterText, beforeText] = [toText(after), toText(before)];
   if (afterText === beforeText) return 0;
   const [left, right] = [Number(afterText), Number(beforeText)];
-  if (Number.isSafeInteger(left) && Number.isSafeInteger(right)) return addedAmounts(left, -right);
+  if (Number.isSafeInteger(left) && Number.isSafeInteger(right)) return addExactly(left, -right);
   return isWhole(afterText) && isWhole(beforeText)
     ? BigInt(afterText) - BigInt(beforeText)
     : undefined;
 }
 
 /** The text of a number; absent means 0. */
-function textOf(value: AttributeValue | undefined): string {
+function toText(value: AttributeValue | undefined): string {
   if (value === undefined) return "0";
   return "N" in value ? value.N : "not a number";
 }

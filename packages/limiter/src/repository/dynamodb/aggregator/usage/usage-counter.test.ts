@@ -1,11 +1,11 @@
 import { describe, expect, it } from "vitest";
-import { named, ScriptedTable } from "../../../../../test/support/scripted-table.ts";
+import { nameIt, ScriptedTable } from "../../../../../test/support/scripted-table.ts";
 import {
   bucketItem,
   countersIn,
   positionText,
-  recordOf,
-  recordsOf,
+  buildRecord,
+  listRecords,
   usageProcess,
 } from "../../../../../test/support/usage-process.ts";
 import { marshalItem, unmarshalItem } from "../../transport/attribute-values.ts";
@@ -20,13 +20,13 @@ const HOURLY = { windows: ["hourly"] } as const;
 function consuming(amounts: readonly number[], shard = 0, first = 1): readonly StreamRecord[] {
   let total = 0;
   const items = amounts.map((amount) => bucketItem({ b_rpm_tc: (total += amount) }, shard));
-  return recordsOf(items, { atMs: AT_MS, first });
+  return listRecords(items, { atMs: AT_MS, first });
 }
 
 describe("counting usage", () => {
   it("adds what a batch consumed to each window, with names, keys, time to live and position", async () => {
     const { table, counter } = usageProcess();
-    const records = recordsOf(
+    const records = listRecords(
       [bucketItem({ b_rpm_tc: 2000, gr: 1 }), bucketItem({ b_rpm_tc: 5000, gr: 2, gc: 1 })],
       { atMs: AT_MS },
     );
@@ -82,7 +82,7 @@ describe("counting usage", () => {
     const transport = {
       call: (operation: string, input: object): Promise<object> =>
         table.call(operation, input).catch((error: { readonly name: string }) => {
-          throw named(error.name);
+          throw nameIt(error.name);
         }),
       close: () => {},
     };
@@ -96,7 +96,7 @@ describe("counting usage", () => {
   it("counts a write without an answer once, whether it was applied or not", async () => {
     for (const fault of ["instead", "afterwards"] as const) {
       const { table, counter } = usageProcess(HOURLY);
-      table.faults.push({ [fault]: named("TimeoutError") });
+      table.faults.push({ [fault]: nameIt("TimeoutError") });
       const { failures } = await counter.count(consuming([1, 2]));
       expect(failures).toEqual([]);
       expect(countersIn(table)).toEqual({ [HOUR]: { u_rpm: 3 } });
@@ -120,8 +120,8 @@ describe("counting usage", () => {
       bucketItem({ b_rpm_tc: 0, rf: 5 }),
     ];
     const entity = marshalItem({ PK: "ns/ENTITY#e", SK: "#META", gr: 5 });
-    const records = recordsOf([idle, touched, undefined], { atMs: AT_MS });
-    const other = recordOf({ after: entity, atMs: AT_MS, number: 9 });
+    const records = listRecords([idle, touched, undefined], { atMs: AT_MS });
+    const other = buildRecord({ after: entity, atMs: AT_MS, number: 9 });
     expect(await counter.count([...records, other])).toMatchObject({ counted: 0, skipped: 0 });
     expect(table.operations).toEqual([]);
   });
@@ -130,10 +130,10 @@ describe("counting usage", () => {
     const { table, counter } = usageProcess({ windows: ["hourly", "daily"] });
     const [created, grown] = [bucketItem({ b_rpm_tc: 1 }), bucketItem({ b_rpm_tc: 3 })];
     const records = [
-      recordOf({ after: created, atMs: AT_MS, number: 1 }),
-      recordOf({ before: created, after: grown, atMs: AT_MS + 3_600_000, number: 2 }),
+      buildRecord({ after: created, atMs: AT_MS, number: 1 }),
+      buildRecord({ before: created, after: grown, atMs: AT_MS + 3_600_000, number: 2 }),
     ];
-    table.faults.push({ instead: named("ValidationException") });
+    table.faults.push({ instead: nameIt("ValidationException") });
     const { failures, snapshotWrites } = await counter.count(records);
     // The first hour failed. The second record is in the other hour, which is counted.
     expect(failures.map(({ sequenceNumber }) => sequenceNumber)).toEqual(["1"]);
@@ -148,12 +148,12 @@ describe("counting usage", () => {
 
   it("tries a throttled write a few times, and a sum that others are ahead of as well", async () => {
     const { table, counter } = usageProcess(HOURLY);
-    const throttled = { instead: named("ThrottlingException") };
+    const throttled = { instead: nameIt("ThrottlingException") };
     table.faults.push(throttled, throttled);
     expect((await counter.count(consuming([1]))).failures).toEqual([]);
     table.faults.push(throttled, throttled, throttled);
     expect((await counter.count(consuming([1, 2]))).failures).toHaveLength(2);
-    const contended = named("ConditionalCheckFailedException", { Item: {} });
+    const contended = nameIt("ConditionalCheckFailedException", { Item: {} });
     table.faults.push(...Array.from({ length: 9 }, () => ({ instead: contended })));
     const { failures } = await counter.count(consuming([1, 2]));
     expect(String(failures[0]?.error)).toContain("Too much contention: a usage snapshot");
@@ -175,7 +175,7 @@ describe("counting usage", () => {
       { after: item, atMs: -1 },
     ] as const;
     const records = poison.map((parts, index): StreamRecord => ({
-      ...recordOf({ atMs: AT_MS, number: index + 1 }),
+      ...buildRecord({ atMs: AT_MS, number: index + 1 }),
       ...parts,
     }));
     const [good] = consuming([1], 0, 50);
@@ -204,7 +204,7 @@ describe("counting usage", () => {
     const { counter } = usageProcess({ table, transport });
     const item = bucketItem({ b_rpm_tc: 1 });
     const records = Array.from({ length: 40 }, (_, index) =>
-      recordOf({
+      buildRecord({
         after: { ...item, PK: { S: `ns/BUCKET#e${index}#r#0` } },
         atMs: AT_MS,
         number: 1,

@@ -19,15 +19,15 @@
 import type { UsageWindow } from "../../../../core/usage.ts";
 import type { Retention } from "../../cache/retention.ts";
 import { namespaceIdKey, usageKey } from "../../items/keys.ts";
-import { namespaceOf } from "../../items/namespace-items.ts";
+import { parseNamespace } from "../../items/namespace-items.ts";
 import { positionAttribute } from "../../items/usage-item.ts";
 import type { Connection } from "../../table/connection.ts";
 import { ItemReader } from "../../table/item-reader.ts";
 import { contention } from "../../table/table-errors.ts";
-import { stringOf, type AttributeMap } from "../../transport/attribute-values.ts";
+import { getString, type AttributeMap } from "../../transport/attribute-values.ts";
 import { eachWithin } from "../../table/each-within.ts";
 import {
-  failuresOf,
+  toFailures,
   UNLIMITED,
   type PartReport,
   type RecordFailure,
@@ -91,14 +91,14 @@ export class UsageCounter {
       checkTime();
       lasting = await this.#withoutPurged(sums);
     } catch (error) {
-      failures.push(...failuresOf(sums.flatMap(recordsOf), error));
+      failures.push(...toFailures(sums.flatMap(listRecords), error));
     }
     await eachWithin(CONCURRENT_WRITES, lasting.flatMap(writableSums), async (sum) => {
       try {
         checkTime();
         if (await this.#write(sum)) snapshotWrites += 1;
       } catch (error) {
-        failures.push(...failuresOf(recordsOf(sum), error));
+        failures.push(...toFailures(listRecords(sum), error));
       }
     });
     return { failures, counted, skipped, snapshotWrites };
@@ -125,7 +125,7 @@ export class UsageCounter {
       if (outcome.applied) return true;
       const item: AttributeMap | undefined =
         outcome.item ?? (await this.#reader.get(usageKey(sum.namespaceId, sum.name)));
-      rest = newerPart(rest, (shard) => stringOf(item?.[positionAttribute(shard)]));
+      rest = newerPart(rest, (shard) => getString(item?.[positionAttribute(shard)]));
       if (rest === undefined) return false;
     }
     throw contention("a usage snapshot", this.#connection.tableName);
@@ -134,9 +134,9 @@ export class UsageCounter {
 
 /** Whether anything is left of a namespace: its record is, and it is not being purged. */
 function isLeft(item: AttributeMap | undefined): boolean {
-  return item !== undefined && namespaceOf(item).status !== "purging";
+  return item !== undefined && parseNamespace(item).status !== "purging";
 }
 
-function recordsOf({ parts }: UsageSum): readonly StreamRecord[] {
+function listRecords({ parts }: UsageSum): readonly StreamRecord[] {
   return parts.flatMap(({ contributions }) => contributions.map(({ record }) => record));
 }

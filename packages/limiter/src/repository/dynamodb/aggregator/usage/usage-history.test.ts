@@ -7,37 +7,28 @@ import {
 } from "../../../../../test/support/bucket-stream.ts";
 import { ScriptedTable } from "../../../../../test/support/scripted-table.ts";
 import { between } from "../../../../../test/support/seeded/random-choice.ts";
-import { eachOf, seedsFromEnvironment } from "../../../../../test/support/seeded/seeds.ts";
+import { getEach, seedsFromEnvironment } from "../../../../../test/support/seeded/seeds.ts";
 import {
   UnreliableTable,
   type LateRequests,
   type Unreliability,
 } from "../../../../../test/support/unreliable-table.ts";
 import { usageProcess } from "../../../../../test/support/usage-process.ts";
-import { keyOf } from "../../table/batch.ts";
-import { numberOf } from "../../transport/attribute-values.ts";
+import { getKey } from "../../table/batch.ts";
+import { getNumber } from "../../transport/attribute-values.ts";
 import { keyOfRecord, type StreamRecord } from "../stream-record.ts";
 import type { UsageCounter } from "./usage-counter.ts";
 
 const SEEDS = seedsFromEnvironment({ usual: 10 });
 
-const CALM: Unreliability = { throttled: 0, unanswered: 0, late: 0, untold: 0 };
 const ROUGH: Unreliability = { throttled: 0.2, unanswered: 0.15, late: 0.1, untold: 0.3 };
 
 /** A seed takes a tenth of a second, and much longer on a busy machine. */
 const TIMEOUT_MS = 30_000 + 3_000 * SEEDS.count;
 
 describe(`over ${SEEDS.count} random histories of buckets`, { timeout: TIMEOUT_MS }, () => {
-  it("the sums of all windows are what was consumed", async () => {
-    for (const seed of eachOf(SEEDS)) {
-      const { stream, delivery } = scenario(seed, CALM);
-      await delivery.consumer(0).run();
-      expect(delivery.snapshots(), `SEED=${seed} SEEDS=1`).toEqual(stream.ledger);
-    }
-  });
-
   it("each change counts once, whatever is delivered again, cut, lost, late or killed", async () => {
-    for (const seed of eachOf(SEEDS)) {
+    for (const seed of getEach(SEEDS)) {
       const { stream, delivery } = scenario(seed, ROUGH);
       await Promise.all([delivery.consumer(0.2).run(), delivery.consumer(0.2).run()]);
       await delivery.arriveLate();
@@ -90,11 +81,11 @@ class Delivery {
   snapshots(): Ledger {
     const snapshots: Ledger = new Map();
     for (const item of this.#table.items.values()) {
-      const { PK, SK } = keyOf(item);
+      const { PK, SK } = getKey(item);
       if (!SK.startsWith("#USAGE#")) continue;
       const counters = Object.entries(item)
         .filter(([name]) => /^([uc]_|(cascaded_)?requests$)/.test(name))
-        .map(([name, value]) => [name, numberOf(value)!] as const);
+        .map(([name, value]) => [name, getNumber(value)!] as const);
       snapshots.set(`${PK} ${SK}`, new Map(counters));
     }
     return snapshots;

@@ -48,7 +48,7 @@ export function usageSums(
   for (const record of records) {
     const { PK, SK } = keyOfRecord(record);
     if (SK !== BUCKET_SORT_KEY || record.after === undefined) continue;
-    const change = changeOf(record);
+    const change = parseChange(record);
     if (change?.length === 0) continue;
     if (change !== undefined && collection.add(PK, { record, change })) counted += 1;
     else skipped += 1;
@@ -62,10 +62,10 @@ export function usageSums(
  */
 export function newerPart(
   sum: UsageSum,
-  positionOf: (shard: number) => string | undefined,
+  buildPosition: (shard: number) => string | undefined,
 ): UsageSum | undefined {
   const parts = sum.parts.flatMap(({ shard, contributions }): readonly ShardPart[] => {
-    const counted = positionOf(shard);
+    const counted = buildPosition(shard);
     if (counted === undefined) return [{ shard, contributions }];
     const newer = contributions.filter(({ record }) => record.position > counted);
     return newer.length === 0 ? [] : [{ shard, contributions: newer }];
@@ -77,7 +77,7 @@ export function newerPart(
 const END_OF_TIME_MS = Date.UTC(10_000, 0, 1);
 
 /** What a record consumed; undefined when it cannot be read. */
-function changeOf({ kind, atMs, before, after }: StreamRecord): UsageChange | undefined {
+function parseChange({ kind, atMs, before, after }: StreamRecord): UsageChange | undefined {
   // Without the image before, a change would look like a new bucket, and count all over again.
   const isWhole = (kind === "insert") === (before === undefined);
   return isWhole && atMs >= 0 && atMs < END_OF_TIME_MS ? usageChange(before, after!) : undefined;

@@ -2,7 +2,7 @@ import { DynamoDBClient } from "@aws-sdk/client-dynamodb";
 import { DynamoDBStreamsClient } from "@aws-sdk/client-dynamodb-streams";
 import { describe, expect, it } from "vitest";
 import { ValidationError } from "zae-limiter";
-import { awsAddress, configuredAddress, endpointAt } from "./endpoint.ts";
+import { awsAddress, findConfiguredAddress, endpointAt } from "./endpoint.ts";
 
 const REGIONS = [
   "us-east-1",
@@ -50,13 +50,16 @@ describe("DynamoDB's address", () => {
   });
 
   it("is read from the environment as the SDK reads it", () => {
-    expect(configuredAddress({})).toBeUndefined();
-    expect(configuredAddress({ AWS_ENDPOINT_URL: "http://a" })).toBe("http://a");
+    expect(findConfiguredAddress({})).toBeUndefined();
+    expect(findConfiguredAddress({ AWS_ENDPOINT_URL: "http://a" })).toBe("http://a");
     expect(
-      configuredAddress({ AWS_ENDPOINT_URL: "http://a", AWS_ENDPOINT_URL_DYNAMODB: "http://b" }),
+      findConfiguredAddress({
+        AWS_ENDPOINT_URL: "http://a",
+        AWS_ENDPOINT_URL_DYNAMODB: "http://b",
+      }),
     ).toBe("http://b");
     expect(
-      configuredAddress({
+      findConfiguredAddress({
         AWS_ENDPOINT_URL_DYNAMODB: "http://b",
         AWS_IGNORE_CONFIGURED_ENDPOINT_URLS: "true",
       }),

@@ -62,7 +62,7 @@ export function awsAddress(
 }
 
 /** An address that the environment names, in the variables that the SDK reads too. */
-export function configuredAddress(
+export function findConfiguredAddress(
   environment: Environment,
   service: ServiceName = "dynamodb",
 ): string | undefined {

@@ -3,7 +3,7 @@ import { describe, expect, it, vi } from "vitest";
 import { useLeanCalls } from "../../../../../test/support/lean-calls.ts";
 import { refuse, reply } from "../../../../../test/support/scripted-server.ts";
 
-import { failureOf } from "../failure.ts";
+import { classifyError } from "../failure.ts";
 
 const lean = useLeanCalls();
 
@@ -26,7 +26,7 @@ describe("an answer", () => {
       $metadata: { httpStatusCode: 400 },
     });
     expect(error.stack).not.toContain("\n");
-    expect(failureOf(error)).toEqual({ kind: "condition", item: { PK: { S: "x" } } });
+    expect(classifyError(error)).toEqual({ kind: "condition", item: { PK: { S: "x" } } });
   });
 
   it("of a cancelled transaction has its reasons", async () => {
@@ -37,7 +37,7 @@ describe("an answer", () => {
     ];
     lean.server.answer = (outgoing) =>
       refuse(outgoing, "TransactionCanceledException", { details: { CancellationReasons } });
-    expect(failureOf(await lean.failure(transport))).toEqual({
+    expect(classifyError(await lean.failure(transport))).toEqual({
       kind: "cancelled",
       reasons: [
         { code: "None", item: undefined },
@@ -87,7 +87,7 @@ describe("an answer", () => {
   ])("of a proxy (%i %j) means what its status means", async (status, body, meaning) => {
     const transport = await lean.open();
     lean.server.answer = (outgoing) => outgoing.writeHead(status).end(body);
-    expect(failureOf(await lean.failure(transport))).toMatchObject(meaning);
+    expect(classifyError(await lean.failure(transport))).toMatchObject(meaning);
   });
 
   it("that breaks off leaves the outcome unknown", async () => {
@@ -96,7 +96,7 @@ describe("an answer", () => {
       outgoing.writeHead(200, { "content-length": "100" }).write('{"Attributes":');
       outgoing.socket!.end();
     };
-    expect(failureOf(await lean.failure(transport))).toMatchObject({
+    expect(classifyError(await lean.failure(transport))).toMatchObject({
       kind: "unavailable",
       ambiguous: true,
     });
@@ -110,13 +110,13 @@ describe("an answer", () => {
     expect(await lean.call(transport)).toEqual({ Attributes: {} });
     lean.server.answer = (outgoing) =>
       reply(outgoing, { Attributes: {} }, { headers: { "x-amz-crc32": String(crc32(body) - 1) } });
-    expect(failureOf(await lean.failure(transport))).toMatchObject({
+    expect(classifyError(await lean.failure(transport))).toMatchObject({
       kind: "unavailable",
       ambiguous: true,
     });
     lean.server.answer = (outgoing) =>
       refuse(outgoing, "ConditionalCheckFailedException", { headers: { "x-amz-crc32": "1" } });
-    expect(failureOf(await lean.failure(transport))).toMatchObject({
+    expect(classifyError(await lean.failure(transport))).toMatchObject({
       kind: "unavailable",
       ambiguous: true,
     });

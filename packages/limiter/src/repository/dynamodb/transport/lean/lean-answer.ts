@@ -1,6 +1,6 @@
 import { crc32 } from "node:zlib";
 import { withoutStack } from "../../../../core/errors.ts";
-import { saidBy } from "../failure.ts";
+import { shortenError } from "../failure.ts";
 import { unreadable, type HttpAnswer } from "./lean-http.ts";
 
 /** An error that DynamoDB returned, in the shape that the SDK gives it. */
@@ -41,28 +41,29 @@ type Json = Readonly<Record<string, unknown>>;
 const MAX_QUOTE_LENGTH = 200;
 
 /** The output of a call, or the error that it was answered with. */
-export function outputOf(answer: HttpAnswer): object {
+export function parseOutput(answer: HttpAnswer): object {
   assertIntact(answer);
-  if (answer.status < 200 || answer.status > 299) throw errorOf(answer);
-  const output = parsed(answer.body);
-  if (output === undefined) throw unreadable(`The answer is not a JSON object: ${quoted(answer)}`);
+  if (answer.status < 200 || answer.status > 299) throw toError(answer);
+  const output = parseJson(answer.body);
+  if (output === undefined)
+    throw unreadable(`The answer is not a JSON object: ${quoteBody(answer)}`);
   return output;
 }
 
-function errorOf(answer: HttpAnswer): Error {
+function toError(answer: HttpAnswer): Error {
   const { status, headers } = answer;
-  const body = parsed(answer.body);
+  const body = parseJson(answer.body);
   const type = body?.["__type"] ?? body?.["code"] ?? headers["x-amzn-errortype"];
   // The stack of an answer would show Node's parser, never the caller.
   return withoutStack(() => {
     // A proxy or a load balancer sent this: only its status means anything.
     if (body === undefined || typeof type !== "string")
-      return new ServiceError("UnknownError", `HTTP status ${status}: ${quoted(answer)}`, {
+      return new ServiceError("UnknownError", `HTTP status ${status}: ${quoteBody(answer)}`, {
         status,
         details: {},
       });
     const text = body["message"] ?? body["Message"];
-    const { name, message } = saidBy(shortName(type), typeof text === "string" ? text : type);
+    const { name, message } = shortenError(shortName(type), typeof text === "string" ? text : type);
     return new ServiceError(name, message, { status, details: body });
   });
 }
@@ -82,7 +83,7 @@ function assertIntact({ headers, body }: HttpAnswer): void {
     throw unreadable("The answer has a wrong checksum");
 }
 
-function parsed(body: Buffer): Json | undefined {
+function parseJson(body: Buffer): Json | undefined {
   try {
     const value: unknown = JSON.parse(body.toString("utf8"));
     return typeof value === "object" && value !== null && !Array.isArray(value)
@@ -93,6 +94,6 @@ function parsed(body: Buffer): Json | undefined {
   }
 }
 
-function quoted({ body }: HttpAnswer): string {
+function quoteBody({ body }: HttpAnswer): string {
   return JSON.stringify(body.subarray(0, MAX_QUOTE_LENGTH).toString("utf8"));
 }

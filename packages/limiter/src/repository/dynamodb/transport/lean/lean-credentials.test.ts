@@ -2,8 +2,8 @@ import { describe, expect, it, vi } from "vitest";
 import { PermissionDenied } from "zae-limiter";
 import { ManualClock } from "zae-limiter/testing";
 
-import { failureOf } from "../failure.ts";
-import { CredentialCache, environmentCredentials, providerOf } from "./lean-credentials.ts";
+import { classifyError } from "../failure.ts";
+import { CredentialCache, environmentCredentials, chooseProvider } from "./lean-credentials.ts";
 import type { AwsCredentials } from "../local-engine.ts";
 
 const MINUTE_MS = 60_000;
@@ -109,7 +109,7 @@ describe("a provider that fails", () => {
     "for a while does not show that the table got anything, or is busy: $message",
     async (thrown) => {
       const error = await failureFor(thrown);
-      expect(failureOf(error)).toMatchObject({
+      expect(classifyError(error)).toMatchObject({
         kind: "unavailable",
         ambiguous: false,
         throttled: false,
@@ -126,8 +126,8 @@ describe("where credentials come from", () => {
   const mine = { accessKeyId: "mine", secretAccessKey: "secret" };
 
   it("uses those that were passed in first, as a value or as a function", async () => {
-    expect(await (await providerOf(mine, { ...place, environment }))()).toBe(mine);
-    expect(await (await providerOf(async () => mine, { ...place, environment }))()).toBe(mine);
+    expect(await (await chooseProvider(mine, { ...place, environment }))()).toBe(mine);
+    expect(await (await chooseProvider(async () => mine, { ...place, environment }))()).toBe(mine);
   });
 
   it("then uses the environment, with token and expiry", async () => {
@@ -136,7 +136,7 @@ describe("where credentials come from", () => {
       AWS_SESSION_TOKEN: "token",
       AWS_CREDENTIAL_EXPIRATION: "2030-01-01T00:00:00Z",
     };
-    expect(await (await providerOf(undefined, { ...place, environment: lent }))()).toEqual({
+    expect(await (await chooseProvider(undefined, { ...place, environment: lent }))()).toEqual({
       accessKeyId: "key",
       secretAccessKey: "secret",
       sessionToken: "token",
@@ -156,13 +156,16 @@ describe("where credentials come from", () => {
   });
 
   it("needs none for an engine on this machine", async () => {
-    const provide = await providerOf(undefined, { ...place, endpointUrl: "http://localhost:8000" });
+    const provide = await chooseProvider(undefined, {
+      ...place,
+      endpointUrl: "http://localhost:8000",
+    });
     expect(await provide()).toEqual({ accessKeyId: "local", secretAccessKey: "local" });
   });
 
   it("says what to do when environment or provider has none", async () => {
     const losing: NodeJS.ProcessEnv = { ...environment };
-    const provide = await providerOf(undefined, { ...place, environment: losing });
+    const provide = await chooseProvider(undefined, { ...place, environment: losing });
     delete losing["AWS_ACCESS_KEY_ID"];
     const error: unknown = await Promise.resolve(new CredentialCache(provide, () => 0).get()).catch(
       (thrown: unknown) => thrown,

@@ -1,6 +1,6 @@
 import { InfrastructureError } from "../../../../core/errors.ts";
 import { noCredentials } from "../denied.ts";
-import { failureOf } from "../failure.ts";
+import { classifyError } from "../failure.ts";
 import { unsent } from "./lean-http.ts";
 import { settingsFromSdk, type SdkSettings } from "./sdk-settings.ts";
 import { localCredentials, type AwsCredentials, type Environment } from "../local-engine.ts";
@@ -98,9 +98,11 @@ export class CredentialCache {
 
   async #find(): Promise<AwsCredentials> {
     try {
-      return checked(await this.#provide(this.#wereRejected ? { forceRefresh: true } : {}));
+      return checkCredentials(
+        await this.#provide(this.#wereRejected ? { forceRefresh: true } : {}),
+      );
     } catch (error) {
-      throw explained(error);
+      throw explainError(error);
     }
   }
 }
@@ -132,7 +134,7 @@ export interface CredentialPlace {
  * Chooses what finds credentials: what was passed in, or the environment, or the SDK with its
  * files, containers, roles and sign-ons.
  */
-export async function providerOf(
+export async function chooseProvider(
   given: AwsCredentials | CredentialProvider | undefined,
   { region, endpointUrl, environment }: CredentialPlace,
 ): Promise<CredentialProvider> {
@@ -170,10 +172,10 @@ async function settingsForCredentials(
  * provider that is unavailable has sent nothing to the table, and does not show that the table is
  * busy.
  */
-function explained(error: unknown): Error {
+function explainError(error: unknown): Error {
   if (error instanceof InfrastructureError) return error;
   const reason = error instanceof Error ? error.message : String(error);
-  return failureOf(error).kind === "unavailable"
+  return classifyError(error).kind === "unavailable"
     ? unsent(`AWS credentials could not be loaded: ${reason}`, error)
     : noCredentials(reason, { cause: error });
 }
@@ -186,7 +188,7 @@ function expiryMs({ expiration }: AwsCredentials): number {
  * A session token from a file may end in a line break, which no header can carry. As in the SDK,
  * blanks at its ends do not count.
  */
-function checked(credentials: AwsCredentials): AwsCredentials {
+function checkCredentials(credentials: AwsCredentials): AwsCredentials {
   if (!credentials?.accessKeyId || !credentials.secretAccessKey)
     throw noCredentials("neither the environment nor a provider has them");
   const sessionToken = credentials.sessionToken?.trim();

@@ -6,7 +6,7 @@ import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { useLeanCalls } from "../../../../../test/support/lean-calls.ts";
 import { reply, startScriptedServer } from "../../../../../test/support/scripted-server.ts";
 
-import { failureOf } from "../failure.ts";
+import { classifyError } from "../failure.ts";
 
 const lean = useLeanCalls();
 
@@ -59,12 +59,12 @@ describe("connections", () => {
     const transport = await lean.open();
     await lean.call(transport);
     lean.server.answer = (outgoing) => outgoing.socket!.resetAndDestroy();
-    expect(failureOf(await lean.failure(transport))).toMatchObject({
+    expect(classifyError(await lean.failure(transport))).toMatchObject({
       kind: "unavailable",
       ambiguous: true,
     });
     expect(lean.server.seen.map(({ connection }) => connection)).toEqual([1, 1]);
-    expect(failureOf(await lean.failure(transport))).toMatchObject({
+    expect(classifyError(await lean.failure(transport))).toMatchObject({
       kind: "unavailable",
       ambiguous: true,
     });
@@ -73,7 +73,7 @@ describe("connections", () => {
   it("that are refused never sent anything", async () => {
     const transport = await lean.open();
     await lean.serve(await startScriptedServer());
-    expect(failureOf(await lean.failure(transport))).toMatchObject({
+    expect(classifyError(await lean.failure(transport))).toMatchObject({
       kind: "unavailable",
       ambiguous: false,
     });
@@ -86,7 +86,7 @@ describe("connections", () => {
     const transport = await lean.open({
       endpointUrl: (await listening(tcp)).replace("http:", "https:"),
     });
-    expect(failureOf(await lean.failure(transport))).toMatchObject({
+    expect(classifyError(await lean.failure(transport))).toMatchObject({
       kind: "unavailable",
       ambiguous: false,
     });
@@ -97,7 +97,7 @@ describe("connections", () => {
     const transport = await lean.open({
       endpointUrl: lean.server.endpointUrl.replace("http:", "https:"),
     });
-    expect(failureOf(await lean.failure(transport))).toEqual({ kind: "rejected" });
+    expect(classifyError(await lean.failure(transport))).toEqual({ kind: "rejected" });
   });
 
   it("that switch to another protocol end the call", async () => {
@@ -108,7 +108,7 @@ describe("connections", () => {
         ),
     );
     const transport = await lean.open({ endpointUrl: await listening(tcp) });
-    expect(failureOf(await lean.failure(transport))).toMatchObject({
+    expect(classifyError(await lean.failure(transport))).toMatchObject({
       kind: "unavailable",
       ambiguous: true,
     });
@@ -121,7 +121,7 @@ describe("connections", () => {
     );
     const transport = await lean.open({ endpointUrl: await listening(tcp) });
     const error = await lean.failure(transport);
-    expect(failureOf(error)).toMatchObject({ kind: "unavailable", ambiguous: true });
+    expect(classifyError(error)).toMatchObject({ kind: "unavailable", ambiguous: true });
     expect(error).toMatchObject({
       code: "ERR_LIMITER_UNREADABLE_ANSWER",
       cause: { code: "HPE_INVALID_CONSTANT" },
@@ -183,9 +183,10 @@ describe("connections", () => {
     const calls = Array.from({ length: 130 }, async () => lean.failure(transport));
     await vi.waitFor(() => expect(lean.server.seen).toHaveLength(128));
     transport.close();
-    for (const error of await Promise.all(calls)) expect(failureOf(error).kind).toBe("unavailable");
+    for (const error of await Promise.all(calls))
+      expect(classifyError(error).kind).toBe("unavailable");
     await vi.waitFor(() => expect(lean.server.sockets.size).toBe(0));
-    expect(failureOf(await lean.failure(transport))).toMatchObject({
+    expect(classifyError(await lean.failure(transport))).toMatchObject({
       kind: "unavailable",
       ambiguous: false,
     });

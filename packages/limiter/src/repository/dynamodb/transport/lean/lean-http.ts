@@ -78,7 +78,7 @@ export class HttpClient {
   close(): void {
     this.#closed = true;
     for (const request of this.#underWay)
-      request.destroy(coded("ECONNABORTED", "The transport was closed"));
+      request.destroy(buildCodedError("ECONNABORTED", "The transport was closed"));
     if (this.#ownsAgent) this.#agent.destroy();
   }
 
@@ -129,7 +129,7 @@ export class HttpClient {
     // Whatever else ends a request, such as an upgrade that was not requested, ends its call too.
     request.on("close", () => {
       if (this.#underWay.has(request))
-        fail(coded("ECONNRESET", "The connection was closed without an answer"));
+        fail(buildCodedError("ECONNRESET", "The connection was closed without an answer"));
     });
     request.end(body);
   }
@@ -140,7 +140,7 @@ export class HttpClient {
  * carried out.
  */
 export function unreadable(message: string, cause?: unknown): Error {
-  return coded(UNREADABLE, message, cause);
+  return buildCodedError(UNREADABLE, message, cause);
 }
 
 /**
@@ -199,9 +199,9 @@ function newAgent({ secure }: Endpoint): Agent {
 
 /** The error of a request that was never sent: nothing was carried out. */
 export function unsent(message: string, cause?: unknown): Error {
-  return coded("ERR_LIMITER_UNSENT", message, cause);
+  return buildCodedError("ERR_LIMITER_UNSENT", message, cause);
 }
 
-function coded(code: string, message: string, cause?: unknown): Error {
+function buildCodedError(code: string, message: string, cause?: unknown): Error {
   return Object.assign(new Error(message, cause === undefined ? {} : { cause }), { code });
 }

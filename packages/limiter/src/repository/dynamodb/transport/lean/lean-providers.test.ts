@@ -4,7 +4,7 @@ import { PermissionDenied, ValidationError } from "zae-limiter";
 import { useLeanCalls } from "../../../../../test/support/lean-calls.ts";
 import { temporaryFile } from "../../../../../test/support/temporary-file.ts";
 import { systemClock } from "../../../system-clock.ts";
-import { CredentialCache, providerOf } from "./lean-credentials.ts";
+import { CredentialCache, chooseProvider } from "./lean-credentials.ts";
 import { openLeanTransport } from "./lean-transport.ts";
 
 const lean = useLeanCalls();
@@ -25,7 +25,7 @@ afterEach(() => {
 
 async function cacheFor(): Promise<CredentialCache> {
   const { environment, clock } = surroundings();
-  const provide = await providerOf(undefined, {
+  const provide = await chooseProvider(undefined, {
     region: "eu-west-1",
     endpointUrl: undefined,
     environment,

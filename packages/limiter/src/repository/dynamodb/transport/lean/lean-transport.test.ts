@@ -10,8 +10,8 @@ import {
 import { CREDENTIALS, REGION, useLeanCalls } from "../../../../../test/support/lean-calls.ts";
 import { refuse, reply, startScriptedServer } from "../../../../../test/support/scripted-server.ts";
 
-import { failureOf } from "../failure.ts";
-import { sdkTransport, wrappedClient } from "../sdk-transport.ts";
+import { classifyError } from "../failure.ts";
+import { sdkTransport, wrapClient } from "../sdk-transport.ts";
 import { Signer } from "./signature.ts";
 
 const lean = useLeanCalls();
@@ -56,7 +56,7 @@ describe("a request", () => {
     const { endpointUrl } = lean.server;
     const { transport: sdk } = await sdkTransport({ region: REGION, endpointUrl });
     const client = new DynamoDBClient({ ...LOCAL, endpoint: endpointUrl });
-    const { transport: wrapped } = await wrappedClient(client, NOWHERE);
+    const { transport: wrapped } = await wrapClient(client, NOWHERE);
     const { signal } = new AbortController();
     for (const transport of [sdk, wrapped, await lean.open({ endpointUrl })]) {
       await transport.call("GetRecords", { ShardIterator: "here" }, { signal });
@@ -128,13 +128,13 @@ describe("a clock that is wrong", () => {
       const transport = await lean.open();
       let serverAheadMs = aheadMs;
       checkTimes(() => serverAheadMs, refusal);
-      expect(failureOf(await lean.failure(transport))).toMatchObject({
+      expect(classifyError(await lean.failure(transport))).toMatchObject({
         kind: "unavailable",
         ambiguous: false,
       });
       expect(await lean.call(transport)).toEqual({});
       serverAheadMs = 0;
-      expect(failureOf(await lean.failure(transport))).toMatchObject({
+      expect(classifyError(await lean.failure(transport))).toMatchObject({
         kind: "unavailable",
         ambiguous: false,
       });
@@ -149,7 +149,7 @@ describe("a clock that is wrong", () => {
         headers: { date: new Date(0).toUTCString() },
         details: { message: "does not match" },
       });
-    expect(failureOf(await lean.failure(transport)).kind).toBe("credentials");
+    expect(classifyError(await lean.failure(transport)).kind).toBe("credentials");
     lean.server.answer = (outgoing) => reply(outgoing, {});
     await lean.call(transport);
     expect(lean.server.seen[1]!.headers["x-amz-date"]).toBe("20261115T000000Z");

@@ -3,9 +3,9 @@ import { checkOptions, optionNames } from "../../../../core/options.ts";
 import { systemClock, type Clock } from "../../../system-clock.ts";
 import { VERSION } from "../../../../core/version.ts";
 import { isClockSkew } from "../failure.ts";
-import { awsAddress, configuredAddress, endpointAt, type Endpoint } from "./endpoint.ts";
-import { outputOf } from "./lean-answer.ts";
-import { CredentialCache, providerOf, type CredentialProvider } from "./lean-credentials.ts";
+import { awsAddress, findConfiguredAddress, endpointAt, type Endpoint } from "./endpoint.ts";
+import { parseOutput } from "./lean-answer.ts";
+import { CredentialCache, chooseProvider, type CredentialProvider } from "./lean-credentials.ts";
 import { HttpClient, type HttpAnswer } from "./lean-http.ts";
 import {
   isLoopback,
@@ -56,11 +56,11 @@ export async function openLeanTransport(
   { environment, clock }: { readonly environment: Environment; readonly clock: Clock },
 ): Promise<ObservedTransport> {
   checkOptions(options, OPTION_NAMES, "leanTransport");
-  const address = options.endpointUrl ?? configuredAddress(environment);
+  const address = options.endpointUrl ?? findConfiguredAddress(environment);
   const given = address === undefined ? undefined : endpointAt(address);
-  const region = await regionOf(options.region, address, environment);
+  const region = await findRegion(options.region, address, environment);
   const endpoint = given ?? endpointAt(awsAddress(region, environment));
-  const provide = await providerOf(options.credentials, {
+  const provide = await chooseProvider(options.credentials, {
     region,
     endpointUrl: address,
     environment,
@@ -69,7 +69,7 @@ export async function openLeanTransport(
     region,
     endpointUrl: options.endpointUrl,
     endpoint,
-    streamEndpoint: () => streamEndpointOf(options.endpointUrl, region, environment),
+    streamEndpoint: () => findStreamEndpoint(options.endpointUrl, region, environment),
     clock,
     provide,
     agent: options.agent,
@@ -77,7 +77,7 @@ export async function openLeanTransport(
 }
 
 /** Where streams are read: an address that was passed in serves both. */
-function streamEndpointOf(
+function findStreamEndpoint(
   endpointUrl: string | undefined,
   region: string,
   environment: Environment,
@@ -85,7 +85,7 @@ function streamEndpointOf(
   const service = "streams.dynamodb";
   return endpointAt(
     endpointUrl ??
-      configuredAddress(environment, service) ??
+      findConfiguredAddress(environment, service) ??
       awsAddress(region, environment, service),
   );
 }
@@ -195,7 +195,7 @@ class LeanTransport implements ObservedTransport {
     });
     for (const listener of this.#dateListeners) listener(answer.headers.date);
     try {
-      return outputOf(answer);
+      return parseOutput(answer);
     } catch (error) {
       this.#learn(error as Error, answer, credentials);
       throw error;
@@ -259,7 +259,7 @@ class LeanTransport implements ObservedTransport {
   }
 }
 
-async function regionOf(
+async function findRegion(
   region: string | undefined,
   endpointUrl: string | undefined,
   environment: Environment,

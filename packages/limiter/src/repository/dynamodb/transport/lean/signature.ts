@@ -52,7 +52,7 @@ export class Signer {
 
   /** The signature of a request that is sent at that time. */
   sign({ credentials, target, body, nowMs }: SignableRequest): Signature {
-    const { date, requestStart, requestEnd, authorization, message, outer } = this.#stampOf(
+    const { date, requestStart, requestEnd, authorization, message, outer } = this.#getStamp(
       credentials,
       Math.floor(nowMs / 1000),
     );
@@ -62,7 +62,7 @@ export class Signer {
     return { date, authorization: authorization + sha256(outer) };
   }
 
-  #stampOf(credentials: AwsCredentials, second: number): Stamp {
+  #getStamp(credentials: AwsCredentials, second: number): Stamp {
     if (this.#stamp?.second === second && this.#stamp.credentials === credentials)
       return this.#stamp;
     const { accessKeyId, secretAccessKey, sessionToken } = credentials;
@@ -71,7 +71,7 @@ export class Signer {
     const scope = `${day}/${this.#region}/${SERVICE}/aws4_request`;
     const tokenLine = sessionToken ? `x-amz-security-token:${sessionToken}\n` : "";
     const signedHeaders = sessionToken ? SIGNED_HEADERS_WITH_TOKEN : SIGNED_HEADERS;
-    const { inner, outer } = this.#keyOf(day, secretAccessKey);
+    const { inner, outer } = this.#getKey(day, secretAccessKey);
     this.#stamp = {
       second,
       credentials,
@@ -89,7 +89,7 @@ export class Signer {
     return this.#stamp;
   }
 
-  #keyOf(day: string, secret: string): SigningKey {
+  #getKey(day: string, secret: string): SigningKey {
     if (this.#key?.day === day && this.#key.secret === secret) return this.#key;
     const key = hmac(hmac(hmac(hmac(`AWS4${secret}`, day), this.#region), SERVICE), "aws4_request");
     const block = Buffer.concat([key], BLOCK_LENGTH);
@@ -146,11 +146,11 @@ function amzDate(nowMs: number): string {
  * signs a path as it is.
  */
 function canonicalPath(path: string): string {
-  return path.replaceAll(/\/+/g, "/").split("/").map(encoded).join("/");
+  return path.replaceAll(/\/+/g, "/").split("/").map(encodePart).join("/");
 }
 
 /** As RFC 3986 has it, which reserves five characters more than `encodeURIComponent` does. */
-function encoded(part: string): string {
+function encodePart(part: string): string {
   return encodeURIComponent(part).replaceAll(
     /[!'()*]/g,
     (character) => `%${character.charCodeAt(0).toString(16).toUpperCase()}`,

@@ -4,7 +4,7 @@ import type { DynamoTransport } from "zae-limiter/dynamodb";
 import { REGION, useLeanCalls } from "../../../../../test/support/lean-calls.ts";
 import { refuse, reply } from "../../../../../test/support/scripted-server.ts";
 
-import { failureOf } from "../failure.ts";
+import { classifyError } from "../failure.ts";
 import { sdkTransport } from "../sdk-transport.ts";
 
 const lean = useLeanCalls();
@@ -102,14 +102,14 @@ describe("both transports mean the same by", () => {
   it.each(NAMES)("%s", async (name) => {
     lean.server.answer = (outgoing) => refuse(outgoing, name, { details: DETAILS });
     const [ours, theirs] = await bothFail();
-    expect(failureOf(ours)).toEqual(failureOf(theirs));
+    expect(classifyError(ours)).toEqual(classifyError(theirs));
     expect([ours.name, ours.message]).toEqual([theirs.name, theirs.message]);
   });
 
   it.each(Object.keys(ANSWERS))("%s", async (title) => {
     lean.server.answer = ANSWERS[title]!;
     const [ours, theirs] = await bothFail();
-    expect(failureOf(ours)).toEqual(failureOf(theirs));
+    expect(classifyError(ours)).toEqual(classifyError(theirs));
   });
 
   it("an output", async () => {

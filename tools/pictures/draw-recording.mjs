@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { stripVTControlCharacters } from "node:util";
-import { escaped, number, picture, rect, text } from "./svg.mjs";
+import { escapeXml, number, picture, rect, text } from "./svg.mjs";
 
 const COLUMNS = 60;
 const RUN_MS = 20_000;
@@ -22,7 +22,7 @@ const HEADING = /Granted|Limits of| s of /;
 /** Blocks of a bar, by how many eighths of a cell they fill. */
 const BLOCKS = ["·", "▏", "▎", "▍", "▌", "▋", "▊", "▉", "█"];
 
-export async function recording() {
+export async function drawRecording() {
   const { intro, frames, ending } = await record();
   const lines = intro.length + frames[0].length;
   const rows = Math.max(lines, ending.length);
@@ -55,8 +55,8 @@ async function record() {
   try {
     const file = join(folder, "demo.db");
     const result = await runDemo({ file, lengthMs: RUN_MS, output, paint: plain });
-    const [intro, ...frames] = written.map((piece) => linesOf(piece));
-    return { intro, frames, ending: linesOf(summaryText(result, COLUMNS, plain)).slice(1) };
+    const [intro, ...frames] = written.map((piece) => splitLines(piece));
+    return { intro, frames, ending: splitLines(summaryText(result, COLUMNS, plain)).slice(1) };
   } finally {
     rmSync(folder, { recursive: true });
   }
@@ -66,7 +66,7 @@ function plain(_format, written) {
   return written;
 }
 
-function linesOf(piece) {
+function splitLines(piece) {
   return stripVTControlCharacters(piece).replace(/\n$/, "").split("\n");
 }
 
@@ -82,7 +82,7 @@ function screen(lines, firstRow) {
       const x = number(MARGIN + match.index * CELL.width);
       const length = number(match[0].length * CELL.width);
       const kind = match[0] === "ok" ? "mono green" : HEADING.test(content) ? "mono bold" : "mono";
-      return `<text x="${x}" y="${top + 13}" class="${kind}" textLength="${length}">${escaped(match[0])}</text>`;
+      return `<text x="${x}" y="${top + 13}" class="${kind}" textLength="${length}">${escapeXml(match[0])}</text>`;
     });
     return [...blocks, ...words];
   });

@@ -1,7 +1,7 @@
 import { ApplyConflictError } from "zae-limiter";
 import { expect, it } from "vitest";
 import type { Connection, Transacted, TransactItem } from "../table/connection.ts";
-import { guardedTransaction } from "./guarded-transaction.ts";
+import { transactGuarded } from "./transact-guarded.ts";
 
 const WRITES: readonly TransactItem[] = [{ Put: {} }, { Delete: {} }];
 
@@ -28,7 +28,7 @@ it("a failed check of the revision is told apart from the conditions of the writ
     [["None", "ConditionalCheckFailed", "TransactionConflict"], false],
   ] as const) {
     const { connection } = cancelledFor(...codes);
-    const outcome = guardedTransaction(connection, "ns", WRITES, { ifRevision: 3 });
+    const outcome = transactGuarded(connection, "ns", WRITES, { ifRevision: 3 });
     if (isConflict) await expect(outcome).rejects.toThrow(ApplyConflictError);
     else expect(await outcome).toMatchObject({ applied: false });
   }
@@ -36,10 +36,10 @@ it("a failed check of the revision is told apart from the conditions of the writ
 
 it("without a revision nothing is added, and without writes only the revision is checked", async () => {
   const { connection, sent } = cancelledFor();
-  await guardedTransaction(connection, "ns", WRITES, { ifRevision: undefined });
-  await guardedTransaction(connection, "ns", [], { ifRevision: undefined });
+  await transactGuarded(connection, "ns", WRITES, { ifRevision: undefined });
+  await transactGuarded(connection, "ns", [], { ifRevision: undefined });
   expect(sent).toEqual([WRITES]);
-  await guardedTransaction(connection, "ns", [], { ifRevision: 3 });
+  await transactGuarded(connection, "ns", [], { ifRevision: 3 });
   expect(sent[1]).toMatchObject([{ ConditionCheck: { ConditionExpression: "#n0 = :v0" } }]);
   expect(sent).toHaveLength(2);
 });

@@ -1,7 +1,7 @@
 import type { AnswerReader, AnswerSoFar } from "../answers/answer-reader.ts";
 import type { MeteredCall } from "../metered-call.ts";
 import { runMetered } from "../nested-calls.ts";
-import { watchedResponse } from "./watched-response.ts";
+import { buildWatchedResponse } from "./build-watched-response.ts";
 
 /** A response, and what reads it. */
 export interface Answered {
@@ -28,7 +28,7 @@ const UNREADABLE: AnswerSoFar = { ...NOTHING, outputBytes: undefined };
  * Sends a call that was granted, and settles it by its answer. Resolves with the provider's
  * response: the same object, or one with a body that is watched.
  */
-export async function meteredExchange(
+export async function runExchange(
   call: MeteredCall,
   signal: AbortSignal | undefined,
   send: () => Promise<Answered>,
@@ -37,28 +37,28 @@ export async function meteredExchange(
   try {
     answered = await runMetered(send);
   } catch (error) {
-    await call.threw(error, signal);
+    await call.settleThrown(error, signal);
     throw error;
   }
   const { response, reader } = answered;
   const { ok, status, headers, body } = response;
   if (!ok) {
     // No model has answered: it failed, or it is elsewhere and the caller follows by itself.
-    await call.failed();
-    await call.saw(headers, status);
+    await call.settleFailed();
+    await call.observeProviderLimits(headers, status);
     return response;
   }
-  void call.saw(headers, status);
+  void call.observeProviderLimits(headers, status);
   if (body === null || reader === undefined) {
-    await call.answered(NOTHING);
+    await call.settleAnswered(NOTHING);
     return response;
   }
   if (typeof body.getReader !== "function" || body.locked) {
-    await call.answered(UNREADABLE);
+    await call.settleAnswered(UNREADABLE);
     return response;
   }
   const watched = call.watch(body, reader, signal);
-  return watchedResponse(watched, response, headersFor(answered));
+  return buildWatchedResponse(watched, response, headersFor(answered));
 }
 
 /** The length of a body from which something may be left out is not known. */

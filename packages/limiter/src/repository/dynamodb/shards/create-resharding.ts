@@ -19,14 +19,14 @@ export interface ReshardingOptions {
   readonly connection: Connection;
   readonly known: KnownBuckets;
   readonly reader: ItemReader;
-  readonly policyOf: PolicyReader;
+  readonly refreshPolicy: PolicyReader;
   readonly ttlMultiplier: number;
   readonly maxShards: number;
   readonly counts: { splits: number; merges: number };
 }
 
 /** Makes what splits and merges the buckets of one process. */
-export function resharding(options: ReshardingOptions): Resharding {
+export function createResharding(options: ReshardingOptions): Resharding {
   const { clock } = options.connection;
   const splitter = new Splitter(options);
   const merger = new Merger(options);

@@ -2,7 +2,7 @@ import { isUtf8 } from "node:buffer";
 import { types } from "node:util";
 import { isRecord } from "../../core/amounts.ts";
 import type { ProtocolName } from "../answers/answer-reader-for.ts";
-import { deploymentOf, protocolOf } from "./llm-path.ts";
+import { findDeployment, findProtocol } from "./llm-path.ts";
 
 /** A request to a model, as `limitFetch` and `limitMiddleware` tell it to `entity`. */
 export interface LlmRequest {
@@ -42,7 +42,7 @@ export class SentRequest {
     this.#init = init;
     this.url = url;
     const method = init.method ?? request?.method ?? "GET";
-    this.protocol = protocolOf(method.toUpperCase(), url.pathname);
+    this.protocol = findProtocol(method.toUpperCase(), url.pathname);
   }
 
   /** What aborts the request. */
@@ -70,7 +70,7 @@ export class SentRequest {
   get model(): string {
     const model = this.body.json?.["model"];
     if (typeof model === "string" && model !== "") return model;
-    return deploymentOf(this.url.pathname) ?? UNKNOWN_MODEL;
+    return findDeployment(this.url.pathname) ?? UNKNOWN_MODEL;
   }
 
   /** Whose error a refusal looks like. */
@@ -81,7 +81,10 @@ export class SentRequest {
 }
 
 /** The request that was given to `fetch`; undefined if its URL is none, which `fetch` will say. */
-export function sentRequest(input: FetchInput, init?: RequestInit | null): SentRequest | undefined {
+export function parseSentRequest(
+  input: FetchInput,
+  init?: RequestInit | null,
+): SentRequest | undefined {
   const request = isRequest(input) ? input : undefined;
   const address = request?.url ?? (input as string | URL).toString();
   if (!URL.canParse(address)) return undefined;
@@ -89,7 +92,7 @@ export function sentRequest(input: FetchInput, init?: RequestInit | null): SentR
 }
 
 /** What `entity` receives about a request. The headers are copied on first access. */
-export function toldOf(sent: SentRequest): LlmRequest {
+export function toLlmRequest(sent: SentRequest): LlmRequest {
   return {
     url: sent.url,
     model: sent.model,
@@ -101,24 +104,24 @@ export function toldOf(sent: SentRequest): LlmRequest {
 
 /** Reads a body, unless that would consume it. */
 export function readBody(body: unknown): SentBody {
-  const text = textOf(body);
-  return { text, json: text === undefined ? undefined : jsonOf(text) };
+  const text = toText(body);
+  return { text, json: text === undefined ? undefined : parseJson(text) };
 }
 
-function textOf(body: unknown): string | undefined {
+function toText(body: unknown): string | undefined {
   if (typeof body === "string") return body;
-  if (types.isAnyArrayBuffer(body)) return decoded(Buffer.from(body));
+  if (types.isAnyArrayBuffer(body)) return decodeText(Buffer.from(body));
   if (ArrayBuffer.isView(body))
-    return decoded(Buffer.from(body.buffer, body.byteOffset, body.byteLength));
+    return decodeText(Buffer.from(body.buffer, body.byteOffset, body.byteLength));
   return undefined;
 }
 
 /** Undefined for bytes that would change if they were written as text again. */
-function decoded(bytes: Buffer): string | undefined {
+function decodeText(bytes: Buffer): string | undefined {
   return isUtf8(bytes) ? bytes.toString() : undefined;
 }
 
-function jsonOf(text: string): SentBody["json"] {
+function parseJson(text: string): SentBody["json"] {
   try {
     const json: unknown = JSON.parse(text);
     return isRecord(json) ? json : undefined;

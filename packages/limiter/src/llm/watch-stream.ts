@@ -38,7 +38,7 @@ export interface WatchedCall {
 type Writable<T> = { -readonly [Name in keyof T]: T[Name] };
 
 /** The same stream, watched. */
-export function watchedStream<Chunk>(
+export function watchStream<Chunk>(
   stream: ReadableStream<Chunk>,
   answer: AnswerReader<Chunk>,
   call: WatchedCall,

@@ -13,7 +13,7 @@ export interface ResolvedTemplate {
  * what its conditions leave out is gone, and values stand where parameters were. Parameters that
  * are not given have their defaults.
  */
-export function resolvedTemplate(given: Parameters): ResolvedTemplate {
+export function resolveTemplate(given: Parameters): ResolvedTemplate {
   const template = stackTemplate();
   const resolver = new Resolver(template, { ...defaultParameters(), ...given });
   return {
@@ -38,59 +38,59 @@ export class Resolver {
   ): Readonly<Record<string, Each>> {
     const existing = Object.entries(named)
       .filter(([, { Condition }]) => Condition === undefined || this.holds({ Condition }))
-      .map(([name, each]) => [name, this.#resolved({ ...each, Condition: NO_VALUE })]);
+      .map(([name, each]) => [name, this.#resolve({ ...each, Condition: NO_VALUE })]);
     return Object.fromEntries(existing) as Record<string, Each>;
   }
 
   /** Whether a condition holds. */
   holds(condition: Value): boolean {
-    const { name, argument } = callOf(condition);
+    const { name, argument } = splitCall(condition);
     const all = argument as readonly Value[];
     if (name === "Condition") return this.holds(this.#template.Conditions[argument as string]!);
     if (name === "Fn::Not") return !this.holds(all[0]!);
     if (name === "Fn::And") return all.every((each) => this.holds(each));
     if (name === "Fn::Or") return all.some((each) => this.holds(each));
-    if (name === "Fn::Equals") return this.#resolved(all[0]!) === this.#resolved(all[1]!);
+    if (name === "Fn::Equals") return this.#resolve(all[0]!) === this.#resolve(all[1]!);
     throw new TypeError(`The template has a condition with ${name}, which is not evaluated.`);
   }
 
   /** A value without parameters and conditions; undefined for `AWS::NoValue`. */
-  #resolved(value: Value): Value | undefined {
+  #resolve(value: Value): Value | undefined {
     if (typeof value !== "object") return value;
     if (Array.isArray(value))
       return (value as readonly Value[])
-        .map((each) => this.#resolved(each))
+        .map((each) => this.#resolve(each))
         .filter((each) => each !== undefined);
     const entries = Object.entries(value);
     const [only, ...others] = entries;
     if (only !== undefined && others.length === 0) {
-      const called = this.#called(...only);
+      const called = this.#call(...only);
       if (called !== NOT_CALLED) return called;
     }
-    const fields = entries.map(([name, each]) => [name, this.#resolved(each)] as const);
+    const fields = entries.map(([name, each]) => [name, this.#resolve(each)] as const);
     return Object.fromEntries(fields.filter(([, each]) => each !== undefined)) as Value;
   }
 
-  #called(name: string, argument: Value): Value | undefined | typeof NOT_CALLED {
+  #call(name: string, argument: Value): Value | undefined | typeof NOT_CALLED {
     if (name === "Ref" && argument === "AWS::NoValue") return undefined;
     if (name === "Ref") return this.#value(argument as string) ?? NOT_CALLED;
     if (name === "Fn::If") {
       const [condition, value, otherwise] = argument as readonly [string, Value, Value];
-      return this.#resolved(this.holds({ Condition: condition }) ? value : otherwise);
+      return this.#resolve(this.holds({ Condition: condition }) ? value : otherwise);
     }
-    if (name === "Fn::Sub" && typeof argument === "string") return this.#substituted(argument);
+    if (name === "Fn::Sub" && typeof argument === "string") return this.#substitute(argument);
     if (name === "Fn::Select") {
       const [index, list] = argument as readonly [number, Value];
-      return (this.#resolved(list) as readonly Value[])[index];
+      return (this.#resolve(list) as readonly Value[])[index];
     }
     if (name === "Fn::Split") {
       const [separator, text] = argument as readonly [string, Value];
-      return (this.#resolved(text) as string).split(separator);
+      return (this.#resolve(text) as string).split(separator);
     }
     return NOT_CALLED;
   }
 
-  #substituted(text: string): Value {
+  #substitute(text: string): Value {
     const known = text.replaceAll(/\$\{([^}]+)\}/g, (whole, name: string) => {
       const value = this.#value(name);
       return value === undefined ? whole : String(value);
@@ -106,7 +106,7 @@ export class Resolver {
 
 const NOT_CALLED = Symbol("no function that is resolved");
 
-function callOf(value: Value): { readonly name: string; readonly argument: Value } {
+function splitCall(value: Value): { readonly name: string; readonly argument: Value } {
   const [name, argument] = Object.entries(value)[0]!;
   return { name, argument: argument as Value };
 }

@@ -16,9 +16,9 @@ interface Leased {
 
 /**
  * The lease that a middleware took for this request; with several, the innermost.
- * @example leaseOf(request)?.settle({ tpm: answer.usage.total_tokens });
+ * @example getLease(request)?.settle({ tpm: answer.usage.total_tokens });
  */
-export function leaseOf(request: object): Lease | undefined {
+export function getLease(request: object): Lease | undefined {
   return (request as Leased)[HELD]?.lease;
 }
 
@@ -37,7 +37,7 @@ export function giveBackFailures(outcome: {
 export type RequestEnd = Omit<HttpOutcome<unknown>, "request">;
 
 /** The lease of one request. It is ended once, by whatever happens first. */
-export class HeldLease<Q> {
+export class RequestLease<Q> {
   readonly lease: Lease;
   readonly #options: HttpLimitOptions<Q>;
   readonly #request: Q;
@@ -56,7 +56,7 @@ export class HeldLease<Q> {
     if (options.waitUntil !== undefined) this.#announceEnd(options.waitUntil);
   }
 
-  /** Lets `leaseOf` find the lease by another object that stands for the request. */
+  /** Lets `getLease` find the lease by another object that stands for the request. */
   alsoFor(request: object): void {
     (request as Leased)[HELD] = this;
   }

@@ -13,7 +13,7 @@ const [LEFT, RIGHT] = [110, 730];
 const [CALLS, WRITES, AXIS] = [96, 160, 232];
 const COLOURS = ["blue", "green", "amber", "violet"];
 
-export async function sharedWrite() {
+export async function drawSharedWrite() {
   const writes = await run();
   const shapes = [
     text(24, 36, "Calls that arrive during a write share the next one", "bold"),

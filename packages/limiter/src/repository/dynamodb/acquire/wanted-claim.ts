@@ -5,7 +5,7 @@ import type { Costs } from "../write/batch-decision.ts";
 import type { BucketKey } from "../items/bucket-key.ts";
 
 /** One bucket of a call, and what the call wants from it. */
-export interface WantedCharge {
+export interface WantedClaim {
   /** The key of shard 0, whose divisor is the number of shards. */
   readonly key: BucketKey;
   /** Also of limits that only other levels have: the policy that decides may have them again. */

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { RateLimiter } from "../limiter/rate-limiter.ts";
 import { MemoryRepository } from "../repository/memory/index.ts";
 import { faultyRepository, ManualClock } from "../testing/index.ts";
-import { HeldLeases } from "./held-leases.ts";
+import { HitLeases } from "./hit-leases.ts";
 
 const LIMITS = [
   { name: "requests", capacity: 5000, refillAmount: 1, refillPeriodSeconds: 86_400 },
@@ -10,10 +10,10 @@ const LIMITS = [
 
 const WINDOW_MS = 60_000;
 
-function held(maxHeld?: number) {
+function hold(maxHeld?: number) {
   const clock = new ManualClock();
   const limiter = new RateLimiter({ repository: new MemoryRepository({ clock }) });
-  const leases = new HeldLeases(clock, WINDOW_MS, maxHeld);
+  const leases = new HitLeases(clock, WINDOW_MS, maxHeld);
   const take = async (key: string, count = 1): Promise<void> => {
     for (let taken = 0; taken < count; taken += 1)
       leases.hold(
@@ -33,7 +33,7 @@ function held(maxHeld?: number) {
 
 describe("leases that may be given back", () => {
   it("gives back one for each decrement of its key, and no more than there are", async () => {
-    const { leases, take, used } = held();
+    const { leases, take, used } = hold();
     await take("a", 3);
     await take("b");
     await leases.giveBack("a");
@@ -45,10 +45,10 @@ describe("leases that may be given back", () => {
   });
 
   it("the decrement of a refused request gives nothing back", async () => {
-    const { leases, take, used } = held();
+    const { leases, take, used } = hold();
     await take("a", 2);
-    leases.refused("a", 1000);
-    leases.refused("a", 1000);
+    leases.noteRefusal("a", 1000);
+    leases.noteRefusal("a", 1000);
     await leases.giveBack("a");
     await leases.giveBack("a");
     expect(await used("a")).toBe(2);
@@ -57,37 +57,37 @@ describe("leases that may be given back", () => {
   });
 
   it("a refusal is forgotten with the window that began with the key's first request", async () => {
-    const { clock, leases, take, used } = held();
+    const { clock, leases, take, used } = hold();
     await take("a");
     await clock.advance(WINDOW_MS - 1);
-    leases.refused("a", 1);
+    leases.noteRefusal("a", 1);
     await leases.giveBack("a");
     expect(await used("a")).toBe(1);
-    leases.refused("a", 1);
+    leases.noteRefusal("a", 1);
     await clock.advance(1);
     await leases.giveBack("a");
     expect(await used("a")).toBe(0);
   });
 
   it("the next window begins with the first request after it", async () => {
-    const { clock, leases, take, used } = held();
+    const { clock, leases, take, used } = hold();
     await take("a");
     await clock.advance(WINDOW_MS + 1000);
-    leases.refused("a", 1);
+    leases.noteRefusal("a", 1);
     await clock.advance(WINDOW_MS - 1);
     await leases.giveBack("a");
     expect(await used("a")).toBe(1);
-    leases.refused("a", 1);
+    leases.noteRefusal("a", 1);
     await clock.advance(1);
     await leases.giveBack("a");
     expect(await used("a")).toBe(0);
   });
 
   it("a refusal is noted until its wait is over, if that is later", async () => {
-    const { clock, leases, take, used } = held();
+    const { clock, leases, take, used } = hold();
     await take("a");
-    leases.refused("a", WINDOW_MS + 1000);
-    leases.refused("a", WINDOW_MS + 1000);
+    leases.noteRefusal("a", WINDOW_MS + 1000);
+    leases.noteRefusal("a", WINDOW_MS + 1000);
     await clock.advance(WINDOW_MS + 999);
     await leases.giveBack("a");
     expect(await used("a")).toBe(1);
@@ -97,7 +97,7 @@ describe("leases that may be given back", () => {
   });
 
   it("a lease that is held for ten minutes is kept", async () => {
-    const { clock, leases, take, used } = held();
+    const { clock, leases, take, used } = hold();
     await take("a");
     await clock.advance(10 * 60_000 - 1);
     await take("a");
@@ -108,14 +108,14 @@ describe("leases that may be given back", () => {
   });
 
   it("holds a thousand of a key", async () => {
-    const { leases, take, used } = held();
+    const { leases, take, used } = hold();
     await take("a", 1001);
     for (let times = 0; times < 1001; times += 1) await leases.giveBack("a");
     expect(await used("a")).toBe(1);
   });
 
   it("holds so many in all, and lets go of the quietest key first", async () => {
-    const { leases, take, used } = held(5);
+    const { leases, take, used } = hold(5);
     await take("quiet", 2);
     await take("busy", 2);
     await take("quiet");
@@ -123,13 +123,13 @@ describe("leases that may be given back", () => {
     await leases.giveBack("quiet");
     await leases.giveBack("busy");
     expect([await used("quiet"), await used("busy"), await used("new")]).toEqual([2, 2, 1]);
-    for (let key = 0; key < 5; key += 1) leases.refused(`key-${key}`, 1000);
+    for (let key = 0; key < 5; key += 1) leases.noteRefusal(`key-${key}`, 1000);
     await leases.giveBack("new");
     expect(await used("new")).toBe(1);
   });
 
   it("nothing is given back after everything was let go", async () => {
-    const { leases, take, used } = held();
+    const { leases, take, used } = hold();
     await take("a");
     leases.clear();
     await leases.giveBack("a");
@@ -146,7 +146,7 @@ describe("leases that may be given back", () => {
       repository,
       onSettlementFailed: (error) => failures.push(error.code),
     });
-    const leases = new HeldLeases(clock, WINDOW_MS);
+    const leases = new HitLeases(clock, WINDOW_MS);
     leases.hold(
       "a",
       await limiter.acquire({

@@ -2,12 +2,12 @@
  * A provider's response with another body, and perhaps other headers. It says what the original
  * says, also where `new Response` does not.
  */
-export function watchedResponse(
+export function buildWatchedResponse(
   body: ReadableStream<Uint8Array>,
   original: Response,
   headers: Headers,
 ): Response {
-  return sayingAs(original, new Response(body, { status: original.status, headers }));
+  return copyFields(original, new Response(body, { status: original.status, headers }));
 }
 
 /**
@@ -15,9 +15,9 @@ export function watchedResponse(
  * either. It stays the one that the platform made, because Node cancels the body of a clone that
  * is not referenced any more.
  */
-function sayingAs(original: Response, response: Response): Response {
+function copyFields(original: Response, response: Response): Response {
   const { statusText, url, redirected, type } = original;
-  const clone = (): Response => sayingAs(original, Response.prototype.clone.call(response));
+  const clone = (): Response => copyFields(original, Response.prototype.clone.call(response));
   for (const [name, value] of Object.entries({ statusText, url, redirected, type, clone }))
     // Instruments may put something else there, as they may on a response of fetch.
     Object.defineProperty(response, name, { value, configurable: true, writable: true });

@@ -31,9 +31,9 @@ const MOST_CHOICES = 1_000;
  * embedding (say `maxOutputTokens: 0`) or message, the options of a call of the AI SDK, or the
  * parameters of LangChain with `langChainMessages`. Whatever the request is, this does not throw.
  */
-export function llmCallOf(request: unknown, known: KnownOfCall = {}): LlmCall {
+export function toLlmCall(request: unknown, known: KnownOfCall = {}): LlmCall {
   const body = Object(request) as Readonly<Record<string, unknown>>;
-  const parts = partsOf(body);
+  const parts = listParts(body);
   let textBytes = 0;
   let images = 0;
   readRequest(parts, {
@@ -41,17 +41,17 @@ export function llmCallOf(request: unknown, known: KnownOfCall = {}): LlmCall {
     file: () => (images += 1),
   });
   return {
-    model: known.model ?? nameOf(body["model"]),
+    model: known.model ?? toModelName(body["model"]),
     textBytes,
-    texts: () => textsOf(parts),
+    texts: () => readTexts(parts),
     images,
-    choices: known.choices ?? choicesOf(body),
-    maxOutputTokens: known.maxOutputTokens ?? maximumOf(body),
+    choices: known.choices ?? countChoices(body),
+    maxOutputTokens: known.maxOutputTokens ?? findMaximum(body),
     stream: known.stream ?? body["stream"] === true,
   };
 }
 
-function partsOf(body: Readonly<Record<string, unknown>>): readonly RequestPart[] {
+function listParts(body: Readonly<Record<string, unknown>>): readonly RequestPart[] {
   return [
     ...CONTENT_FIELDS.map((name) => ({ value: body[name], isJson: false })),
     ...JSON_FIELDS.map((name) => ({ value: body[name], isJson: true })),
@@ -59,18 +59,18 @@ function partsOf(body: Readonly<Record<string, unknown>>): readonly RequestPart[
 }
 
 /** Only tokenizers ask for the texts, so they are looked for again instead of kept. */
-function textsOf(parts: readonly RequestPart[]): readonly string[] {
+function readTexts(parts: readonly RequestPart[]): readonly string[] {
   const texts: string[] = [];
   readRequest(parts, { text: (text) => texts.push(text), file: () => undefined });
   return texts;
 }
 
-function nameOf(model: unknown): string {
+function toModelName(model: unknown): string {
   return typeof model === "string" && model !== "" ? model : "unknown";
 }
 
 /** Completions answer each prompt of a list, and may make more answers than they show. */
-function choicesOf({ n, best_of, prompt }: Readonly<Record<string, unknown>>): number {
+function countChoices({ n, best_of, prompt }: Readonly<Record<string, unknown>>): number {
   const each = Math.max(1, ...[n, best_of].filter(isWhole));
   const prompts = Array.isArray(prompt) ? prompt.filter(isPrompt).length : 1;
   return Math.min(each * Math.max(1, prompts), MOST_CHOICES);
@@ -81,7 +81,7 @@ function isPrompt(prompt: unknown): boolean {
   return typeof prompt === "string" || Array.isArray(prompt);
 }
 
-function maximumOf(body: Readonly<Record<string, unknown>>): number | undefined {
+function findMaximum(body: Readonly<Record<string, unknown>>): number | undefined {
   for (const name of MAXIMUM_FIELDS) {
     const maximum = body[name];
     if (isWhole(maximum)) return Math.min(maximum, MOST_TOKENS);

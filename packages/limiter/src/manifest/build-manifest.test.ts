@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import { Limit } from "zae-limiter";
-import { manifestOf, readManifest } from "zae-limiter/manifest";
+import { buildManifest, readManifest } from "zae-limiter/manifest";
 
 const level = (...texts: readonly string[]) => ({
   limits: texts.map((text) => Limit.parse(text)),
@@ -8,7 +8,7 @@ const level = (...texts: readonly string[]) => ({
 });
 
 it("writes a declaration in the format of a manifest", () => {
-  const manifest = manifestOf("team-a", {
+  const manifest = buildManifest("team-a", {
     system: {
       limits: [Limit.parse("rpm:100/min:150"), Limit.perMinute("tpm", 10_000)],
       onUnavailable: "allow",
@@ -55,7 +55,7 @@ it("writes a declaration in the format of a manifest", () => {
 });
 
 it("leaves out what declares nothing", () => {
-  expect(manifestOf("team-a", { system: {}, resources: {}, entities: {} })).toEqual({
+  expect(buildManifest("team-a", { system: {}, resources: {}, entities: {} })).toEqual({
     namespace: "team-a",
   });
 });
@@ -66,9 +66,9 @@ it("writes metadata whatever its keys are", () => {
     string
   >;
   const declared = { resources: {}, entities: { acme: { metadata, resources: {} } } };
-  const text = JSON.stringify(manifestOf("team-a", declared));
+  const text = JSON.stringify(buildManifest("team-a", declared));
   const content: unknown = JSON.parse(text);
   expect(text).toContain('{"1":"c","__proto__":"a","constructor":"b"}');
-  const read = readManifest([{ file: "a", content, positionOf: () => undefined }]);
+  const read = readManifest([{ file: "a", content, findPosition: () => undefined }]);
   expect(read.declared).toEqual(declared);
 });

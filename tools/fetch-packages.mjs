@@ -4,7 +4,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { builtAside } from "./built-aside.mjs";
+import { buildAside } from "./build-aside.mjs";
 import { runNpm } from "./npm.mjs";
 
 const NODE_20 = "20.20.2";
@@ -43,7 +43,7 @@ export function node24() {
 /** Not every platform has every version in the registry, but this Node may be the one. */
 function nodeIn(name, version) {
   if (process.versions.node.split(".")[0] === version.split(".")[0]) return process.execPath;
-  const folder = fetched(name, [`${NODE}@${version}`]);
+  const folder = fetchPackages(name, [`${NODE}@${version}`]);
   return join(folder, NODE, "bin", process.platform === "win32" ? "node.exe" : "node");
 }
 
@@ -54,19 +54,19 @@ export function runtimePackages() {
   const beside = BESIDE_RUNTIMES.map((name) => `${name}@${devDependencies[name]}`);
   const specifiers = [...RUNTIMES, ...beside];
   const versions = specifiers.map((specifier) => specifier.split("@").at(-1));
-  return fetched(`runtimes-${versions.join("-")}`, specifiers);
+  return fetchPackages(`runtimes-${versions.join("-")}`, specifiers);
 }
 
 /** The paths of older compilers, by version; throws where they cannot be fetched. */
 export function compilers() {
   const specifiers = COMPILERS.map((version) => `typescript-${version}@npm:typescript@${version}`);
-  const folder = fetched(`typescript-${COMPILERS.join("-")}`, specifiers);
+  const folder = fetchPackages(`typescript-${COMPILERS.join("-")}`, specifiers);
   return COMPILERS.map((version) => [version, join(folder, `typescript-${version}`, "bin", "tsc")]);
 }
 
 /** Installs packages into a folder of the cache, unless that was done; returns where they are. */
-function fetched(name, specifiers) {
-  const folder = builtAside(join(cache, name), (draft) => {
+function fetchPackages(name, specifiers) {
+  const folder = buildAside(join(cache, name), (draft) => {
     console.error(`Installing ${specifiers.join(", ")} …`);
     // Without a network, this should fail soon.
     const patience = ["--fetch-retry-mintimeout=1000", "--fetch-retry-maxtimeout=3000"];

@@ -10,15 +10,15 @@ import type {
 /**
  * A declaration in the format of a manifest, as plain values to be written as YAML or JSON. The
  * same declaration gives the same text: resources and entities are sorted, limits keep their order.
- * @example JSON.stringify(manifestOf("default", declared));
+ * @example JSON.stringify(buildManifest("default", declared));
  */
-export function manifestOf(namespace: string, declared: DeclaredLimits): object {
+export function buildManifest(namespace: string, declared: DeclaredLimits): object {
   const { system = {}, resources, entities } = declared;
   return {
     namespace,
     ...section("system", systemSection(system)),
-    ...section("resources", sortedMap(resources, levelSection)),
-    ...section("entities", sortedMap(entities, entitySection)),
+    ...section("resources", sortMap(resources, levelSection)),
+    ...section("entities", sortMap(entities, entitySection)),
   };
 }
 
@@ -37,8 +37,8 @@ function entitySection({ name, parentId, cascade, metadata, resources }: Declare
     ...(name !== undefined && { name }),
     ...(parentId !== undefined && { parent: parentId }),
     ...(cascade !== undefined && { cascade }),
-    ...(metadata !== undefined && { metadata: sortedMap(metadata, (value) => value) }),
-    ...section("resources", sortedMap(resources, levelSection)),
+    ...(metadata !== undefined && { metadata: sortMap(metadata, (value) => value) }),
+    ...section("resources", sortMap(resources, levelSection)),
   };
 }
 
@@ -59,7 +59,7 @@ function section(key: string, value: object): object {
 }
 
 /** Sorted by the codes of characters, like every listing; `_default_` first. */
-function sortedMap<Value>(
+function sortMap<Value>(
   map: Readonly<Record<string, Value>>,
   write: (value: Value) => unknown,
 ): object {

@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { llmCallOf } from "./llm-call-of.ts";
+import { toLlmCall } from "./to-llm-call.ts";
 
 describe("what a body says", () => {
   it.each<[Record<string, unknown>, number | undefined]>([
@@ -16,7 +16,7 @@ describe("what a body says", () => {
     [{ max_tokens: "100" }, undefined],
     [{ max_tokens: 1e300 }, 1e9],
   ])("the maximum of %o is %s", (body, most) => {
-    expect(llmCallOf(body).maxOutputTokens).toBe(most);
+    expect(toLlmCall(body).maxOutputTokens).toBe(most);
   });
 
   it.each<[Record<string, unknown>, number]>([
@@ -42,32 +42,32 @@ describe("what a body says", () => {
     ],
     [{ prompt: [{ role: "user", content: "one" }, { role: "user" }] }, 1],
   ])("the choices of %o are %s", (body, choices) => {
-    expect(llmCallOf(body).choices).toBe(choices);
+    expect(toLlmCall(body).choices).toBe(choices);
   });
 
   it("the model and whether it streams", () => {
-    expect(llmCallOf({ model: "gpt-5", stream: true })).toMatchObject({
+    expect(toLlmCall({ model: "gpt-5", stream: true })).toMatchObject({
       model: "gpt-5",
       stream: true,
     });
-    expect(llmCallOf({ model: "", stream: "true" })).toMatchObject({
+    expect(toLlmCall({ model: "", stream: "true" })).toMatchObject({
       model: "unknown",
       stream: false,
     });
-    expect(llmCallOf({ model: 5 }).model).toBe("unknown");
+    expect(toLlmCall({ model: 5 }).model).toBe("unknown");
   });
 
   it("what an adapter knows wins", () => {
     const known = { model: "claude", choices: 2, maxOutputTokens: 0, stream: true };
-    expect(llmCallOf({ model: "gpt-5", n: 4, max_tokens: 5 }, known)).toMatchObject(known);
+    expect(toLlmCall({ model: "gpt-5", n: 4, max_tokens: 5 }, known)).toMatchObject(known);
   });
 });
 
 describe("tokens instead of texts", () => {
   it("are four bytes each", () => {
-    expect(llmCallOf({ input: [11, 12, 13] })).toMatchObject({ textBytes: 12, images: 0 });
-    expect(llmCallOf({ input: [[11, 12], [13], []] }).textBytes).toBe(12);
-    expect(llmCallOf({ prompt: [1, 2] }).textBytes).toBe(8);
+    expect(toLlmCall({ input: [11, 12, 13] })).toMatchObject({ textBytes: 12, images: 0 });
+    expect(toLlmCall({ input: [[11, 12], [13], []] }).textBytes).toBe(12);
+    expect(toLlmCall({ prompt: [1, 2] }).textBytes).toBe(8);
   });
 });
 
@@ -88,17 +88,17 @@ describe("bodies that no client sends", () => {
     { system: [{ source: null, data: undefined, image_url: null, type: 5 }] },
     { tools: [{ value: undefined, made: () => "text" }] },
   ])("%o holds no text", (body) => {
-    const { images, texts, textBytes } = llmCallOf(body);
-    expect({ images, textBytes }).toEqual({ images: 0, textBytes: bytesOf(texts()) });
+    const { images, texts, textBytes } = toLlmCall(body);
+    expect({ images, textBytes }).toEqual({ images: 0, textBytes: toBytes(texts()) });
     expect([...texts()].filter((text) => text === "text")).toEqual([]);
   });
 
   it("are read a thousand levels deep, and may be deeper", () => {
     let deep: unknown = "the end";
     for (let depth = 0; depth < 1000; depth += 1) deep = [deep];
-    expect(llmCallOf({ messages: deep, tools: deep }).textBytes).toBe(14);
+    expect(toLlmCall({ messages: deep, tools: deep }).textBytes).toBe(14);
     for (let depth = 0; depth < 50_000; depth += 1) deep = [deep];
-    expect(llmCallOf({ messages: deep, tools: deep }).textBytes).toBe(0);
+    expect(toLlmCall({ messages: deep, tools: deep }).textBytes).toBe(0);
   });
 
   it("may be circles", () => {
@@ -106,18 +106,18 @@ describe("bodies that no client sends", () => {
     message["again"] = message;
     const tool: unknown[] = ["once"];
     tool.push([tool]);
-    expect([...llmCallOf({ messages: [message], tools: tool }).texts()]).toEqual(["once", "once"]);
+    expect([...toLlmCall({ messages: [message], tools: tool }).texts()]).toEqual(["once", "once"]);
   });
 
   it("count an object as often as they hold it", () => {
     const message = { role: "user", content: [{ type: "text", text: "twice" }] };
-    expect([...llmCallOf({ messages: [message, message] }).texts()]).toEqual(["twice", "twice"]);
+    expect([...toLlmCall({ messages: [message, message] }).texts()]).toEqual(["twice", "twice"]);
   });
 
   it("may stand for more than any memory holds", () => {
     let twice: unknown = "";
     for (let depth = 0; depth < 60; depth += 1) twice = [twice, twice];
-    expect(llmCallOf({ messages: twice }).textBytes).toBe(0);
+    expect(toLlmCall({ messages: twice }).textBytes).toBe(0);
   });
 });
 
@@ -143,8 +143,8 @@ it("whatever a request holds: nothing throws, and the bytes are those of the tex
   const fields = fc.constantFrom("messages", "prompt", "input", "system", "tools", "text", "n");
   fc.assert(
     fc.property(fc.dictionary(fields, anything), (body) => {
-      const call = llmCallOf(body);
-      expect(call.textBytes).toBe(bytesOf(call.texts()));
+      const call = toLlmCall(body);
+      expect(call.textBytes).toBe(toBytes(call.texts()));
       expect(call.images).toBeGreaterThanOrEqual(0);
       expect(call.choices).toBeGreaterThanOrEqual(1);
     }),
@@ -155,13 +155,13 @@ it("whatever a request holds: nothing throws, and the bytes are those of the tex
 it("text counts its bytes of UTF-8, also where half a character is missing", () => {
   fc.assert(
     fc.property(fc.string({ unit: "binary" }), (content) => {
-      const { textBytes } = llmCallOf({ messages: [{ role: "user", content }] });
+      const { textBytes } = toLlmCall({ messages: [{ role: "user", content }] });
       expect(textBytes).toBe(new TextEncoder().encode(content).length);
     }),
   );
 });
 
-function bytesOf(texts: Iterable<string>): number {
+function toBytes(texts: Iterable<string>): number {
   let bytes = 0;
   for (const text of texts) bytes += Buffer.byteLength(text);
   return bytes;

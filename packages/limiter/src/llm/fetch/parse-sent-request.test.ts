@@ -1,11 +1,11 @@
 import { expect, it } from "vitest";
-import { sentRequest, toldOf, type SentRequest } from "./sent-request.ts";
+import { parseSentRequest, toLlmRequest, type SentRequest } from "./parse-sent-request.ts";
 
 const URL_OF_CHAT = "http://localhost/v1/chat/completions";
 const JSON_BODY = '{"model":"gpt-5","stream":true}';
 
 const sent = (init: RequestInit, url = URL_OF_CHAT): SentRequest =>
-  sentRequest(url, { method: "POST", ...init })!;
+  parseSentRequest(url, { method: "POST", ...init })!;
 
 it.each([
   ["a string", JSON_BODY],
@@ -33,7 +33,7 @@ it.each([
 });
 
 it.each(["", "{", "[]", '"text"', "null", "7", '[{"model":"gpt-5"}]', "\u0000", "model=gpt-5"])(
-  "%j is no JSON object",
+  "%j is not a JSON object",
   (body) => {
     expect(sent({ body }).body).toEqual({ text: body, json: undefined });
     expect(sent({ body }).model).toBe("unknown");
@@ -42,10 +42,10 @@ it.each(["", "{", "[]", '"text"', "null", "7", '[{"model":"gpt-5"}]', "\u0000", 
 
 it("takes the body of the options, and never that of a Request", async () => {
   const request = new Request(URL_OF_CHAT, { method: "POST", body: '{"model":"of-request"}' });
-  expect(sentRequest(request)).toMatchObject({ model: "unknown", hasBody: true });
-  expect(sentRequest(request, { body: JSON_BODY })).toMatchObject({ model: "gpt-5" });
+  expect(parseSentRequest(request)).toMatchObject({ model: "unknown", hasBody: true });
+  expect(parseSentRequest(request, { body: JSON_BODY })).toMatchObject({ model: "gpt-5" });
   expect(await request.text()).toBe('{"model":"of-request"}');
-  expect(sentRequest(new Request(URL_OF_CHAT, { method: "POST" }))!.hasBody).toBe(false);
+  expect(parseSentRequest(new Request(URL_OF_CHAT, { method: "POST" }))!.hasBody).toBe(false);
 });
 
 it.each([
@@ -74,29 +74,29 @@ it("options win over a Request, as for fetch", () => {
     headers: { "x-from": "request", "anthropic-version": "2023-06-01" },
     signal: ofRequest.signal,
   });
-  const alone = sentRequest(request)!;
+  const alone = parseSentRequest(request)!;
   expect(alone).toMatchObject({ protocol: "chat", provider: "anthropic" });
   expect(alone.headers.get("x-from")).toBe("request");
   ofRequest.abort();
   expect(alone.signal?.aborted).toBe(true);
   const init = { method: "get", headers: { "x-from": "options" }, signal: ofOptions.signal };
-  const both = sentRequest(request, init)!;
+  const both = parseSentRequest(request, init)!;
   expect(both.signal).toBe(ofOptions.signal);
   expect(both).toMatchObject({ protocol: undefined, provider: "openai" });
   expect(both.headers.get("x-from")).toBe("options");
-  expect(sentRequest(request, { signal: null })!.signal).toBeUndefined();
+  expect(parseSentRequest(request, { signal: null })!.signal).toBeUndefined();
 });
 
 it("takes methods in lower case, URLs of all kinds, and no URL that is none", () => {
-  expect(sentRequest(URL_OF_CHAT, { method: "post" })!.protocol).toBe("chat");
-  expect(sentRequest(new URL(URL_OF_CHAT))!.url.href).toBe(URL_OF_CHAT);
-  expect(sentRequest(URL_OF_CHAT)!.protocol).toBeUndefined();
-  for (const url of ["", "/v1/messages", "http://"]) expect(sentRequest(url)).toBeUndefined();
+  expect(parseSentRequest(URL_OF_CHAT, { method: "post" })!.protocol).toBe("chat");
+  expect(parseSentRequest(new URL(URL_OF_CHAT))!.url.href).toBe(URL_OF_CHAT);
+  expect(parseSentRequest(URL_OF_CHAT)!.protocol).toBeUndefined();
+  for (const url of ["", "/v1/messages", "http://"]) expect(parseSentRequest(url)).toBeUndefined();
 });
 
 it("tells copies, which change nothing of the request", () => {
   const headers = new Headers({ authorization: "Bearer key" });
-  const told = toldOf(sent({ body: JSON_BODY, headers }));
+  const told = toLlmRequest(sent({ body: JSON_BODY, headers }));
   expect({ ...told }).toMatchObject({ model: "gpt-5", url: new URL(URL_OF_CHAT) });
   told.headers.delete("authorization");
   expect(headers.get("authorization")).toBe("Bearer key");

@@ -10,7 +10,7 @@ import { provisionerKey } from "./keys.ts";
  * guard. The check is the last item, so that the reasons of the others keep their places. Without
  * writes, only the revision is checked.
  */
-export async function guardedTransaction(
+export async function transactGuarded(
   connection: Connection,
   namespaceId: string,
   writes: readonly TransactItem[],

@@ -1,13 +1,13 @@
 import type { Keyed, KeyPage } from "../store.ts";
 
 /** One page of items in the order of their keys. */
-export function sortedPage<T>(
+export function buildSortedPage<T>(
   items: readonly T[],
-  keyOf: (item: T) => string,
+  getKey: (item: T) => string,
   { limit, after }: KeyPage,
 ): Keyed<T> {
   const rest = items
-    .map((item) => ({ item, key: keyOf(item) }))
+    .map((item) => ({ item, key: getKey(item) }))
     .filter(({ key }) => after === undefined || key > after)
     .sort((left, right) => (left.key < right.key ? -1 : 1));
   return {

@@ -2,7 +2,7 @@
  * Divides the end of a lease that one shard cannot carry out alone: what it gives back goes to the
  * owners of the class that it was taken from, and what it charges is paid by all shards.
  */
-import { addAmounts, amountOf, NO_AMOUNTS } from "../../../core/amounts.ts";
+import { addAmounts, getAmount, NO_AMOUNTS } from "../../../core/amounts.ts";
 import { balanceMilli, ceilingMilli, type Bucket } from "../../../core/bucket/bucket.ts";
 import { shardSumMilli } from "../../../core/bucket/shard-sums.ts";
 import { costsThat, positiveCosts, type Costs } from "../write/batch-decision.ts";
@@ -11,7 +11,7 @@ import type { KnownShard } from "../cache/known-buckets.ts";
 import type { ReceiptPart } from "./receipt.ts";
 import type { BucketIncarnation } from "../write/write-intent.ts";
 import {
-  distributed,
+  distribute,
   ownersOfClass,
   type ClassPart,
   type ShardClass,
@@ -32,7 +32,7 @@ interface EndPart {
 }
 
 /** The writes to the shards of a bucket that an end is divided into. */
-export function dividedEnd(
+export function divideEnd(
   { part, costs, unlimited, requests }: EndPart,
   shards: readonly KnownShard[],
   nowMs: number,
@@ -41,8 +41,8 @@ export function dividedEnd(
   const images = shards.map(({ image }) => image);
   const given = costsThat(costs, (cost) => cost < 0);
   const parts = [
-    ...givenToOwners(given, taken, images, nowMs),
-    ...paidByAll(positiveCosts(costs), taken.shard, images, nowMs),
+    ...giveToOwners(given, taken, images, nowMs),
+    ...payByAll(positiveCosts(costs), taken.shard, images, nowMs),
   ];
   const ends = parts.map(({ shard, amounts }, index) => {
     const { key, image } = shards.find((known) => known.image.shard === shard)!;
@@ -67,7 +67,7 @@ function writesSomething({ costs, unlimited, requests }: EndPart): boolean {
  * What was taken while a split was in progress is missing from one half only, so the other half may
  * be full. `given` is negative, and so are the parts.
  */
-function givenToOwners(
+function giveToOwners(
   given: Costs,
   taken: ShardClass,
   images: readonly BucketImage[],
@@ -78,23 +78,23 @@ function givenToOwners(
   // then is divided again where that has changed too.
   const [first = images[0]] = owners;
   if (first === undefined) return [];
-  const shares = distributed(given, taken, owners);
+  const shares = distribute(given, taken, owners);
   let parts: ReadonlyMap<number, Costs> = new Map([[first.shard, NO_AMOUNTS]]);
   for (const name of Object.keys(given)) {
-    const shareOf = ({ shard }: BucketImage): number =>
-      -amountOf(shares.find((share) => share.shard === shard)?.amounts ?? NO_AMOUNTS, name);
+    const findShare = ({ shard }: BucketImage): number =>
+      -getAmount(shares.find((share) => share.shard === shard)?.amounts ?? NO_AMOUNTS, name);
     const returned = spreadOverRoom(name, {
-      amount: -amountOf(given, name),
+      amount: -getAmount(given, name),
       // Each owner gets its share first; the rest goes to owners and then to other shards, as far
       // as they have room.
       offers: [
-        ...owners.map((image) => ({ image, most: shareOf(image) })),
+        ...owners.map((image) => ({ image, most: findShare(image) })),
         ...[...owners, ...images].map((image) => ({ image, most: Infinity })),
       ],
       overflow: first,
       nowMs,
     });
-    parts = merged(parts, name, returned);
+    parts = mergeParts(parts, name, returned);
   }
   return [...parts].map(([shard, amounts]) => ({ shard, amounts }));
 }
@@ -128,7 +128,7 @@ function spreadOverRoom(
 }
 
 /** The parts with what is given back of one more limit. */
-function merged(
+function mergeParts(
   parts: ReadonlyMap<number, Costs>,
   name: string,
   returned: ReadonlyMap<number, number>,
@@ -144,7 +144,7 @@ function merged(
  * What is still missing is owed by all of them in proportion, so that all earn it back by the same
  * moment, as an undivided bucket would.
  */
-function paidByAll(
+function payByAll(
   costs: Costs,
   first: number,
   images: readonly BucketImage[],
@@ -164,7 +164,7 @@ function paidByAll(
     }
     return { shard, amounts };
   });
-  const owed = distributed(missing, WHOLE, payers);
+  const owed = distribute(missing, WHOLE, payers);
   return paid
     .map(({ shard, amounts }) => ({
       shard,

@@ -21,7 +21,7 @@ import type { Clock } from "../repository/system-clock.ts";
 /** Requests take less; what they have cost is settled by then. */
 const HELD_MS = 10 * 60_000;
 
-/** A key with more requests under way than this is no single client. */
+/** A key with more requests under way than this is not a single client. */
 const MAX_HELD_OF_KEY = 1000;
 
 /** A lease takes 1.2 kB, so about 60 MB. The keys that were quiet for longest are let go first. */
@@ -37,7 +37,7 @@ interface HeldKey {
 }
 
 /** The leases of one store that may still be given back. It needs no timer. */
-export class HeldLeases {
+export class HitLeases {
   readonly #clock: Clock;
   readonly #windowMs: number;
   readonly #maxHeld: number;
@@ -52,7 +52,7 @@ export class HeldLeases {
   }
 
   hold(key: string, lease: Lease): void {
-    const held = this.#touched(key);
+    const held = this.#touch(key);
     held.leases.push({ lease, untilMs: this.#clock.now() + HELD_MS });
     this.#held += 1;
     if (held.leases.length > MAX_HELD_OF_KEY) this.#keepOldest(held);
@@ -60,8 +60,8 @@ export class HeldLeases {
   }
 
   /** Notes a refusal. express-rate-limit 8 may decrement it until its wait is over. */
-  refused(key: string, waitMs: number): void {
-    const held = this.#touched(key);
+  noteRefusal(key: string, waitMs: number): void {
+    const held = this.#touch(key);
     held.refusals += 1;
     held.refusalsUntilMs = Math.max(held.windowEndsMs, this.#clock.now() + waitMs);
     this.#letGo();
@@ -87,7 +87,7 @@ export class HeldLeases {
     for (const [key, held] of this.#keys) this.#forget(key, held);
   }
 
-  #touched(key: string): HeldKey {
+  #touch(key: string): HeldKey {
     const nowMs = this.#clock.now();
     const held = this.#keys.get(key) ?? {
       leases: [],
