@@ -249,7 +249,7 @@ describe("tidiness", () => {
   });
 
   it.skipIf(tracked.length === 0)(
-    "no file names a folder of somebody's machine, or the host of a package registry",
+    "no file names a folder of one machine, or the host of a package registry",
     () => {
       const folders = ["work", "root", "home", "Users"].map((name) => `/${name}/`).join("|");
       // Spelt in pieces, so that this file does not find itself.
