@@ -15,7 +15,7 @@ export interface Reply {
   /** From when a call was due until it was granted, so that a busy client counts as well. */
   readonly latenciesMs: readonly number[];
   readonly failed: number;
-  /** All threads of this process, the one that says when somebody arrives included. */
+  /** All threads of this process, the one that signals arrivals included. */
   readonly cpuMs: number;
 }
 
