@@ -88,12 +88,12 @@ export const acquireTopic: Topic = (test) => {
     );
   });
 
-  test("a refusal shows what was true when the call was refused, however late it is looked at", async (world) => {
+  test("a refusal shows the state at the time of the call, however late it is read", async (world) => {
     await world.repository.setSystemDefaults([RPM, TPM]);
     await take(world, { rpm: 1, tpm: 900 });
     const lease = await world.limiter.acquire(call({ rpm: 1 }));
     const request = call({ rpm: 1, tpm: 400 });
-    // The second one may come from what the first one has left in memory.
+    // The second refusal may be decided from memory that the first one left.
     const refusals = [
       await getRefusal(world.limiter, request),
       await getRefusal(world.limiter, request),

@@ -347,7 +347,7 @@ export const badInputTopic: Topic = (test) => {
   });
 };
 
-/** Creates a bucket, so that an invalid call could do damage. Returns the footprint. */
+/** Creates a bucket that an invalid call could damage. Returns the footprint. */
 async function prepare(world: World): Promise<unknown> {
   await world.repository.setSystemDefaults([RPM, TPM]);
   await take(world, { rpm: 10, tpm: 10 });

@@ -44,7 +44,7 @@ export async function fits(
   return verdict.granted;
 }
 
-/** How many times in a row a call is granted, at most `most` times. */
+/** Counts how many times in a row a call is granted, at most `most` times. */
 export async function grants(
   world: Pick<World, "limiter">,
   consume: Amounts,
@@ -66,7 +66,7 @@ export async function getRefusal(
   return verdict.refusal;
 }
 
-/** What the usual entity has left. */
+/** Reads what the usual entity has left. */
 export function readLeft(
   { limiter }: Pick<World, "limiter">,
   entityId = KEY,
@@ -109,8 +109,8 @@ export async function allPages<T>(
 }
 
 /**
- * Everything that a refused call could have left behind. Two footprints are equal when nothing was
- * written between them.
+ * Reads everything that a refused call could have left behind. Two footprints are equal if nothing
+ * was written between them.
  */
 export async function footprint(repository: Repository): Promise<unknown> {
   const audited = [KEY, "other", "$SYSTEM", `$RESOURCE:${MODEL}`];

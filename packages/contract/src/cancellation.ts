@@ -41,7 +41,7 @@ export const cancellationTopic: Topic = (test) => {
     assert.deepEqual(await readLeft(world), { rpm: 99, tpm: 990 });
   });
 
-  test("what is granted to a waiting call while it is aborted, or its limiter closed, goes back", async (world) => {
+  test("tokens granted to a waiting call while it is aborted, or its limiter closed, go back", async (world) => {
     await world.repository.setSystemDefaults([RPM]);
     const late = delayedOutcomes(world.repository);
     const limiter = new RateLimiter({ repository: late.repository });

@@ -3,7 +3,7 @@ import { Limit, ValidationError } from "zae-limiter";
 import { call, failsWith, KEY, MODEL, RPM, take, TPM } from "./calls.ts";
 import type { Topic } from "./world.ts";
 
-/** What all entities of a resource together have left. */
+/** The capacity that all entities of a resource have left together. */
 export const capacityTopic: Topic = (test) => {
   test("sums what every entity has of one limit", async (world) => {
     await world.repository.setSystemDefaults([RPM, TPM]);
@@ -62,7 +62,7 @@ export const capacityTopic: Topic = (test) => {
     assert.deepEqual(await ids(true), ["alone", "project"]);
   });
 
-  test("says how much of the totals belongs to entities that others cascade into", async (world) => {
+  test("shows how much of the totals belongs to entities that others cascade into", async (world) => {
     const { repository } = world;
     await repository.setSystemDefaults([RPM]);
     await repository.setLimits("project", [Limit.perMinute("rpm", 300)]);

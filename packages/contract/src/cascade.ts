@@ -17,7 +17,7 @@ import type { Topic, World } from "./world.ts";
 /** Promise 2 over entity and parent: charged on both, or on neither. */
 export const cascadeTopic: Topic = (test) => {
   test("takes from the entity and from its parent", async (world) => {
-    await family(world);
+    await createFamily(world);
     await take(world, { rpm: 1, tpm: 100 });
     assert.deepEqual(await readLeft(world, "project"), { rpm: 4, tpm: 900 });
     assert.deepEqual(
@@ -29,7 +29,7 @@ export const cascadeTopic: Topic = (test) => {
   });
 
   test("an exhausted parent refuses like any limit, and nothing is charged [W-30]", async (world) => {
-    await family(world);
+    await createFamily(world);
     for (let count = 0; count < 5; count += 1) assert.equal(await fits(world, { rpm: 1 }), true);
     const before = await readStored(world, KEY, "rpm");
     const refusal = await failsWith(RateLimitExceeded, () =>
@@ -45,7 +45,7 @@ export const cascadeTopic: Topic = (test) => {
   });
 
   test("an exhausted child charges its parent nothing", async (world) => {
-    await family(world);
+    await createFamily(world);
     await world.repository.setLimits(KEY, [Limit.perMinute("rpm", 1), TPM]);
     await take(world, { rpm: 1 });
     await getRefusal(world.limiter, call({ rpm: 1 }));
@@ -53,7 +53,7 @@ export const cascadeTopic: Topic = (test) => {
   });
 
   test("settlement and rollback reach the parent too", async (world) => {
-    await family(world);
+    await createFamily(world);
     await world.limiter.acquire(call({ rpm: 1, tpm: 500 }), (lease) => lease.settle({ tpm: 200 }));
     assert.deepEqual(await readLeft(world, "project"), { rpm: 4, tpm: 800 });
     const lease = await world.limiter.acquire(call({ rpm: 2, tpm: 100 }));
@@ -65,7 +65,7 @@ export const cascadeTopic: Topic = (test) => {
   });
 
   test("a lease counts what its entity consumed, not the parent's share on top [W-79]", async (world) => {
-    await family(world);
+    await createFamily(world);
     const lease = await world.limiter.acquire(call({ rpm: 1, tpm: 100 }));
     assert.deepEqual(lease.consumed, { rpm: 1, tpm: 100 });
     await lease.consume({ tpm: 50 });
@@ -74,7 +74,7 @@ export const cascadeTopic: Topic = (test) => {
   });
 
   test("children share what their parent has", async (world) => {
-    await family(world);
+    await createFamily(world);
     await world.repository.createEntity("key-2", { parentId: "project", cascade: true });
     const answers = await Promise.all(
       Array.from({ length: 12 }, (_, index) =>
@@ -90,7 +90,7 @@ export const cascadeTopic: Topic = (test) => {
   });
 
   test("a parent in debt refuses its children", async (world) => {
-    await family(world);
+    await createFamily(world);
     await take(world, { rpm: 1 }, { entityId: "project" });
     await world.limiter.acquire(call({ rpm: 1 }, { entityId: "project" }), (lease) =>
       lease.settle({ tpm: 1500 }),
@@ -104,7 +104,7 @@ export const cascadeTopic: Topic = (test) => {
   });
 
   test("a limit that the parent lacks is not charged there, and one that only the parent has is not required", async (world) => {
-    await family(world);
+    await createFamily(world);
     await world.repository.setLimits("project", [TPM, Limit.perDay("rpd", 10)]);
     await world.limiter.acquire(call({ rpm: 1, tpm: 100 }), (lease) => lease.adjust({ rpm: 1 }));
     assert.deepEqual(await readLeft(world, "project"), { tpm: 900, rpd: 10 });
@@ -163,7 +163,7 @@ export const cascadeTopic: Topic = (test) => {
   });
 
   test("a child has no more available than its parent leaves it [W-53]", async (world) => {
-    await family(world);
+    await createFamily(world);
     await take(world, { rpm: 5 }, { entityId: "project" });
     assert.deepEqual(await readLeft(world), { rpm: 0, tpm: 1000 });
     assert.equal(await world.limiter.timeUntilAvailable(KEY, MODEL, { rpm: 1 }), 720);
@@ -172,7 +172,7 @@ export const cascadeTopic: Topic = (test) => {
 };
 
 /** A child with 100 rpm under a project with 5 an hour. */
-async function family(world: World): Promise<void> {
+async function createFamily(world: World): Promise<void> {
   await world.repository.setSystemDefaults([RPM, TPM]);
   await world.repository.createEntity("project");
   await world.repository.createEntity(KEY, { parentId: "project", cascade: true });

@@ -28,7 +28,7 @@ import type { Topic, World } from "./world.ts";
 const IMAGES = Limit.perMinute("images", 5);
 
 /**
- * Consumption that has already happened: it is never refused, is charged once everywhere, and
+ * Consumption that has already happened: it is never refused, is charged once in every bucket, and
  * counts as usage and not as a request.
  */
 export const chargesTopic: Topic = (test) => {
@@ -57,7 +57,7 @@ export const chargesTopic: Topic = (test) => {
   });
 
   test("a charge cascades to the parent, each under its own limits", async (world) => {
-    await family(world);
+    await createFamily(world);
     await world.repository.setLimits("project", [Limit.perMinute("tpm", 400)]);
     await charge(world, { rpm: 1, tpm: 500 });
     assert.deepEqual(await readLeft(world, "project"), { tpm: -100 });
@@ -77,7 +77,7 @@ export const chargesTopic: Topic = (test) => {
 
   test("a charge counts as usage and not as a request, and by cascade at the parent", async (world) => {
     const { repository, limiter } = world;
-    await family(world);
+    await createFamily(world);
     await take(world, { rpm: 1, tpm: 100 });
     await charge(world, { rpm: 3, tpm: 2000 });
     if (!repository.capabilities.usageSnapshots) return;
@@ -91,7 +91,7 @@ export const chargesTopic: Topic = (test) => {
     assert.deepEqual([other.total["rpm"], other.requests], [1, 0]);
   });
 
-  test("a charge of nothing writes nothing, and is checked all the same", async (world) => {
+  test("a charge of nothing writes nothing, but is checked", async (world) => {
     await world.repository.setSystemDefaults([RPM, TPM]);
     const before = await footprint(world.repository);
     await charge(world, {});
@@ -105,7 +105,7 @@ export const chargesTopic: Topic = (test) => {
     await failsWith(ValidationError, () => charge(world, {}, { also: { search: { nothing: 0 } } }));
   });
 
-  test("what only another level limits is counted, and not charged", async (world) => {
+  test("an amount that only another level limits is counted, and not charged", async (world) => {
     const { repository } = world;
     await repository.setSystemDefaults([RPM, IMAGES]);
     await repository.setLimits(KEY, [RPM, TPM]);
@@ -116,7 +116,7 @@ export const chargesTopic: Topic = (test) => {
     assert.deepEqual([total["tpm"], total["images"]], [10, 7]);
   });
 
-  test("a charge is decided with the limits of today", async (world) => {
+  test("a charge is decided with the current limits", async (world) => {
     await world.repository.setSystemDefaults([RPM]);
     await take(world, { rpm: 10 });
     await world.repository.setSystemDefaults([Limit.perMinute("rpm", 50), TPM]);
@@ -124,8 +124,8 @@ export const chargesTopic: Topic = (test) => {
     assert.deepEqual(await readLeft(world), { rpm: -10, tpm: 999 });
   });
 
-  test("charges and acquires at the same time add up", async (world) => {
-    await family(world);
+  test("concurrent charges and acquires add up", async (world) => {
+    await createFamily(world);
     const granted: boolean[] = [];
     await Promise.all(
       Array.from({ length: 30 }, async (_, index) =>
@@ -142,7 +142,7 @@ export const chargesTopic: Topic = (test) => {
   });
 
   test("a charge to a deleted entity begins a new bucket", async (world) => {
-    await family(world);
+    await createFamily(world);
     await charge(world, { tpm: 1500 });
     await world.repository.deleteEntity(KEY);
     await charge(world, { tpm: 10 });
@@ -216,7 +216,7 @@ export const chargesTopic: Topic = (test) => {
     }
   });
 
-  test("a charge that is denied says so", async (world) => {
+  test("a denied charge rejects with PermissionDenied", async (world) => {
     await world.repository.setSystemDefaults([TPM]);
     const repository = new Proxy(world.repository, {
       get(target, property) {
@@ -237,7 +237,7 @@ export const chargesTopic: Topic = (test) => {
     assert.deepEqual(await readLeft(world), { tpm: 1000 });
   });
 
-  test("a waiting call waits for what a charge has taken", async (world) => {
+  test("a waiting call waits for tokens that a charge has taken", async (world) => {
     await world.repository.setSystemDefaults([Limit.perSecond("rps", 10)]);
     await take(world, { rps: 10 });
     const waiting = watch(world.limiter.acquire(call({ rps: 5 }, { waitUpToMs: 60_000 })));
@@ -265,7 +265,7 @@ function charge(
 }
 
 /** A key that cascades into a project. */
-async function family({ repository }: World): Promise<void> {
+async function createFamily({ repository }: World): Promise<void> {
   await repository.setSystemDefaults([RPM, TPM]);
   await repository.createEntity("project");
   await repository.createEntity(KEY, { parentId: "project", cascade: true });

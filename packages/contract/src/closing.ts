@@ -8,7 +8,7 @@ import {
 import { call, failsWith, KEY, MODEL, RPM, take } from "./calls.ts";
 import type { Topic } from "./world.ts";
 
-/** Members that need no store, or end with it. */
+/** Members that need no store, or that end it. */
 type Local =
   | "getCacheStats"
   | "getStatistics"
@@ -21,7 +21,9 @@ type Local =
   | "close"
   | typeof Symbol.asyncDispose;
 
-/** One call of every operation. What the limiter calls of a repository is tested through it. */
+/**
+ * One call of every operation. Operations that the limiter calls are tested through the limiter.
+ */
 const CALLS: Readonly<
   Record<
     Exclude<keyof Repository, keyof RepositoryPort | Local>,

@@ -38,7 +38,7 @@ export const configurationTopic: Topic = (test) => {
     assert.equal(await resolved(), "none");
   });
 
-  test("what is stored reads back as it was set", async ({ repository }) => {
+  test("limits and settings read back as they were set", async ({ repository }) => {
     const burst = Limit.perMinute("tpm", 10_000, { burst: 15_000 });
     await repository.setLimits(KEY, [RPM, burst], { resource: MODEL });
     assert.deepEqual(await repository.getLimits(KEY, { resource: MODEL }), [RPM, burst]);

@@ -11,7 +11,7 @@ const REQUIRED = [
   24, 30, 31, 36, 37, 38, 39, 40, 41, 45, 46, 47, 48, 49, 50, 52, 53, 57, 77, 79, 81,
 ];
 
-it("tags a test with every fault that it has to cover, and the page on known faults explains each tag", () => {
+it("tags a test with every fault that it has to cover, each explained on the page on known faults", () => {
   const tags = new Set(listNames().flatMap((name) => /\[(W-\d+)\]$/.exec(name)?.[1] ?? []));
   const page = readFileSync(new URL("../../../docs/known-faults.md", import.meta.url), "utf8");
   const explained = new Set([...page.matchAll(/^\| (W-\d+) \|/gm)].map((match) => match[1]));
@@ -29,7 +29,7 @@ it("no two tests of a topic have the same name", () => {
   expect(new Set(names).size).toBe(names.length);
 });
 
-it("uses the global describe and it where no runner is passed", () => {
+it("uses the global describe and it if no runner is passed", () => {
   const names: string[] = [];
   const runner = collecting(names);
   for (const [name, define] of Object.entries(runner)) vi.stubGlobal(name, define);
@@ -37,7 +37,7 @@ it("uses the global describe and it where no runner is passed", () => {
   expect(names.length).toBeGreaterThan(200);
 });
 
-it("says what to pass where there is no global runner", () => {
+it("throws what to pass if there is no global runner", () => {
   vi.stubGlobal("describe", undefined);
   expect(() => repositoryContract("any", async (clock) => new MemoryRepository({ clock }))).toThrow(
     /third argument/,

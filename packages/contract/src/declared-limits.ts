@@ -134,7 +134,7 @@ export const declaredLimitsTopic: Topic = (test) => {
     assert.equal((await repository.getSystemDefaults()).usageRetentionDays, 90);
   });
 
-  test("a declaration that no file could have made is refused before anything is stored [W-64]", async ({
+  test("a declaration that no file could contain is refused before anything is stored [W-64]", async ({
     repository,
   }) => {
     const manifest = buildManifest(TEAM);
@@ -149,7 +149,7 @@ export const declaredLimitsTopic: Topic = (test) => {
     assert.deepEqual(await footprint(repository), before);
   });
 
-  test("after a failed change the state says what is under way, and the next apply goes on [W-64]", async ({
+  test("after a failed change the state shows what is pending, and the next apply continues [W-64]", async ({
     repository,
   }) => {
     const manifest = buildManifest(TEAM);
@@ -169,7 +169,7 @@ export const declaredLimitsTopic: Topic = (test) => {
     assert.equal((await repository.getProvisionerState()).pending, undefined);
   });
 
-  test("calls are decided by what was applied last, also on buckets and in caches that exist", async (world) => {
+  test("calls are decided by the last apply, also with existing buckets and cached limits", async (world) => {
     const { repository, limiter } = world;
     await repository.setSystemDefaults([RPM]);
     await take(world, { rpm: 10 });
@@ -186,7 +186,7 @@ export const declaredLimitsTopic: Topic = (test) => {
     assert.equal((await repository.resolveLimits(KEY, MODEL))?.source, "system");
   });
 
-  test("what leaves the manifest loses its limits, and neither record nor balance", async (world) => {
+  test("a level that leaves the manifest loses its limits, but neither record nor balance", async (world) => {
     const { repository } = world;
     await repository.setLimits(KEY, [RPM], { resource: "search" });
     await repository.setResourceDefaults("search", [RPM], { inherit: true });
@@ -214,7 +214,7 @@ export const declaredLimitsTopic: Topic = (test) => {
     assert.equal((await repository.getLevel({ resource: "search" }))?.inherit, true);
   });
 
-  test("a level that somebody has set by hand is adopted by naming it, and drift is marked", async ({
+  test("a level that was set by hand is adopted by naming it, and drift is marked", async ({
     repository,
   }) => {
     await repository.setLimits(KEY, [Limit.perMinute("rpm", 1)], { resource: MODEL });
@@ -241,7 +241,7 @@ export const declaredLimitsTopic: Topic = (test) => {
     assert.deepEqual(await plans(), []);
   });
 
-  test("another parent than the stored one is an error of the plan, and nothing is changed", async ({
+  test("a parent that differs from the stored one is an error of the plan, and nothing is changed", async ({
     repository,
   }) => {
     await repository.createEntity(KEY);
@@ -256,7 +256,7 @@ export const declaredLimitsTopic: Topic = (test) => {
     assert.deepEqual(await footprint(repository), before);
   });
 
-  test("of two applies at once, the store holds one whole, and nothing of the other", async ({
+  test("of two concurrent applies, the store holds all of one and nothing of the other", async ({
     repository,
   }) => {
     const manifests = ["first", "second"].map((name, index) =>
@@ -278,9 +278,7 @@ export const declaredLimitsTopic: Topic = (test) => {
     assert.deepEqual(Object.keys(await actions(repository, winner)), ["unchanged"]);
   });
 
-  test("a manifest is applied in its own namespace, or not at all [W-64]", async ({
-    repository,
-  }) => {
+  test("a manifest is applied only in its own namespace [W-64]", async ({ repository }) => {
     const elsewhere = buildManifest(TEAM, "tenant-b");
     await failsWith(ValidationError, () => planLimits(repository, elsewhere));
     await failsWith(ValidationError, () => applyLimits(repository, elsewhere));
@@ -298,7 +296,7 @@ export const declaredLimitsTopic: Topic = (test) => {
   });
 };
 
-/** A manifest as a file without positions has it. */
+/** Builds a manifest as a file without positions has it. */
 function buildManifest(content: object, namespace = "default"): Manifest {
   const document = { file: "limits.json", content: { namespace, ...content } };
   return readManifest([{ ...document, findPosition: () => undefined }]);
@@ -309,7 +307,7 @@ function getEntity(rpm: number): object {
   return { entities: { [KEY]: { name: "Ada", resources: { [MODEL]: { limits: { rpm } } } } } };
 }
 
-/** How many entries of each action a plan has. */
+/** Counts the entries of a plan by action. */
 async function actions(
   repository: Repository,
   manifest: Manifest,

@@ -80,7 +80,7 @@ export const doneWorkTopic: Topic = (test) => {
 
   for (const { what, change, remaining } of INVALID) {
     test(`work that ${what} throws, and what was valid is committed`, async (world) => {
-      await family(world);
+      await createFamily(world);
       let thrown: unknown;
       const error = await failsWith(ValidationError, () =>
         world.limiter.acquire(call({ rpm: 10, tpm: 500 }), (lease) => {
@@ -201,7 +201,7 @@ export const doneWorkTopic: Topic = (test) => {
 };
 
 /** The usual entity with a parent, whose limits are the same. */
-async function family({ repository }: World): Promise<void> {
+async function createFamily({ repository }: World): Promise<void> {
   await repository.setSystemDefaults([RPM, TPM]);
   await repository.createEntity("project");
   await repository.createEntity(KEY, { parentId: "project", cascade: true });

@@ -77,7 +77,7 @@ export const entityChangesTopic: Topic = (test) => {
     assert.equal((await repository.getAuditEvents(KEY)).items.length, 4);
   });
 
-  test("the event of an update says who changed what from what to what", async (world) => {
+  test("the event of an update has the principal, and the values before and after", async (world) => {
     const { repository } = world;
     if (!repository.capabilities.auditLogging) return;
     await repository.createEntity(KEY, { name: "Ada", metadata: { plan: "gold" } });
@@ -114,7 +114,7 @@ export const entityChangesTopic: Topic = (test) => {
     assert.equal(name, (await repository.getEntity(KEY))?.name, JSON.stringify(updates));
   });
 
-  test("an update of nobody, of nothing or of the parent throws and changes nothing", async ({
+  test("an update of an unknown entity, of no field or of the parent throws and changes nothing", async ({
     repository,
   }) => {
     await repository.setSystemDefaults([RPM]);

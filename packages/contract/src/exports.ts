@@ -15,9 +15,7 @@ const TPM = Limit.parse("tpm:10000/min:15000");
 
 /** Exports of declared limits. */
 export const exportsTopic: Topic = (test) => {
-  test("an export holds everything that is stored in the namespace, and nothing else", async ({
-    repository,
-  }) => {
+  test("an export contains exactly what is stored in the namespace", async ({ repository }) => {
     await repository.registerNamespace("tenant-a");
     await fill(await repository.namespace("tenant-a"));
     assert.deepEqual(await exportLimits(repository), { resources: {}, entities: {} });
@@ -74,7 +72,7 @@ export const exportsTopic: Topic = (test) => {
     );
   });
 
-  test("an export that is applied to another namespace is the same there", async ({
+  test("an export that is applied to another namespace exports the same there", async ({
     repository,
   }) => {
     await fill(repository);
@@ -86,7 +84,7 @@ export const exportsTopic: Topic = (test) => {
   });
 };
 
-/** A manifest as a file would say it. */
+/** The contents of a manifest as they are in a file. */
 function write(namespace: string, declared: DeclaredLimits): Manifest {
   const content: unknown = JSON.parse(JSON.stringify(buildManifest(namespace, declared)));
   return readManifest([{ file: "export.json", content, findPosition: () => undefined }]);

@@ -7,7 +7,7 @@ import type { Topic, World } from "./world.ts";
 type By = NonNullable<Parameters<Repository["setLimits"]>[2]>;
 type Write = (repository: Repository, by: By) => Promise<unknown>;
 
-/** A call of every method that can be guarded, in an order in which each changes something. */
+/** A call of every method that can be guarded, in an order in which each one changes something. */
 const WRITES: Readonly<Record<string, Write>> = {
   createEntity: (repository, by) => repository.createEntity("other", by),
   ensureEntity: (repository, by) => repository.ensureEntity("third", { parentId: KEY, ...by }),
@@ -28,22 +28,22 @@ const WRITES: Readonly<Record<string, Write>> = {
 /** Calls that find nothing to change, or find that they cannot. */
 const IDLE: Readonly<Record<string, Write>> = {
   "createEntity of what exists": (repository, by) => repository.createEntity(KEY, by),
-  "createEntity under nobody": (repository, by) =>
-    repository.createEntity("orphan", { parentId: "nobody", ...by }),
+  "createEntity under an unknown parent": (repository, by) =>
+    repository.createEntity("orphan", { parentId: "unknown", ...by }),
   "ensureEntity of what exists": (repository, by) => repository.ensureEntity(KEY, by),
-  "updateEntity of nobody": (repository, by) =>
-    repository.updateEntity("nobody", { name: "Ada", ...by }),
-  "deleteLimits of nothing": (repository, by) => repository.deleteLimits("nobody", by),
+  "updateEntity of what is missing": (repository, by) =>
+    repository.updateEntity("unknown", { name: "Ada", ...by }),
+  "deleteLimits of nothing": (repository, by) => repository.deleteLimits("unknown", by),
   "deleteResourceDefaults of nothing": (repository, by) =>
     repository.deleteResourceDefaults("search", by),
 };
 
-/** Seeds of the race; a failure names the one that failed. */
+/** Seeds of the race. A failure names its seed. */
 const SEEDS = [1, 2];
 
-/** Writes that are made only while the state of declared limits has a revision. */
+/** Writes that take effect only while the state of declared limits has a given revision. */
 export const guardedWritesTopic: Topic = (test) => {
-  test("a write under another revision throws and changes nothing, whatever it would do", async (world) => {
+  test("a write under another revision throws and changes nothing", async (world) => {
     const { repository } = world;
     await prepare(world);
     for (const wrong of [
@@ -90,12 +90,12 @@ export const guardedWritesTopic: Topic = (test) => {
     assert.equal(name, "Ada");
     assert.deepEqual(await repository.getLimits(KEY, { resource: MODEL }), [TPM]);
     assert.deepEqual(await repository.getLimits(KEY), []);
-    await repository.deleteLimits("nobody", { ifRevision: 1 });
+    await repository.deleteLimits("unknown", { ifRevision: 1 });
     await tenant.setLimits(KEY, [RPM], { ifRevision: 0 });
     await failsWith(ApplyConflictError, () => tenant.setLimits(KEY, [TPM], { ifRevision: 1 }));
   });
 
-  test("what is not a revision is refused, and so is a revision for the deletion of an entity", async (world) => {
+  test("an invalid revision is refused, and so is a revision for the deletion of an entity", async (world) => {
     const { repository } = world;
     await prepare(world);
     const before = await footprint(repository);
@@ -115,14 +115,14 @@ export const guardedWritesTopic: Topic = (test) => {
   for (const seed of SEEDS)
     test(`once a revision is over, no write under it takes effect (seed ${seed})`, async ({
       repository,
-    }) => overtakenWrites({ writing: repository, applying: repository, seed }));
+    }) => raceWrites({ writing: repository, applying: repository, seed }));
 };
 
 /**
- * Several writers make guarded writes as fast as they can while `applying` puts the next state. The
- * trail of audit events, read after that, must never grow again.
+ * Several writers make guarded writes as fast as they can while `applying` puts the next state.
+ * After that, the audit trail must not grow.
  */
-export async function overtakenWrites(race: {
+export async function raceWrites(race: {
   readonly writing: Repository;
   readonly applying: Repository;
   readonly seed: number;
@@ -155,18 +155,18 @@ export async function overtakenWrites(race: {
   });
   await Promise.race([enough, Promise.all(writers)]);
   await advance(applying);
-  const then = await getTrail(applying, ids);
+  const then = await readTrail(applying, ids);
   await Promise.all(writers);
-  assert.deepEqual(await getTrail(applying, ids), then, shown);
+  assert.deepEqual(await readTrail(applying, ids), then, shown);
   assert.equal(then.flat().filter((text) => text.startsWith("limits_set")).length, made, shown);
   await failsWith(ApplyConflictError, () => writing.deleteLimits(ids[0]!, { ifRevision }), shown);
 }
 
-/** A writer that makes more writes than this was not stopped. */
+/** A writer that makes more writes than this was never stopped. */
 const MOST_WRITES = 300;
 
-/** What the writers of the race have done, by the audit trail and by what is stored. */
-async function getTrail(
+/** Reads what the writers of the race have done: the audit trail and the stored records. */
+async function readTrail(
   repository: Repository,
   ids: readonly string[],
 ): Promise<readonly (readonly string[])[]> {
@@ -190,7 +190,7 @@ async function prepare(world: World): Promise<void> {
   await take(world, { rpm: 1 });
 }
 
-/** Moves the state of declared limits on by one revision. */
+/** Advances the state of declared limits by one revision. */
 async function advance(repository: Repository): Promise<void> {
   await repository.putProvisionerState(await repository.getProvisionerState());
 }

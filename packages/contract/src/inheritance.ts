@@ -3,8 +3,8 @@ import { Limit, type Repository, ValidationError } from "zae-limiter";
 import { call, failsWith, fits, grants, KEY, readLeft, MODEL, getRefusal, take } from "./calls.ts";
 import type { Topic } from "./world.ts";
 
-/** The policy that holds for the usual entity, as "level:limit" in its order. */
-async function policyText(repository: Repository, entityId = KEY): Promise<string> {
+/** Reads the policy of the usual entity, as "level limit" in its order. */
+async function readPolicy(repository: Repository, entityId = KEY): Promise<string> {
   const resolved = await repository.resolveLimits(entityId, MODEL);
   return (resolved?.limits ?? [])
     .map((limit) => `${resolved?.sources[limit.name]} ${Limit.format(limit)}`)
@@ -26,23 +26,23 @@ export const inheritanceTopic: Topic = (test) => {
     await repository.setSystemDefaults(SYSTEM);
     await repository.setResourceDefaults(MODEL, [Limit.perHour("rph", 100)], { inherit: true });
     assert.equal(
-      await policyText(repository),
+      await readPolicy(repository),
       "resource rph:100/hour, system rpm:60/min, system tpm:10000/min",
     );
     await repository.setLimits(KEY, [Limit.perMinute("tpm", 5)], { inherit: true });
     assert.equal(
-      await policyText(repository),
+      await readPolicy(repository),
       "entity_default tpm:5/min, resource rph:100/hour, system rpm:60/min",
     );
     const own = { resource: MODEL, inherit: true };
     await repository.setLimits(KEY, [Limit.perMinute("rpm", 600)], own);
     assert.equal(
-      await policyText(repository),
+      await readPolicy(repository),
       "entity rpm:600/min, entity_default tpm:5/min, resource rph:100/hour",
     );
     assert.equal((await repository.resolveLimits(KEY, MODEL))?.source, "entity");
     assert.equal(
-      await policyText(repository, "other"),
+      await readPolicy(repository, "other"),
       "resource rph:100/hour, system rpm:60/min, system tpm:10000/min",
     );
   });
@@ -53,23 +53,23 @@ export const inheritanceTopic: Topic = (test) => {
     await repository.setSystemDefaults(SYSTEM);
     await repository.setResourceDefaults(MODEL, [Limit.perHour("rph", 100)]);
     await repository.setLimits(KEY, [Limit.perMinute("rpm", 600)], { inherit: true });
-    assert.equal(await policyText(repository), "entity_default rpm:600/min, resource rph:100/hour");
+    assert.equal(await readPolicy(repository), "entity_default rpm:600/min, resource rph:100/hour");
     await repository.deleteResourceDefaults(MODEL);
-    assert.equal(await policyText(repository), "entity_default rpm:600/min, system tpm:10000/min");
+    assert.equal(await readPolicy(repository), "entity_default rpm:600/min, system tpm:10000/min");
     await repository.deleteSystemDefaults();
-    assert.equal(await policyText(repository), "entity_default rpm:600/min");
+    assert.equal(await readPolicy(repository), "entity_default rpm:600/min");
   });
 
-  test("inherit belongs to the list that it comes with", async ({ repository }) => {
+  test("inherit belongs to the list that it is set with", async ({ repository }) => {
     await repository.setSystemDefaults(SYSTEM);
     await repository.setLimits(KEY, [Limit.perMinute("rpm", 600)], { inherit: true });
     await repository.setLimits(KEY, [Limit.perMinute("rpm", 700)]);
-    assert.equal(await policyText(repository), "entity_default rpm:700/min");
+    assert.equal(await readPolicy(repository), "entity_default rpm:700/min");
     await repository.setLimits(KEY, [Limit.perMinute("rpm", 800)], { inherit: true });
-    assert.equal(await policyText(repository), "entity_default rpm:800/min, system tpm:10000/min");
+    assert.equal(await readPolicy(repository), "entity_default rpm:800/min, system tpm:10000/min");
     await repository.setResourceDefaults(MODEL, [Limit.perMinute("rpm", 9)], { inherit: true });
     await repository.setResourceDefaults(MODEL, [Limit.perMinute("rpm", 9)]);
-    assert.equal(await policyText(repository, "other"), "resource rpm:9/min");
+    assert.equal(await readPolicy(repository, "other"), "resource rpm:9/min");
   });
 
   test("every stored level can be read back, also those that are hidden", async ({
@@ -92,7 +92,7 @@ export const inheritanceTopic: Topic = (test) => {
     assert.deepEqual(await repository.getResourceDefaults(MODEL), [tpm]);
   });
 
-  test("the change is audited with what it said about the levels below", async ({ repository }) => {
+  test("the audit event of a change contains inherit", async ({ repository }) => {
     const limits = [Limit.perMinute("rpm", 600)];
     await repository.setLimits(KEY, limits, { inherit: true });
     await repository.setLimits(KEY, limits);

@@ -4,7 +4,7 @@ import { faultyRepository } from "zae-limiter/testing";
 import { call, failsWith, KEY, readLeft, MODEL, RPM } from "./calls.ts";
 import type { Topic } from "./world.ts";
 
-/** A lease ends once, no matter how it is ended. */
+/** A lease ends once, however it is ended. */
 export const leaseEndsTopic: Topic = (test) => {
   test("the end of a lease waits for takes that are in progress", async (world) => {
     await world.repository.setSystemDefaults([Limit.perDay("rpm", 100), Limit.perDay("tpm", 1000)]);
@@ -59,7 +59,7 @@ export const leaseEndsTopic: Topic = (test) => {
     assert.deepEqual(await readLeft(world), { rpm: 85 });
   });
 
-  test("what a lease took from a deleted bucket does not go to the next one", async (world) => {
+  test("tokens taken from a deleted bucket do not go back to a new one", async (world) => {
     await world.repository.setSystemDefaults([Limit.perDay("rpm", 100)]);
     for (const end of ["rollback", "settle"] as const) {
       await world.repository.createEntity(KEY);

@@ -90,7 +90,7 @@ export const leasesTopic: Topic = (test) => {
     assert.deepEqual(await readLeft(world), { rpm: 99, tpm: 1000 });
   });
 
-  test("what goes back never lifts a bucket above its capacity", async (world) => {
+  test("tokens that go back never lift a bucket above its capacity", async (world) => {
     await world.repository.setSystemDefaults([RPM]);
     const lease = await world.limiter.acquire(call({ rpm: 50 }));
     await world.pass(60_000);
@@ -114,7 +114,7 @@ export const leasesTopic: Topic = (test) => {
     assert.deepEqual(await readLeft(world), { rpm: 8 });
   });
 
-  test("what was taken later is settled and given back with the rest", async (world) => {
+  test("tokens taken later are settled and given back with the rest", async (world) => {
     await world.repository.setSystemDefaults([RPM, TPM]);
     const settled = await world.limiter.acquire(call({ rpm: 1, tpm: 100 }));
     await settled.consume({ tpm: 200 });

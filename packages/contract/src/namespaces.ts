@@ -91,7 +91,7 @@ export const namespacesTopic: Topic = (test) => {
     assert.equal(await world.repository.ping(), true);
   });
 
-  test("an onUnavailable that is passed with the scope is stored there, besides the limits", async ({
+  test("an onUnavailable that is passed with the scope is stored there, and the limits stay", async ({
     repository,
   }) => {
     await (
@@ -265,7 +265,7 @@ export const namespacesTopic: Topic = (test) => {
     });
   });
 
-  test("a purge lasts: what still has the namespace open gets nothing, and brings nothing back", async (world) => {
+  test("a purge is final: clients that still have the namespace open get nothing, and restore nothing", async (world) => {
     const { repository } = world;
     const tenant = await openTenant(repository, "tenant-a");
     const { namespaceId } = tenant;
@@ -296,13 +296,13 @@ export const namespacesTopic: Topic = (test) => {
     await rolledBack.rollback();
     await tenant.deleteNamespace("tenant-b");
     if (repository.capabilities.usageSnapshots) await repository.getUsageSummary({ entityId: KEY });
-    assert.equal(await purgedRecords(repository, namespaceId), undefined);
+    assert.equal(await countPurgedRecords(repository, namespaceId), undefined);
 
-    // One that purges its own namespace files no event in it either.
+    // Purging a client's own namespace does not record an event in it either.
     const own = await repository.namespace("tenant-c");
     await own.deleteNamespace("tenant-c");
     await own.purgeNamespace(own.namespaceId);
-    assert.equal(await purgedRecords(repository, own.namespaceId), undefined);
+    assert.equal(await countPurgedRecords(repository, own.namespaceId), undefined);
 
     const fresh = await openTenant(repository, "tenant-a");
     assert.notEqual(fresh.namespaceId, namespaceId);
@@ -311,8 +311,8 @@ export const namespacesTopic: Topic = (test) => {
   });
 };
 
-/** The records that a purge removes; undefined if it finds nothing. */
-async function purgedRecords(
+/** Counts the records that a purge removes; undefined if it finds no namespace. */
+async function countPurgedRecords(
   repository: Repository,
   namespaceId: string,
 ): Promise<number | undefined> {

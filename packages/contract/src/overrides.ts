@@ -15,7 +15,9 @@ import {
 } from "./calls.ts";
 import type { Topic } from "./world.ts";
 
-/** Limits that a call brings: they apply to the same bucket, and no balance starts full twice. */
+/**
+ * Limits that a call brings along: they apply to the same bucket, and no balance starts full twice.
+ */
 export const overridesTopic: Topic = (test) => {
   test("an override holds on a bucket that exists [W-38]", async (world) => {
     await world.repository.setSystemDefaults([RPM]);
@@ -107,7 +109,7 @@ export const overridesTopic: Topic = (test) => {
     assert.deepEqual(
       await readLeft(world),
       { rpm: 5 },
-      "what the override cut off is not restored",
+      "tokens that the override cut off are not restored",
     );
   });
 

@@ -31,7 +31,7 @@ export const policyChangesTopic: Topic = (test) => {
       assert.deepEqual(await readLeft(world), { rpm: 600 });
     });
 
-    test(`a capacity lowered at the ${level} level cuts off what is above it [W-40]`, async (world) => {
+    test(`a capacity lowered at the ${level} level cuts off the balance above it [W-40]`, async (world) => {
       await set(world.repository, [Limit.perMinute("rpm", 1000)]);
       await take(world, { rpm: 1 });
       await set(world.repository, [Limit.perMinute("rpm", 10)]);
@@ -51,7 +51,7 @@ export const policyChangesTopic: Topic = (test) => {
     assert.deepEqual(await readLeft(world), { rpm: 10 });
   });
 
-  test("a limit that is added starts full, and the others go on as they were", async (world) => {
+  test("a limit that is added starts full, and the others stay as they were", async (world) => {
     await world.repository.setSystemDefaults([RPM]);
     await take(world, { rpm: 40 });
     await world.repository.setSystemDefaults([RPM, TPM]);

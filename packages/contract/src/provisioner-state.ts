@@ -12,7 +12,10 @@ import {
 import { failsWith } from "./calls.ts";
 import type { Topic } from "./world.ts";
 
-/** What declared limits manage in a namespace, what they were, and what is under way. */
+/**
+ * The state of declared limits of a namespace: what they manage, their last values, and pending
+ * changes.
+ */
 export const provisionerStateTopic: Topic = (test) => {
   test("the provisioner's state is empty until it is put, and reads back", async ({
     repository,
@@ -73,7 +76,7 @@ export const provisionerStateTopic: Topic = (test) => {
     assert.equal((await repository.getProvisionerState()).revision, 0);
   });
 
-  test("what was applied, what is pending and who owns it read back exactly", async ({
+  test("applied and pending limits and the owner read back exactly", async ({
     repository,
     clock,
   }) => {
@@ -93,12 +96,14 @@ export const provisionerStateTopic: Topic = (test) => {
     assert.deepEqual(await repository.getProvisionerState(), { ...next, revision: 2 });
   });
 
-  test("what is undefined is not stored, and what is gone stays gone", async ({ repository }) => {
+  test("undefined fields are not stored, and removed fields stay removed", async ({
+    repository,
+  }) => {
     const empty = await repository.getProvisionerState();
     const undefinedParts = { applied: undefined, pending: undefined, owner: undefined };
     await repository.putProvisionerState({ ...empty, ...undefinedParts });
     assert.deepEqual(await repository.getProvisionerState(), { ...empty, revision: 1 });
-    const { principal: _, ...nobody } = PENDING;
+    const { principal: _, ...unattributed } = PENDING;
     const system = { limits: undefined, onUnavailable: "allow" } as unknown as { limits: [] };
     const entity = { parentId: undefined, name: "Acme", resources: {} } as unknown as {
       resources: Record<string, never>;
@@ -107,7 +112,7 @@ export const provisionerStateTopic: Topic = (test) => {
       ...empty,
       revision: 1,
       applied: { system, resources: {}, entities: { acme: entity } },
-      pending: { ...nobody, principal: undefined },
+      pending: { ...unattributed, principal: undefined },
     });
     assert.deepEqual(await repository.getProvisionerState(), {
       ...empty,
@@ -117,7 +122,7 @@ export const provisionerStateTopic: Topic = (test) => {
         resources: {},
         entities: { acme: { name: "Acme", resources: {} } },
       },
-      pending: nobody,
+      pending: unattributed,
     });
     await repository.putProvisionerState({ ...empty, revision: 2 });
     assert.deepEqual(await repository.getProvisionerState(), { ...empty, revision: 3 });
@@ -130,8 +135,8 @@ export const provisionerStateTopic: Topic = (test) => {
     const many = {
       ...empty,
       managedEntities: Object.fromEntries(entityIds(700).map((id) => [id, ["gpt-4"]])),
-      applied: manyEntities(700, "before"),
-      pending: { ...PENDING, declared: manyEntities(700, "after – 😀") },
+      applied: buildEntities(700, "before"),
+      pending: { ...PENDING, declared: buildEntities(700, "after – 😀") },
     };
     await repository.putProvisionerState(many);
     assert.deepEqual(await repository.getProvisionerState(), { ...many, revision: 1 });
@@ -142,14 +147,14 @@ export const provisionerStateTopic: Topic = (test) => {
     assert.deepEqual(await repository.getProvisionerState(), { ...empty, revision: 3 });
   });
 
-  test("of twenty that put at once, exactly one wins, and its state is the one stored", async ({
+  test("of twenty concurrent puts, exactly one succeeds, and its state is the one stored", async ({
     repository,
   }) => {
     const empty = await repository.getProvisionerState();
     const states = Array.from({ length: 20 }, (_, index) => ({
       ...empty,
       appliedHash: String(index),
-      applied: manyEntities(50, String(index)),
+      applied: buildEntities(50, String(index)),
     }));
     const answers = await Promise.allSettled(
       states.map((state) => repository.putProvisionerState(state)),
@@ -237,7 +242,7 @@ const PENDING: PendingApply = {
 };
 
 /** Declared limits of many entities, each about 200 bytes. */
-function manyEntities(count: number, name: string): DeclaredLimits {
+function buildEntities(count: number, name: string): DeclaredLimits {
   const entities = entityIds(count).map((id) => [
     id,
     { name, resources: { "gpt-4": { limits: LEVEL.limits, inherit: false } } },

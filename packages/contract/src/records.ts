@@ -3,7 +3,7 @@ import { Limit, ValidationError } from "zae-limiter";
 import { failsWith } from "./calls.ts";
 import type { Topic } from "./world.ts";
 
-/** The versions that wrote the data, and results as copies of what is stored. */
+/** The version record, and that results are copies of the stored data. */
 export const recordsTopic: Topic = (test) => {
   test("changes that a caller makes to a result do not affect what is stored", async ({
     repository,
@@ -66,7 +66,10 @@ export const recordsTopic: Topic = (test) => {
   });
 };
 
-/** Overwrites whatever can be overwritten in a result: a Date can, even in a frozen object. */
+/**
+ * Overwrites everything that can be overwritten in a result, such as a Date even in a frozen
+ * object.
+ */
 function spoil(answer: unknown): void {
   if (answer instanceof Date) answer.setTime(0);
   if (typeof answer !== "object" || answer === null) return;

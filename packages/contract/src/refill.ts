@@ -142,7 +142,7 @@ export const refillTopic: Topic = (test) => {
     assert.equal(granted, 60 + 120);
   });
 
-  test("a bucket that was last written by a clock that is ahead reports the real wait [W-50]", async (world) => {
+  test("a bucket that was last written by a clock that is ahead reports the actual wait [W-50]", async (world) => {
     await world.repository.setSystemDefaults([Limit.perSecond("rps", 10)]);
     const startMs = world.clock.now();
     world.clock.set(startMs + 3000);

@@ -174,7 +174,7 @@ async function limiterOn(
   };
 }
 
-/** Fails one operation a number of times. */
+/** Makes one operation fail a number of times. */
 function failingTimes(
   times: number,
   operation: string,

@@ -3,7 +3,7 @@ import { InvalidIdentifierError, InvalidNameError, ValidationError } from "zae-l
 import { failsWith, footprint, KEY, MODEL, RPM, take, TPM } from "./calls.ts";
 import type { Topic } from "./world.ts";
 
-/** What one level stores, apart from the others; limits and settings of the system level. */
+/** What each level stores, separately from the others; limits and settings of the system level. */
 export const storedLevelsTopic: Topic = (test) => {
   test("each level reads back alone, with its list and whether it inherits", async ({
     repository,
@@ -36,7 +36,7 @@ export const storedLevelsTopic: Topic = (test) => {
     assert.deepEqual(await levels(), left);
   });
 
-  test("a level that cannot be named is refused", async ({ repository }) => {
+  test("an invalid level is refused", async ({ repository }) => {
     for (const entityId of ["", "a#b", null, 5])
       await failsWith(InvalidIdentifierError, () =>
         repository.getLevel({ entityId: entityId as string, resource: MODEL }),

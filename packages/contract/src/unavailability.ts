@@ -16,7 +16,7 @@ import type { Topic, World } from "./world.ts";
 export const unavailabilityTopic: Topic = (test) => {
   test("an unreachable store blocks by default, and the error names the entity and the resource", async (world) => {
     await world.repository.setSystemDefaults([RPM]);
-    const limiter = new RateLimiter({ repository: down(world) });
+    const limiter = new RateLimiter({ repository: buildUnreachable(world) });
     const error = await failsWith(RateLimiterUnavailable, () => limiter.acquire(call({ rpm: 1 })));
     assert.deepEqual(
       [error.code, error.entityId, error.resource],
@@ -28,7 +28,7 @@ export const unavailabilityTopic: Topic = (test) => {
   });
 
   test("the option of the call wins over the limiter's, and that over the stored one", async (world) => {
-    const repository = down(world);
+    const repository = buildUnreachable(world);
     await world.repository.setSystemDefaults([RPM], { onUnavailable: "allow" });
     assert.equal(await isDegraded(new RateLimiter({ repository })), true, "stored allow");
     assert.equal(
@@ -97,7 +97,10 @@ export const unavailabilityTopic: Topic = (test) => {
 
   test("a degraded lease works, and writes nothing", async (world) => {
     await world.repository.setSystemDefaults([RPM, TPM]);
-    const limiter = new RateLimiter({ repository: down(world), onUnavailable: "allow" });
+    const limiter = new RateLimiter({
+      repository: buildUnreachable(world),
+      onUnavailable: "allow",
+    });
     const result = await limiter.acquire(
       call({ rpm: 1 }, { also: { search: { rpm: 1 } } }),
       async (lease) => {
@@ -134,7 +137,7 @@ export const unavailabilityTopic: Topic = (test) => {
       onUnavailable: "allow",
     });
     await failsWith(TypeError, () => limiter.acquire(call({ rpm: 1 })));
-    const dead = new RateLimiter({ repository: down(world), onUnavailable: "allow" });
+    const dead = new RateLimiter({ repository: buildUnreachable(world), onUnavailable: "allow" });
     await failsWith(ValidationError, () => dead.acquire(call({ rpm: -1 })));
   });
 
@@ -203,7 +206,7 @@ async function isDegraded(limiter: RateLimiter, onUnavailable?: OnUnavailable): 
 }
 
 /** A store that no operation reaches. */
-function down({ repository }: World): Repository {
+function buildUnreachable({ repository }: World): Repository {
   return faultyRepository(repository, () => "error-before");
 }
 

@@ -12,7 +12,9 @@ async function hideTokens({ repository }: World): Promise<void> {
   await repository.setLimits(KEY, RAISED);
 }
 
-/** What an entity has used of the usual resource; undefined if the backend does not record it. */
+/**
+ * Reads what an entity has used of the usual resource; undefined if the backend does not record it.
+ */
 async function readUsed({ repository }: World, entityId = KEY): Promise<Amounts | undefined> {
   if (!repository.capabilities.usageSnapshots) return undefined;
   const { total } = await repository.getUsageSummary({ entityId, resource: MODEL });
@@ -21,7 +23,7 @@ async function readUsed({ repository }: World, entityId = KEY): Promise<Amounts 
 
 /** Limits that a call names, that its own level lacks, and that another level has. */
 export const unlimitedNamesTopic: Topic = (test) => {
-  test("raising one limit does not take a tenant down: what its list lacks is not limited", async (world) => {
+  test("raising one limit does not block a tenant: limits that its list lacks do not apply", async (world) => {
     const { repository, limiter } = world;
     await repository.setSystemDefaults(SYSTEM);
     assert.equal(await fits(world, { rpm: 1, tpm: 10_001 }), false);
@@ -89,7 +91,7 @@ export const unlimitedNamesTopic: Topic = (test) => {
     assert.deepEqual(await readLeft(world), { rpm: 59, tpm: 9999 });
   });
 
-  test("what goes back is no longer counted", async (world) => {
+  test("amounts that go back are no longer counted", async (world) => {
     await hideTokens(world);
     await take(world, { rpm: 1, tpm: 100 });
     const undone = await world.limiter.acquire(call({ rpm: 1, tpm: 300 }));
@@ -119,7 +121,7 @@ export const unlimitedNamesTopic: Topic = (test) => {
     await failsWith(ValidationError, () => lease.consume({ tpm: 1 }));
   });
 
-  test("what is left and how long to wait can be asked with such a name", async (world) => {
+  test("balances and waits can be queried with such a name", async (world) => {
     await hideTokens(world);
     const { allowed, available, statuses } = await world.limiter.check(
       call({ rpm: 1, tpm: 999_999 }),
@@ -145,7 +147,7 @@ export const unlimitedNamesTopic: Topic = (test) => {
     assert.equal(
       (await readLeft(world))["tpm"],
       9000,
-      "600 of what was only counted are not refunded",
+      "600 of the amounts that were only counted are not refunded",
     );
     assert.deepEqual((await readUsed(world)) ?? { rpm: 2, tpm: 50_400 }, { rpm: 2, tpm: 50_400 });
   });
@@ -192,6 +194,6 @@ export const unlimitedNamesTopic: Topic = (test) => {
     await undone.rollback();
     assert.deepEqual(await readLeft(world), { rpm: 58, tpm: 9900, images: 3 });
     const parents = (await readUsed(world, "project")) ?? { rpm: 2, tpm: 100 };
-    assert.deepEqual(parents, { rpm: 2, tpm: 100 }, "images are not business of the parent");
+    assert.deepEqual(parents, { rpm: 2, tpm: 100 }, "the parent does not count images");
   });
 };

@@ -7,8 +7,8 @@ const HOUR_MS = 3_600_000;
 const IMAGES = Limit.perDay("images", 5);
 
 /**
- * Promise 8 with parents: over a resource each call counts once, with the entity that made it; what
- * came to a parent by cascade stands beside.
+ * Promise 8 with parents: over a resource each call counts once, with the entity that made it;
+ * usage that came to a parent by cascade is reported separately.
  */
 export const usageCascadeTopic: Topic = (test) => {
   /** A test that only applies where usage is recorded. */
@@ -18,7 +18,7 @@ export const usageCascadeTopic: Topic = (test) => {
     });
 
   usageTest("a summary over a resource counts each call once", async (world) => {
-    await family(world);
+    await createFamily(world);
     await take(world, { rpm: 1, tpm: 100 });
     await take(world, { rpm: 1, tpm: 20 }, { entityId: "key-2" });
     await take(world, { rpm: 1, tpm: 3 }, { entityId: "project" });
@@ -29,7 +29,7 @@ export const usageCascadeTopic: Topic = (test) => {
   });
 
   usageTest("snapshots of a resource hold each entity's own calls", async (world) => {
-    await family(world);
+    await createFamily(world);
     await take(world, { rpm: 1, tpm: 100 });
     await take(world, { rpm: 1, tpm: 3 }, { entityId: "project" });
     const { items } = await world.repository.getUsageSnapshots({ resource: MODEL });
@@ -40,9 +40,9 @@ export const usageCascadeTopic: Topic = (test) => {
   });
 
   usageTest(
-    "a query that names a parent counts all that was charged to it, and says what came by cascade",
+    "a query that names a parent counts all that was charged to it, and shows what came by cascade",
     async (world) => {
-      await family(world);
+      await createFamily(world);
       await take(world, { rpm: 1, tpm: 100 });
       await take(world, { rpm: 1, tpm: 3 }, { entityId: "project" });
       for (const query of [{}, { resource: MODEL }]) {
@@ -60,7 +60,7 @@ export const usageCascadeTopic: Topic = (test) => {
   );
 
   usageTest("settlements, further takes and give-backs count as their call does", async (world) => {
-    await family(world);
+    await createFamily(world);
     const settled = await world.limiter.acquire(call({ rpm: 1, tpm: 100 }));
     const undone = await world.limiter.acquire(call({ rpm: 1, tpm: 10 }));
     await settled.consume({ tpm: 5 });
@@ -79,7 +79,7 @@ export const usageCascadeTopic: Topic = (test) => {
   });
 
   usageTest("a lease that took before the cascade changed counts as it took", async (world) => {
-    await family(world);
+    await createFamily(world);
     const lease = await world.limiter.acquire(call({ rpm: 1, tpm: 100 }));
     await world.repository.updateEntity(KEY, { cascade: false });
     lease.settle({ tpm: 40 });
@@ -94,7 +94,7 @@ export const usageCascadeTopic: Topic = (test) => {
   usageTest(
     "an entity that begins to cascade brings usage to its parent from then on",
     async (world) => {
-      await family(world);
+      await createFamily(world);
       await world.repository.createEntity("late", { parentId: "project" });
       await take(world, { rpm: 1, tpm: 10 }, { entityId: "late" });
       await take(world, { rpm: 1, tpm: 3 }, { entityId: "project" });
@@ -110,7 +110,7 @@ export const usageCascadeTopic: Topic = (test) => {
   );
 
   usageTest("a limit that a parent lacks is counted where the call was made", async (world) => {
-    await family(world);
+    await createFamily(world);
     await world.repository.setLimits(KEY, [RPM, TPM, IMAGES]);
     await take(world, { rpm: 1, tpm: 10, images: 2 });
     await take(world, { rpm: 1, tpm: 5 }, { entityId: "project" });
@@ -120,8 +120,8 @@ export const usageCascadeTopic: Topic = (test) => {
     assert.deepEqual(sums(all), [{ rpm: 2, tpm: 15, images: 2 }, 2, { rpm: 1, tpm: 10 }, 1]);
   });
 
-  usageTest("what a parent only counts came by cascade too", async (world) => {
-    await family(world);
+  usageTest("amounts that a parent only counts came by cascade too", async (world) => {
+    await createFamily(world);
     await world.repository.setLimits("project", [RPM]);
     await world.limiter.acquire(call({ rpm: 1, tpm: 100 }), (lease) => lease.settle({ tpm: 70 }));
     await take(world, { rpm: 1, tpm: 5 }, { entityId: "project" });
@@ -143,8 +143,8 @@ export const usageCascadeTopic: Topic = (test) => {
     assert.deepEqual([ofResource.average, ofResource.snapshotCount], [{ rpm: 10 }, 3]);
   });
 
-  usageTest("what came by cascade stays with the usage of a deleted parent", async (world) => {
-    await family(world);
+  usageTest("usage that came by cascade stays with a deleted parent", async (world) => {
+    await createFamily(world);
     await take(world, { rpm: 1, tpm: 100 });
     await world.repository.deleteEntity(KEY);
     await world.repository.deleteEntity("key-2");
@@ -167,7 +167,7 @@ export const usageCascadeTopic: Topic = (test) => {
 };
 
 /** Two keys that cascade into one project. */
-async function family({ repository }: World): Promise<void> {
+async function createFamily({ repository }: World): Promise<void> {
   await repository.setSystemDefaults([RPM, TPM]);
   await repository.createEntity("project");
   for (const id of [KEY, "key-2"])

@@ -101,7 +101,7 @@ export const usageTopic: Topic = (test) => {
     assert.deepEqual(summary.total, { rpm: 3 });
   });
 
-  usageTest("what a lease takes later is the same request", async (world) => {
+  usageTest("later takes of a lease belong to the same request", async (world) => {
     await world.repository.setSystemDefaults([RPM, TPM]);
     const lease = await world.limiter.acquire(call({ rpm: 1 }));
     await lease.consume({ tpm: 10 });
@@ -171,7 +171,7 @@ export const usageTopic: Topic = (test) => {
     },
   );
 
-  usageTest("without anything to sum a summary is empty", async (world) => {
+  usageTest("a summary of no usage is empty", async (world) => {
     const summary = await world.repository.getUsageSummary({ entityId: KEY });
     assert.deepEqual(withoutTimes(summary), {
       snapshotCount: 0,
@@ -244,14 +244,14 @@ export const usageTopic: Topic = (test) => {
   });
 };
 
-/** A summary without until when it is counted, which only some backends say. */
+/** A summary without `countedUntil`, which only some backends report. */
 function withoutTimes(summary: UsageSummary): Partial<UsageSummary> {
   const { countedUntil, ...rest } = summary;
   assert.ok(countedUntil === undefined || countedUntil instanceof Date);
   return rest;
 }
 
-/** The windows of the usual entity as text, without zero counters, which may not be stored. */
+/** Reads the windows of the usual entity as text, without zero counters, which may be missing. */
 async function show({ repository }: World, window: UsageWindow): Promise<readonly string[]> {
   const { items } = await repository.getUsageSnapshots({ entityId: KEY, window });
   return items.map(({ windowStart, counters, requests }) => {

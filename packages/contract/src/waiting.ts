@@ -137,7 +137,7 @@ export const waitingTopic: Topic = (test) => {
     for (const id of ["child-1", "child-2"])
       await world.repository.createEntity(id, { parentId: "parent", cascade: true });
     const decided: string[] = [];
-    const limiter = new RateLimiter({ repository: listing(world.repository, decided) });
+    const limiter = new RateLimiter({ repository: listDecisions(world.repository, decided) });
     const lease = await limiter.acquire(call({ rph: 10 }, { entityId: "child-1" }));
     await take(world, { rph: 10 }, { entityId: "stranger" });
     const [child, stranger] = ["child-2", "stranger"].map((entityId) =>
@@ -189,8 +189,8 @@ export const waitingTopic: Topic = (test) => {
   });
 };
 
-/** The repository, with the entity of every decision in a list. */
-function listing(repository: Repository, decided: string[]): Repository {
+/** Wraps the repository and lists the entity of every decision. */
+function listDecisions(repository: Repository, decided: string[]): Repository {
   return new Proxy(repository, {
     get(target, property) {
       if (property !== "consume") return Reflect.get(target, property, target) as unknown;

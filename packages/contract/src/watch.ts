@@ -5,7 +5,7 @@ export interface Watched<T> {
   reason?: unknown;
 }
 
-/** Follows a promise without waiting for it. */
+/** Observes a promise without awaiting it. */
 export function watch<T>(promise: Promise<T>): Watched<T> {
   const watched: Watched<T> = { state: "pending" };
   promise.then(

@@ -7,8 +7,8 @@ export interface World {
   readonly repository: Repository;
   readonly limiter: RateLimiter;
   /**
-   * Lets time pass, and waits until everything that was in progress, and everything that it wakes,
-   * has finished, even if a backend needs real I/O for it.
+   * Lets time pass, and waits until all operations in progress, and those that the time starts,
+   * have finished, even if a backend needs real I/O.
    */
   pass(ms: number): Promise<void>;
 }
@@ -28,7 +28,7 @@ const LONGEST_RESPONSE_MS = 2000;
 /** Builds the world of one test around an open repository. */
 export function openWorld(opened: Repository, clock: ManualClock): World {
   const inProgress = new Set<Promise<unknown>>();
-  const repository = getWatched(opened, inProgress);
+  const repository = watchPromises(opened, inProgress);
   const pass = async (ms: number): Promise<void> => {
     await quiet(inProgress);
     await clock.advance(ms);
@@ -37,8 +37,8 @@ export function openWorld(opened: Repository, clock: ManualClock): World {
   return { clock, repository, limiter: new RateLimiter({ repository }), pass };
 }
 
-/** The repository, with every promise that has not settled yet in `inProgress`. */
-function getWatched(repository: Repository, inProgress: Set<Promise<unknown>>): Repository {
+/** Wraps the repository and keeps every promise that has not settled yet in `inProgress`. */
+function watchPromises(repository: Repository, inProgress: Set<Promise<unknown>>): Repository {
   return new Proxy(repository, {
     get(target, property) {
       const member: unknown = Reflect.get(target, property, target);
@@ -58,7 +58,10 @@ function watch(answer: Promise<unknown>, inProgress: Set<Promise<unknown>>): voi
   answer.then(done, done);
 }
 
-/** Waits until nothing is in progress for a few turns: one response may cause the next request. */
+/**
+ * Waits until nothing is in progress for a few turns, because one response may cause the next
+ * request.
+ */
 async function quiet(inProgress: ReadonlySet<Promise<unknown>>): Promise<void> {
   const until = performance.now() + LONGEST_RESPONSE_MS;
   for (let turns = 0; turns < 3; turns += 1) {

@@ -14,7 +14,7 @@ describe("event ids", () => {
     );
   });
 
-  it("sort by time, then by sequence, whatever the random part is", () => {
+  it("sort by time, then by sequence, not by their random part", () => {
     fc.assert(
       fc.property(
         time,

@@ -23,7 +23,7 @@ const step = fc.oneof(
   { weight: 1, arbitrary: fc.constant("clear" as const) },
 );
 
-it("drops the oldest entry, whatever was set, removed and cleared before", () => {
+it("drops the oldest entry, after any history of changes", () => {
   fc.assert(
     fc.property(fc.integer({ min: 1, max: 5 }), fc.array(step, { maxLength: 60 }), (max, steps) => {
       const map = new BoundedMap<number, true>(max);
@@ -45,7 +45,7 @@ it("drops the oldest entry, whatever was set, removed and cleared before", () =>
   );
 });
 
-it("takes no memory for entries that are set again and again", () => {
+it("does not grow when entries are set again and again", () => {
   const map = new BoundedMap<number, number>(200);
   const heapAfter = (rounds: number): number => {
     for (let round = 0; round < rounds; round += 1) map.set(round % 100, round);

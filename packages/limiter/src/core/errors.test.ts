@@ -100,8 +100,8 @@ function getValue(value: unknown): string {
   return new errors.ValidationError("f", value, "r").value;
 }
 
-describe("what errors carry", () => {
-  it("unavailability carries the call that failed, and its cause", () => {
+describe("the content of errors", () => {
+  it("unavailability names the call that failed, and its cause", () => {
     const cause = new Error("socket");
     const error = new errors.RateLimiterUnavailable("Down.", {
       entityId: "e",
@@ -119,7 +119,7 @@ describe("what errors carry", () => {
     expect("cause" in new errors.RateLimiterUnavailable("Down.")).toBe(false);
   });
 
-  it("other errors carry what a caller needs", () => {
+  it("other errors have the fields that a caller needs", () => {
     expect(new errors.StackOperationError("s", "why", ["event"])).toMatchObject({
       stackName: "s",
       reason: "why",
@@ -175,7 +175,7 @@ describe("what errors carry", () => {
     ["no secret of an object", { secretAccessKey: "abc" }, ' (got {"secretAccessKey":"***"})'],
     ["no secret deep inside", { a: { sessionToken: "x" } }, ' (got {"a":{"sessionToken":"***"}})'],
     ["an amount, whatever its name", { tokens: 5 }, ' (got {"tokens":5})'],
-    ["nothing for what is missing", undefined, ""],
+    ["nothing for undefined", undefined, ""],
     ["nothing for null", null, ""],
     ["nothing for an object of a class", Promise.resolve(1), ""],
     ["nothing for a function", () => 1, ""],
@@ -241,14 +241,14 @@ describe("what errors carry", () => {
     expect(getValue("https://me:secret@host")).toBe("https://***@host");
   });
 
-  it("a value that throws whatever it is asked breaks no error", () => {
+  it("a value that throws on every access does not break the error", () => {
     const { proxy, revoke } = Proxy.revocable({}, {});
     revoke();
     const unnamed = Object.assign(() => 1, { toString: () => expect.fail() });
     expect([proxy, unnamed].map(getValue)).toEqual(["object", "function"]);
   });
 
-  it("a text of many addresses is read once, not once for each", () => {
+  it("a text of many addresses is scanned once, not once for each", () => {
     expect(getValue("://".repeat(1_000_000))).toHaveLength(50);
   });
 

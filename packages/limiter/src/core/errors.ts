@@ -224,7 +224,7 @@ export class IncompatibleSchemaError extends VersionError {
 /** Most characters of an invalid value that an error repeats. */
 const VALUE_LENGTH = 50;
 
-/** Most characters of a field: names that are valid are shorter, also those of metadata. */
+/** Most characters of a field. Valid names are shorter, including those of metadata. */
 const FIELD_LENGTH = 200;
 
 /** Input was invalid; nothing was written. The message ends with the value, if that helps. */
@@ -262,8 +262,8 @@ export class InvalidNameError extends ValidationError {
 }
 
 /**
- * The state of declared limits has another revision than the caller read: another apply has begun
- * or ended since. Nothing was changed by this call.
+ * The state of declared limits is not at the revision that the caller read: another apply has
+ * started or ended since. This call changed nothing.
  */
 export class ApplyConflictError extends ValidationError {
   constructor(revision: number) {
@@ -280,7 +280,7 @@ function toCause(options: ErrorOptions): ErrorOptions | undefined {
   return "cause" in options ? { cause: options.cause } : undefined;
 }
 
-/** A field may be named after whatever a caller of the caller has sent. */
+/** A field may be named after input that the application received. */
 function formatField(field: string): string {
   return escapeControls(field.length > FIELD_LENGTH ? `${field.slice(0, FIELD_LENGTH)}…` : field);
 }
@@ -327,8 +327,8 @@ export function withoutCredentials(text: string): string {
 }
 
 /**
- * Hides what an address says before its host. No pattern does it in one pass, and the text may be
- * as long as a caller of the caller likes.
+ * Hides what an address says before its host. No regular expression does it in one pass, and the
+ * text, which may be input of the application, can be of any length.
  */
 function hideCredentials(text: string): string {
   const start = BEFORE_ENDPOINT.exec(text)?.[0].length ?? 0;

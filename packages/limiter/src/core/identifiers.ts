@@ -76,7 +76,7 @@ export function limitName(value: unknown, field = "limit name"): string {
  */
 const RESOURCE_MEMO = new Set<unknown>();
 
-/** Most names in the memo. When it is full, it begins anew. */
+/** Most names in the memo. When it is full, it is cleared. */
 const MAX_MEMOIZED = 1000;
 
 /** Returns the name of a resource, or throws. */

@@ -42,7 +42,7 @@ describe("options", () => {
   });
 
   it.each(["timeout", "x", "en", "__proto", "constructor", "toString"])(
-    "%s is refused, and all options are named where none is near",
+    "%s is refused, and all options are listed if none is similar",
     (name) => {
       expect(catchFault({ [name]: 1 }).message).toBe(
         `Invalid ${name}: is not an option of open; known are endpointUrl, waitUpToMs, entityId, onUnavailable`,

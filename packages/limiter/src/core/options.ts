@@ -1,8 +1,8 @@
 import { ValidationError } from "./errors.ts";
 
 /**
- * The names of the options of a type. The compiler sees to it that none is missing, also when the
- * type gets another one.
+ * The names of the options of a type. The compiler reports a missing one, also when an option is
+ * added to the type.
  */
 export function optionNames<Options>(
   names: Readonly<Record<keyof Options & string, true>>,
@@ -21,7 +21,7 @@ export function checkOptions(options: unknown, known: ReadonlySet<string>, owner
     if (!known.has(name)) throw buildUnknownOptionError(name, known, owner);
 }
 
-/** Whether a value has a method: what users pass as an object may be anything. */
+/** Whether a value has a method. Users may pass anything where an object is expected. */
 export function hasMethod(value: unknown, name: string): boolean {
   return typeof (value as Readonly<Record<string, unknown>> | null)?.[name] === "function";
 }
@@ -38,10 +38,10 @@ export function buildUnknownOptionError(
   return new ValidationError(name, name, `is not an option of ${owner}; ${hint}`);
 }
 
-/** Shorter words are the beginning of too many names. */
+/** Shorter words begin too many names. */
 const SHORTEST_BEGINNING = 3;
 
-/** Longer words are not typing mistakes, and comparing them takes long. */
+/** Longer words are not typos, and comparing them takes long. */
 const LONGEST_WORD = 100;
 
 /**

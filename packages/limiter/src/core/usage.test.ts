@@ -76,7 +76,7 @@ describe("snapshots", () => {
     expect(toSnapshot(row, endMs).complete).toBe(true);
   });
 
-  it("of an entity's own calls lack what came by cascade, which stays beside", () => {
+  it("of an entity's own calls exclude what came by cascade, which stays in its own field", () => {
     const own = ownUsage({
       ...row,
       counters: { rpm: 3, constructor: 9 },
@@ -90,7 +90,7 @@ describe("snapshots", () => {
     });
   });
 
-  it("add up, with averages by window, which several of them may share", () => {
+  it("add up, with averages by window, even if several are of one window", () => {
     const snapshots = [at(4, { rpm: 1 }), at(4, { rpm: 5 }), at(2, { rpm: 3 }), at(2, {})];
     expect(summarize(snapshots)).toMatchObject({
       snapshotCount: 4,
@@ -135,7 +135,7 @@ describe("snapshots", () => {
     );
   });
 
-  it("add up to nothing when there are none", () => {
+  it("of no windows add up to zero", () => {
     expect(summarize([])).toEqual({
       snapshotCount: 0,
       total: {},

@@ -28,8 +28,8 @@ export interface UsageSnapshot {
   /** Granted acquires; counted as `counters` are. */
   readonly requests: number;
   /**
-   * What came to the entity by cascade, from the calls of its children. It is part of `counters` if
-   * the query names the entity, and stands beside them otherwise.
+   * What came to the entity by cascade, from the calls of its children. It is included in
+   * `counters` if the query names the entity, and not otherwise.
    */
   readonly cascaded: Amounts;
   /** Granted acquires of its children that were charged to the entity. */
@@ -52,8 +52,8 @@ export interface UsageSummary {
   /** Granted acquires over all windows. */
   readonly requests: number;
   /**
-   * What came to parents by cascade. It is part of `total` if the query names an entity, and stands
-   * beside it otherwise.
+   * What came to parents by cascade. It is included in `total` if the query names an entity, and
+   * not otherwise.
    */
   readonly cascaded: Amounts;
   /** The requests that came to parents by cascade. */

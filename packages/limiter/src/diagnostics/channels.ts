@@ -29,19 +29,19 @@ export const CHANNELS = {
   stream: "zae-limiter:stream",
 } as const;
 
-/** What is used of a channel. */
+/** The part of a channel that is used. */
 interface Channel<Message> {
   readonly hasSubscribers: boolean;
   publish(message: Message): void;
 }
 
-/** What is used of a tracing channel. */
+/** The part of a tracing channel that is used. */
 interface TracingChannel<Message> {
   readonly hasSubscribers: boolean;
   tracePromise<T>(work: () => Promise<T>, message: Message): Promise<T>;
 }
 
-/** What is used of `node:diagnostics_channel`. */
+/** The part of `node:diagnostics_channel` that is used. */
 interface DiagnosticsChannel {
   channel(name: string): Channel<object>;
   tracingChannel(name: string): TracingChannel<object>;
@@ -61,18 +61,18 @@ export const ACQUIRE: TracingChannel<AcquireMessage> = NODE?.tracingChannel(CHAN
 };
 
 /** Publishes ends of leases. */
-export const END: Channel<EndMessage> = channelNamed(CHANNELS.end);
+export const END: Channel<EndMessage> = openChannel(CHANNELS.end);
 
 /** Publishes charges. */
-export const CHARGE: Channel<ChargeMessage> = channelNamed(CHANNELS.charge);
+export const CHARGE: Channel<ChargeMessage> = openChannel(CHANNELS.charge);
 
 /** Publishes settled model calls. */
-export const METERED: Channel<MeteredMessage> = channelNamed(CHANNELS.metered);
+export const METERED: Channel<MeteredMessage> = openChannel(CHANNELS.metered);
 
-/** Publishes the beginning and the end of streamed answers. */
-export const STREAM: Channel<StreamMessage> = channelNamed(CHANNELS.stream);
+/** Publishes starts and ends of streamed answers. */
+export const STREAM: Channel<StreamMessage> = openChannel(CHANNELS.stream);
 
-function channelNamed(name: string): Channel<object> {
+function openChannel(name: string): Channel<object> {
   return NODE?.channel(name) ?? { hasSubscribers: false, publish: () => {} };
 }
 

@@ -87,8 +87,8 @@ export type MeteredMessage = MeteredRecord;
 
 /**
  * A streamed answer of a model begins or has ended, on `CHANNELS.stream`. It is one object for
- * both, and only `state` changes, so that a subscriber that began to listen between the two can
- * ignore the end.
+ * both, and only `state` changes, so that a subscriber that started listening in between can ignore
+ * the end.
  */
 export interface StreamMessage {
   /** What is used. */

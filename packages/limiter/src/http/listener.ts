@@ -34,8 +34,8 @@ export interface ListenerOptions<Q> {
 /**
  * Limits the requests of a plain node:http server. The lease ends with the response.
  *
- * What the listener throws stays its own business, as without limits. A mistake in the options that
- * shows at a request, such as an invalid entity id, is answered with the status 500: requests must
+ * What the listener throws is not caught, as without limits. A mistake in the options that only
+ * shows in a request, such as an invalid entity id, is answered with the status 500: requests must
  * not be able to end the process. See `onError`.
  * @example
  * const listener = limitListener(
@@ -69,17 +69,17 @@ export function limitListener<Q extends IncomingMessage = IncomingMessage>(
       );
     } catch (error) {
       fail(response);
-      // It may throw or reject itself, and requests must not be able to end the process.
+      // `onError` may throw or reject too, and requests must not be able to end the process.
       return void (async () => onError(error, request))().catch(warnOfError);
     }
-    // Its errors are those of an asynchronous listener: uncaught, as without limits.
+    // Errors of an asynchronous listener stay uncaught, as without limits.
     if (runs) return listener(request, response);
   };
 }
 
 /**
- * Tells the client that its request failed, and nothing about the reason. A response that has begun
- * is cut off, so that it does not look complete.
+ * Answers that the request failed, without the reason. A response that has begun is cut off, so
+ * that it does not look complete.
  */
 function fail(response: ServerResponse): void {
   if (response.writableEnded) return;

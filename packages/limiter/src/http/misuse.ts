@@ -1,8 +1,8 @@
 import { warnAt } from "../warnings/warn-once.ts";
 
 /**
- * A server that makes a middleware for each request gets here with its tenth one. A test that makes
- * a handler and calls it at once does the same thing, but hardly so often.
+ * A server that makes a middleware for each request is warned at its tenth. A test that makes a
+ * handler and calls it at once looks the same, but rarely does so that often.
  */
 const MADE_IN_HANDLER_TIMES = 10;
 
@@ -11,8 +11,8 @@ export function warnIfMadeInHandler(): void {
   warnAt(
     MADE_IN_HANDLER_TIMES,
     "WARN_LIMITER_MADE_IN_HANDLER",
-    "Limits of requests are made again for each request. Make limitRequests, limitHandler or " +
-      "limitListener once, when the server starts, and the limiter with it: one that is made " +
-      "inside a handler remembers nothing of the requests before.",
+    "A new request limit is created for each request. Call limitRequests, limitHandler or " +
+      "limitListener once, when the server starts, and create the limiter there too: one that is " +
+      "created inside a handler knows nothing of earlier requests.",
   );
 }

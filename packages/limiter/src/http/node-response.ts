@@ -6,8 +6,8 @@
  *   close    before that: the client went away, or the response was destroyed
  *
  * They come after a finished response, a thrown handler and a client that went away alike, and
- * frameworks have hooks for only some of these. Responses that serverless platforms make of no
- * socket may never close. Those that wait for a connection are not closed by Node: see
+ * frameworks have hooks for only some of these. Responses of serverless platforms, which have no
+ * socket, may never close. Node does not close those that wait for their turn on a connection: see
  * `closeWithConnection`.
  *
  * On HTTP/2 it is the `close` of the stream. The response itself always finishes before it closes,
@@ -20,7 +20,7 @@ import type { Socket } from "node:net";
 import type { RateLimitExceeded } from "../core/bucket/refusal.ts";
 import type { HeaderFields } from "./headers/options.ts";
 import type { RequestLease } from "./request-lease.ts";
-import { headersWithoutType, LIST_FIELDS, markTold, type Reply } from "./reply.ts";
+import { headersWithoutType, LIST_FIELDS, markShown, type Reply } from "./reply.ts";
 import type { Client, RequestLimit } from "./request-limit.ts";
 
 /** The client of a request, by the response to it. */
@@ -37,7 +37,7 @@ export class NodeClient implements Client {
     if (response.socket === null) closeWithConnection(response);
   }
 
-  /** The stream of a HEAD is finished from its start, so that says nothing. */
+  /** The stream of a HEAD is finished from the start, so that proves nothing. */
   get isGone(): boolean {
     const { destroyed, closed } = this.#stream ?? this.response;
     return destroyed || closed || this.response.writableEnded;
@@ -55,13 +55,13 @@ export class NodeClient implements Client {
     if (this.#abort !== undefined) this.#closing.off("close", this.#abort);
   }
 
-  /** Settles the lease when the response ends. `getError` is asked then what the handler threw. */
+  /** Settles the lease when the response ends. `getError` then returns what the handler threw. */
   endWithResponse<Q>(lease: RequestLease<Q>, getError?: () => unknown): void {
     const { response } = this;
     const stream = this.#stream;
     const end = (completed: boolean): void =>
       lease.end({ status: response.statusCode, completed, error: getError?.() });
-    // Not `once`, which needs two more functions: a lease ends once, whatever ends it again.
+    // Not `once`, which needs two more functions: a lease ignores every end after the first.
     if (stream === undefined) {
       response.on("finish", () => end(!hasFailed(response)));
       response.on("close", () => end(false));
@@ -87,8 +87,8 @@ export class NodeClient implements Client {
 }
 
 /**
- * The response of Node among the bindings that @hono/node-server passes on. It knows more than the
- * body of a web response does, such as whether the client has got everything.
+ * Node's response among the bindings that @hono/node-server passes on. It has more information than
+ * the body of a web response, such as whether the client received everything.
  */
 export function findOutgoing(bindings: unknown): ServerResponse | undefined {
   const { outgoing } = Object(bindings) as { readonly outgoing?: ServerResponse };
@@ -103,7 +103,7 @@ function hasFailed(response: ServerResponse): boolean {
 }
 
 /**
- * Takes for a request, answers it if it may not go on, and returns whether its handler should run.
+ * Takes for a request, answers it if it was refused, and returns whether its handler should run.
  * `respond` answers a refusal in place of the usual reply. Throws mistakes of the application, and
  * what should have been answered if headers were sent before.
  */
@@ -126,7 +126,7 @@ export async function letThrough<Q>(
   if (response.headersSent) throw isRefused ? admission.refusal : admission.error;
   if (isRefused && respond !== undefined) {
     prepareReply(response, admission.reply);
-    markTold(admission.refusal);
+    markShown(admission.refusal);
     try {
       await respond(admission.refusal);
     } catch (error) {
@@ -142,13 +142,13 @@ export async function letThrough<Q>(
 export function sendReply(response: ServerResponse, { status, headers, body }: Reply): void {
   response.statusCode = status;
   addHeaders(response, headers);
-  // A handler that failed may have described the body that it did not send.
+  // A handler that failed may have set headers that describe a body it did not send.
   response.removeHeader("Content-Encoding");
   response.setHeader("Content-Length", Buffer.byteLength(body));
   response.end(body);
 }
 
-/** Sets what a reply consists of, except its body and the type of that. */
+/** Sets the status and headers of a reply, except the content type. */
 export function prepareReply(response: ServerResponse, reply: Reply): void {
   response.statusCode = reply.status;
   addHeaders(response, headersWithoutType(reply));
@@ -166,7 +166,7 @@ export function addHeaders(response: ServerResponse, fields: HeaderFields): void
   }
 }
 
-/** A list with further items; `there` is what it holds, if anything. */
+/** A list with further items; `there` is its current value, if any. */
 export function listWith(
   there: number | string | readonly string[] | undefined,
   items: string,

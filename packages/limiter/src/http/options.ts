@@ -19,7 +19,7 @@ export interface HttpOutcome<Q> {
   readonly status: number;
   /** Whether the response was sent to its end; false if the client went away before. */
   readonly completed: boolean;
-  /** What the handler threw, where the framework tells. */
+  /** What the handler threw, if the framework reports it. */
   readonly error: unknown;
 }
 
@@ -32,7 +32,7 @@ export interface HttpLimitOptions<Q> {
    * @example limitRequests({ ...options, entity: (request) => clientAddress(request) });
    */
   readonly entity: (request: Q) => MaybePromise<string | undefined>;
-  /** What is used, such as a route or a model. */
+  /** The resource that is used, such as a route or a model. */
   readonly resource: string | ((request: Q) => MaybePromise<string>);
   /** What a request takes, in whole tokens by limit. */
   readonly consume: Amounts | ((request: Q) => MaybePromise<Amounts>);

@@ -33,7 +33,7 @@ it("says of a request that can never fit why that is", () => {
   });
 });
 
-it("tells no ids of entities, and no wait that is too short", () => {
+it("contains no ids of entities, and no wait that is too short", () => {
   const secret = "entity-9f2b";
   fc.assert(
     fc.property(anyStatuses, (statuses) => {

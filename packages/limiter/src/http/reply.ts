@@ -5,10 +5,10 @@ import type { HeaderFields, HeaderOptions } from "./headers/options.ts";
 import { toHeaders } from "./headers/rate-limit-headers.ts";
 import { refusalProblem } from "./problem.ts";
 
-/** The fields that are lists (RFC 9651): what a request meets on its way adds up. */
+/** The fields that are lists (RFC 9651): the items of all middlewares of a request add up. */
 export const LIST_FIELDS: ReadonlySet<string> = new Set(["RateLimit-Policy", "RateLimit"]);
 
-/** What tells when to come back. They are not balances. */
+/** The fields that say when to retry. They are not balances. */
 const RETRY_FIELDS: ReadonlySet<string> = new Set(["Retry-After", "x-should-retry"]);
 
 /** A response in place of the handler's. */
@@ -24,19 +24,19 @@ const PROBLEM_FIELDS = {
   "Cache-Control": "no-store",
 } as const;
 
-/** On a refusal whose limits a response tells. */
-const TOLD = Symbol("zae-limiter told");
+/** Marks a refusal whose limits are already in the response. */
+const SHOWN = Symbol("zae-limiter shown");
 
-/** Notes that a response tells the limits of a refusal. `respond` may pass it on as an error. */
-export function markTold(refusal: RateLimitExceeded): void {
+/** Marks a refusal whose limits are in the response. `respond` may pass it on as an error. */
+export function markShown(refusal: RateLimitExceeded): void {
   // Not enumerable, because it would be printed with the error.
-  Object.defineProperty(refusal, TOLD, { value: true });
+  Object.defineProperty(refusal, SHOWN, { value: true });
 }
 
 /** The reply to a request whose handler threw this error; undefined if it is not about limits. */
 export function replyToError(error: unknown): Reply | undefined {
   if (error instanceof RateLimitExceeded)
-    return buildRefusalReply(error, TOLD in error ? false : {}, systemClock.now());
+    return buildRefusalReply(error, SHOWN in error ? false : {}, systemClock.now());
   return error instanceof RateLimiterUnavailable ? unavailableReply() : undefined;
 }
 
@@ -47,18 +47,18 @@ export function buildRefusalReply(
   nowMs: number,
 ): Reply {
   const fields = toHeaders(refusal.statuses, headers === false ? {} : headers, nowMs);
-  // Not by spreading: V8 has no shape for an object that grows afterwards, which takes 2 µs.
-  const told: Record<string, string> = Object.assign({}, PROBLEM_FIELDS);
+  // Not by spreading: adding properties to a spread object takes 2 µs in V8.
+  const shown: Record<string, string> = Object.assign({}, PROBLEM_FIELDS);
   for (const name in fields)
-    if (headers !== false || RETRY_FIELDS.has(name)) told[name] = fields[name]!;
+    if (headers !== false || RETRY_FIELDS.has(name)) shown[name] = fields[name]!;
   return {
     status: 429,
-    headers: told,
+    headers: shown,
     body: JSON.stringify(refusalProblem(refusal)),
   };
 }
 
-/** The headers of a reply whose body the application sends: without the type of ours. */
+/** The headers of a reply whose body the application sends, so without our content type. */
 export function headersWithoutType({ headers }: Reply): HeaderFields {
   const { "Content-Type": _, ...others } = headers;
   return others;

@@ -41,7 +41,7 @@ export class RequestLease<Q> {
   readonly lease: Lease;
   readonly #options: HttpLimitOptions<Q>;
   readonly #request: Q;
-  /** Resolves what `waitUntil` was given. */
+  /** Resolves the promise that `waitUntil` got. */
   #resolveSettled: ((settled: Promise<void>) => void) | undefined;
   #isEnded = false;
 
@@ -87,7 +87,9 @@ export class RequestLease<Q> {
     this.#resolveSettled?.(settled);
   }
 
-  /** Before the handler runs: after the last byte of a response, a platform may run nothing. */
+  /**
+   * Before the handler runs: after the last byte of a response, a platform may not run anything.
+   */
   #announceEnd(waitUntil: (settled: Promise<void>) => void): void {
     const settled = new Promise<void>((resolve) => {
       this.#resolveSettled = resolve;
@@ -116,15 +118,15 @@ function warnIfTwice(outer: Lease, inner: Lease): void {
       "WARN_LIMITER_LIMITED_TWICE",
       `Two middlewares of one limiter took from ${inner.resource} of one entity for one request. It ` +
         "counts as two. Is one of them for all routes, and the other for this one? Take everything " +
-        "in one of them, or let their resources differ.",
+        "in one of them, or use different resources.",
     );
 }
 
-/** The charge stays: a mistake of the application must not open the limits. */
+/** The charge stays: a mistake of the application must not lift the limits. */
 function warnOfFailure(error: unknown): void {
   warnOnce(
     "WARN_LIMITER_SETTLE_FAILED",
-    `A function of the application failed at the end of a request: ${String(error)}. What was ` +
-      "taken for the request stays charged, unless the handler has settled it.",
+    `A function of the application failed at the end of a request: ${String(error)}. The ` +
+      "request stays charged as taken, unless the handler has settled it.",
   );
 }

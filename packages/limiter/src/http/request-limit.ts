@@ -1,6 +1,6 @@
 /*
  * The life of a request, the same for every framework. An adapter asks `admit`, does what the
- * verdict says, and tells the held lease how the request ended:
+ * verdict says, and ends the held lease with the outcome of the request:
  *
  *   admit ─▶ not limited            the handler runs, without headers
  *         ─▶ granted                headers; the handler runs; held.end() when the response is
@@ -37,13 +37,13 @@ export type RequestVerdict<Q> =
     }
   | { readonly verdict: "gone" };
 
-/** The client of a request, as far as its platform tells. */
+/** The client of a request, as far as the platform knows it. */
 export interface Client {
   /** Whether it has gone away, or was answered: then no handler should begin. */
   readonly isGone: boolean;
-  /** Aborts when it goes away. Asked for only if the request may wait. */
+  /** Aborts when it goes away. Only used if the request may wait. */
   readonly signal: AbortSignal;
-  /** The request waits no longer. Called only if the signal was asked for. */
+  /** The request waits no longer. Called only if the signal was used. */
   stopWaiting(): void;
 }
 
@@ -52,13 +52,13 @@ const GONE = { verdict: "gone" } as const;
 const NO_HEADERS: HeaderFields = {};
 const DEFAULT_HEADERS: HeaderOptions = {};
 
-/** How many entity ids of a middleware are looked at: all of them have the same form. */
+/** How many entity ids of a middleware are checked for secrets; they all have the same form. */
 const LOOKED_AT_FOR_SECRETS = 20;
 
 /** One middleware. Its options were checked. */
 export class RequestLimit<Q> {
   readonly #options: HttpLimitOptions<Q>;
-  /** Until the turn of the event loop ends in which the middleware was made. */
+  /** True until the end of the event loop turn in which the middleware was made. */
   #isNew = true;
   #lookedAt = 0;
 
@@ -70,7 +70,7 @@ export class RequestLimit<Q> {
   }
 
   /**
-   * Takes for one request. If its client has gone away meanwhile, everything went back.
+   * Takes for one request. If its client went away meanwhile, everything is given back.
    *
    * It awaits only what is a promise, so requests reach the limiter in their order of arrival if
    * the functions of the options are synchronous.
@@ -96,7 +96,7 @@ export class RequestLimit<Q> {
     const wantedOf = isPromise(named) ? await named : named;
     const amounts = typeof consume === "function" ? consume(request) : consume;
     const wanted = isPromise(amounts) ? await amounts : amounts;
-    // Most calls have these three fields only, and the limiter looks at each field of a call.
+    // Most calls have only these three fields, and the limiter checks each field of a call.
     const call: Writable<AcquireRequest> = { entityId, resource: wantedOf, consume: wanted };
     if (also !== undefined) {
       const further = await also(request);
@@ -125,7 +125,7 @@ export class RequestLimit<Q> {
     const lease = new RequestLease(this.#options, request, result.lease);
     let fields = NO_HEADERS;
     try {
-      // A function of its own for this would be a promise more.
+      // A function of its own for this would cost one more promise.
       const remembered = headers === false ? [] : result.lease.remembered();
       const statuses = remembered instanceof Promise ? await remembered : remembered;
       fields = this.#toHeaders(statuses, result.lease);
@@ -148,7 +148,8 @@ export class RequestLimit<Q> {
     const nowMs = limiter.clock.now();
     const fields = toHeaders(statuses, headers, nowMs);
     if (!("Retry-After" in fields) && !("x-should-retry" in fields)) return fields;
-    // Other calls brought a limit into debt since. A parent did not refuse this one by that.
+    // Other calls have since brought a limit into debt, which does not mean that a parent refused
+    // this one.
     const own = statuses.filter((status) => status.entityId === entityId);
     return withoutRetry(toHeaders(headers.parents === true ? statuses : own, headers, nowMs));
   }
@@ -180,7 +181,7 @@ function isPromise<T>(value: MaybePromise<T>): value is Promise<T> {
 
 type Writable<T> = { -readonly [Name in keyof T]: T[Name] };
 
-/** A grant is not asked to come back later. */
+/** Removes what tells a client to retry: this request was granted. */
 function withoutRetry(fields: HeaderFields): HeaderFields {
   const { "Retry-After": _, "x-should-retry": __, ...others } = fields;
   return others;

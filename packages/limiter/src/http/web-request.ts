@@ -1,6 +1,6 @@
 /*
- * The end of a request of the web standard. A `Response` is a value, and nothing tells when it was
- * sent. So its body is watched:
+ * The end of a request of the web standard. A `Response` is a value, and there is no event when it
+ * was sent. So its body is watched:
  *
  *   granted ─▶ the handler threw              ended, with status 500
  *           ─▶ the client went away           ended, not completed, response or not
@@ -8,14 +8,14 @@
  *           ─▶ a response with a body ─▶ read to its end        ended
  *                                     ─▶ failed or cancelled    ended, not completed
  *
- * Whatever comes first ends the lease, and the rest is ignored: after a cancel, a pending read
- * still reports the end of the body. If the body is neither read nor cancelled, and the client
- * stays, the lease stays open, and so does the charge.
+ * The first of these ends the lease, and the rest is ignored: after a cancel, a pending read still
+ * reports the end of the body. If the body is neither read nor cancelled, and the client stays, the
+ * lease stays open, and so does the charge.
  */
 import type { RequestLease } from "./request-lease.ts";
 import type { HeaderFields } from "./headers/options.ts";
 import type { Client } from "./request-limit.ts";
-import { isRemakeable, isSpent, remade } from "./web-response.ts";
+import { isCopyable, isSpent, copyResponse } from "./web-response.ts";
 
 /** The client of a request, by its signal. */
 export class WebClient implements Client {
@@ -29,7 +29,7 @@ export class WebClient implements Client {
     return this.signal.aborted;
   }
 
-  /** The limiter leaves the signal by itself. */
+  /** The limiter removes its own listener. */
   stopWaiting(): void {}
 }
 
@@ -39,7 +39,7 @@ export class WebRequest<Q> {
   readonly #request: Request;
   readonly #signal: AbortSignal;
   readonly #onAbort = (): void => this.#end(false, undefined);
-  /** As on Node before there is a response: to leave early must not look like a failure. */
+  /** As on Node before there is a response: leaving early must not look like a failure. */
   #status = 200;
 
   constructor(lease: RequestLease<Q>, request: Request) {
@@ -63,7 +63,7 @@ export class WebRequest<Q> {
     const { status } = response;
     // A network error, which platforms answer with 500.
     this.#status = status === 0 ? 500 : status;
-    if (!isRemakeable(response)) {
+    if (!isCopyable(response)) {
       this.#end(!isSpent(response), error);
       return response;
     }
@@ -71,9 +71,9 @@ export class WebRequest<Q> {
     // The body of a response to HEAD is not sent, and not every platform cancels it.
     if (body === null || this.#request.method === "HEAD") {
       this.#end(true, error);
-      return remade(response, body, fields);
+      return copyResponse(response, body, fields);
     }
-    return remade(response, this.#watch(body, error), fields);
+    return copyResponse(response, this.#watch(body, error), fields);
   }
 
   /**

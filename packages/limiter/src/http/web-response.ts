@@ -11,13 +11,13 @@ const CLIENT_GONE_STATUS = 499;
 
 /** Throws if a function of the application made no response, as one without `return` does. */
 export function checkResponse(response: unknown, maker: string): void {
-  // By its shape: platforms and other realms have classes of their own.
+  // Checked by shape: platforms and other realms have classes of their own.
   if (typeof Object(response).status !== "number")
     throw new ValidationError("response", response, `${maker} must return a Response`);
 }
 
-/** Whether a response like this one can be made. */
-export function isRemakeable(response: Response): boolean {
+/** Whether this response can be copied. */
+export function isCopyable(response: Response): boolean {
   const { status } = response;
   return status >= FIRST_STATUS && status <= LAST_STATUS && !isSpent(response);
 }
@@ -28,11 +28,10 @@ export function isSpent({ body, bodyUsed }: Response): boolean {
 }
 
 /**
- * A response like this one, with another body and further header fields; what it says itself stays.
- * The handler's own is not changed: it may be a constant, and the headers of one that came from
- * `fetch` are read-only.
+ * Copies a response with another body and further header fields; its own fields stay. The original
+ * is not changed: it may be a constant, and the headers of one from `fetch` are read-only.
  */
-export function remade(
+export function copyResponse(
   response: Response,
   body: ReadableStream<Uint8Array> | null,
   fields: HeaderFields,
@@ -42,15 +41,15 @@ export function remade(
   for (const name in fields) {
     const there = headers.get(name);
     if (there === null) headers.set(name, fields[name]!);
-    // What is there is an inner middleware's: lists begin with the outermost.
+    // The existing items are those of an inner middleware: lists begin with the outermost.
     else if (LIST_FIELDS.has(name)) headers.set(name, `${fields[name]!}, ${there}`);
   }
   return new Response(body, { status, statusText, headers });
 }
 
-/** The same, of a response whose body stays; itself if none like it can be made. */
+/** The same for a response whose body stays. Returns the response itself if it cannot be copied. */
 export function withFields(response: Response, fields: HeaderFields): Response {
-  return isRemakeable(response) ? remade(response, response.body, fields) : response;
+  return isCopyable(response) ? copyResponse(response, response.body, fields) : response;
 }
 
 /** The reply as a response. */
@@ -67,7 +66,7 @@ export function withMissingFields(response: Response, reply: Reply): Response {
   return withFields(response, Object.fromEntries(missing));
 }
 
-/** The response to a client that is gone. It is never read. */
+/** The response to a client that left; it is never read. */
 export function buildGoneResponse(): Response {
   return new Response(null, { status: CLIENT_GONE_STATUS });
 }

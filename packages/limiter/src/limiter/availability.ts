@@ -2,7 +2,7 @@ import type { Amounts } from "../core/amounts.ts";
 import type { LimitStatus } from "../core/bucket/decision.ts";
 import type { AcquireRequest } from "./call.ts";
 
-/** The result that an acquire would have, without making it. */
+/** The result that an acquire would have. Nothing is taken. */
 export interface Availability {
   /** Whether an acquire would be granted now. */
   readonly allowed: boolean;
@@ -17,7 +17,7 @@ export interface Availability {
   readonly statuses: readonly LimitStatus[];
 }
 
-/** The verdict that the states of all limits of a call amount to. */
+/** The verdict on a call, from the states of all its limits. */
 export function computeAvailability(
   { entityId, resource }: AcquireRequest,
   statuses: readonly LimitStatus[],

@@ -51,7 +51,7 @@ it("recognises an invalid change behind several errors, and does not follow caus
   expect(await limiter.available("e", "r")).toEqual({ rpm: 9, tpm: 900 });
 });
 
-it("leaves a lease alone that the work has ended before its change was invalid", async () => {
+it("does not touch a lease that the work has ended after an invalid change", async () => {
   const limiter = new RateLimiter({ repository: await newRepository() });
   const ended = limiter.acquire(CALL, async (lease) => {
     let invalid: unknown;

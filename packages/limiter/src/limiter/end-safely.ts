@@ -2,7 +2,7 @@ import type { Amounts } from "../core/amounts.ts";
 import { LeaseExpiredError } from "../core/errors.ts";
 import type { Lease } from "./lease.ts";
 
-/** The cost of a call whose end has no caller: totals by limit, the estimate, or nothing at all. */
+/** The cost of a call that ends without a caller: totals by limit, the estimate, or nothing. */
 export type EndCost = Amounts | "as taken" | "give-back";
 
 /**

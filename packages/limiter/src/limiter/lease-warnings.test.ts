@@ -8,7 +8,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 setFlagsFromString("--expose-gc");
 const collectGarbage = runInNewContext("gc") as () => void;
 
-/** A request of an entity of its own, so that no test sees the leases of another. */
+/** A request of a separate entity for each test, so that no test sees leases of another. */
 let request: AcquireRequest;
 let tests = 0;
 
@@ -40,7 +40,7 @@ async function newLimiter(): Promise<RateLimiter> {
 /** Collects garbage until there is a warning, or for a few turns. */
 async function collect(): Promise<void> {
   for (let turn = 0; turn < 20 && warnings.length === 0; turn += 1) {
-    // Longer and longer: what other tests have left makes the callbacks come later.
+    // Longer and longer, because garbage of other tests delays the callbacks.
     await new Promise((resolve) => setTimeout(resolve, turn));
     collectGarbage();
   }

@@ -25,8 +25,8 @@ import {
 } from "./resource-lease.ts";
 
 /**
- * How often writing the end of a lease is tried. The backend retries with back-off itself; these
- * attempts are for a store that has just come back.
+ * How often a limiter tries to write the end of a lease. The backend itself retries with back-off;
+ * these attempts are for a store that has just become available again.
  */
 const END_ATTEMPTS = 3;
 
@@ -46,7 +46,7 @@ export interface LeaseHost {
   readonly warnings: LeaseWarnings;
 }
 
-/** Publishes to subscribers how a lease ends. */
+/** Publishes the end of a lease to subscribers. */
 export interface LeaseTrace {
   takeMore<T>(amounts: ResourceAmounts, take: () => Promise<T>): Promise<T>;
   end(
@@ -56,12 +56,12 @@ export interface LeaseTrace {
   ): Promise<void>;
 }
 
-/** What a call took; without a receipt if it was let through without the store. */
+/** What a call took; without a receipt if it was granted without the store. */
 export type Taken = (
   | { readonly receipt: Receipt; readonly limitNames: readonly ReadonlySet<string>[] }
   | { readonly receipt: undefined; readonly limitNames?: undefined }
 ) & {
-  /** Present if there was a subscriber when it was acquired. */
+  /** Set if there was a subscriber when it was acquired. */
   readonly trace?: LeaseTrace | undefined;
 };
 
@@ -97,7 +97,7 @@ export class Lease implements LeaseOfResource, AsyncDisposable {
    * use, because most leases have none.
    */
   #pendingTakes: Set<Promise<void>> | undefined;
-  /** What `settle`, `adjust` and `release` have thrown. Made on first use. */
+  /** The errors thrown by `settle`, `adjust` and `release`. Made on first use. */
   #invalidChanges: WeakSet<ValidationError> | undefined;
   /** Where the end is noted if the lease is watched. */
   #record: LeaseRecord | undefined;
@@ -170,7 +170,7 @@ export class Lease implements LeaseOfResource, AsyncDisposable {
     return this.remembered();
   }
 
-  /** The same, without a promise where the backend knows at once. @internal */
+  /** The same, without a promise if the backend answers synchronously. @internal */
   remembered(): MaybePromise<readonly LimitStatus[]> {
     this.#assertOpen();
     const { receipt } = this.#taken;
@@ -183,7 +183,7 @@ export class Lease implements LeaseOfResource, AsyncDisposable {
    * @example await lease.commit(); // the lease of an `acquire` without a callback
    */
   commit(): Promise<void> {
-    // Most calls cost what they estimated: their lease has no parts, and nothing to write.
+    // Most calls cost what was estimated: their lease has no parts, and nothing to write.
     if (this.#parts !== undefined || this.#state !== "open" || this.#taken.trace !== undefined)
       return this.#trace("commit", () => this.#commitDifferences());
     this.#end("committed");
@@ -228,7 +228,7 @@ export class Lease implements LeaseOfResource, AsyncDisposable {
     if (this.#state !== "open") return;
     try {
       const written = how === "commit" ? this.commit() : this.rollback();
-      // To wait for nothing would take an acquire 60 ns of 650.
+      // Awaiting nothing would take 60 ns of the 650 ns of an acquire.
       if (written !== NOTHING_TO_WRITE) await written;
     } catch (error) {
       if (error instanceof RateLimiterUnavailable) return this.#host.onEndFailed(error, this);
@@ -295,7 +295,7 @@ export class Lease implements LeaseOfResource, AsyncDisposable {
       onUsageMissing: (resource: string, limitNames: readonly string[]) =>
         this.#host.warnings.usageMissing(this.entityId, resource, limitNames),
       take: (amounts: ResourceAmounts, onTaken: OnTaken) => this.#trackTake(amounts, onTaken),
-      // A call's own limits are the only ones that it may name.
+      // A call with limits of its own may name no others.
       knows: (resource: string, name: string) =>
         this.#request.override === undefined &&
         this.#host.repository.knowsLimit(this.entityId, resource, name),
@@ -306,7 +306,7 @@ export class Lease implements LeaseOfResource, AsyncDisposable {
     return this.#parts;
   }
 
-  /** What `settle`, `adjust` or `release` threw: the error itself, or one of its causes. */
+  /** An error that `settle`, `adjust` or `release` threw: this error, or one of its causes. */
   #invalidChangeIn(error: unknown): ValidationError | undefined {
     let cause = error;
     for (let causes = 0; causes <= MAX_CAUSES && cause instanceof Error; causes += 1) {
@@ -361,8 +361,8 @@ export class Lease implements LeaseOfResource, AsyncDisposable {
 }
 
 /**
- * The parts that a rollback gave something back to. Like the next one, it computes nothing while
- * no call waits.
+ * The parts that a rollback gave something back to. Like the next function, it computes nothing
+ * while no call waits.
  */
 function* listTakenParts({ parts }: Receipt): Generator<TakenPart> {
   for (const part of parts)

@@ -17,7 +17,7 @@ it.each([
   ["memory", "all at once"],
   ["sqlite", "one by one"],
 ] as const)(
-  "four times as many takes of a lease are about four times the work (%s, %s)",
+  "four times as many takes of a lease need about four times the CPU (%s, %s)",
   { timeout: 60_000 },
   async (backend, order) => {
     const measure = (count: number): Promise<number> =>
@@ -31,7 +31,7 @@ it.each([
   },
 );
 
-/** Microseconds of CPU for so many takes of one lease, and for giving all of them back. */
+/** Measures the CPU in microseconds of many takes of one lease, and of giving all of them back. */
 async function cpuOfTakes(
   backend: "memory" | "sqlite",
   count: number,

@@ -48,11 +48,12 @@ describe("what is easily got wrong with a limiter", () => {
     },
   );
 
-  it("an unknown option", () => {
+  it("an unknown option, and one of the wrong type", () => {
     const repository = new MemoryRepository();
     expect(limiterWith({ repository, onUnavailible: "allow" })).toThrow(
       "Invalid onUnavailible: is not an option of RateLimiter; did you mean onUnavailable?",
     );
+    expect(limiterWith({ repository, onSettlementFailed: "log" })).toThrow(/onSettlementFailed/);
   });
 });
 

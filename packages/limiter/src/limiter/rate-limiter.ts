@@ -110,7 +110,7 @@ export class RateLimiter implements AsyncDisposable {
     return this.#repository.clock;
   }
 
-  /** Whether a call that says this goes on while the store is unavailable. @internal */
+  /** Whether a call with this choice is let through while the store is unavailable. @internal */
   letsThrough(onUnavailable?: OnUnavailable): boolean {
     const stored = this.#repository.lastOnUnavailable;
     return (onUnavailable ?? this.#onUnavailable ?? stored ?? "block") === "allow";
@@ -294,7 +294,7 @@ export class RateLimiter implements AsyncDisposable {
     return lease;
   }
 
-  /** Takes or waits, and publishes that if there are subscribers. */
+  /** Takes, or waits and then takes, and publishes that if there are subscribers. */
   #decide(request: AcquireRequest, wanted: ConsumeRequest): MaybePromise<TakeResult<Grant>> {
     const isHeard = ACQUIRE.hasSubscribers || END.hasSubscribers;
     if (!isHeard) return this.#takeOrWait(request, wanted);

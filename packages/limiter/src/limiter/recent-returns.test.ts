@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { RecentReturns } from "./recent-returns.ts";
 
-it("knows what came back since an attempt began, and not what came before", () => {
+it("knows which buckets got tokens back since an attempt began, and no earlier ones", () => {
   const returns = new RecentReturns();
   const first = returns.begin();
   returns.note("a");
@@ -12,7 +12,7 @@ it("knows what came back since an attempt began, and not what came before", () =
   expect(returns.isAnySince(second, ["c", "b"])).toBe(true);
 });
 
-it("forgets when nothing is under way", () => {
+it("forgets when no attempt is in progress", () => {
   const returns = new RecentReturns();
   const first = returns.begin();
   returns.note("a");
@@ -23,7 +23,7 @@ it("forgets when nothing is under way", () => {
   expect(returns.isAnySince(second, ["a", "b"])).toBe(false);
 });
 
-it("says yes about attempts that began before it had to forget, and about no others", () => {
+it("answers true for attempts that began before it had to forget, and only for those", () => {
   const returns = new RecentReturns(2);
   const before = returns.begin();
   for (const bucket of ["a", "b", "c"]) returns.note(bucket);

@@ -1,13 +1,14 @@
 /**
  * Most buckets that are remembered at a time, about a megabyte. With more, all of them are
- * forgotten, and attempts that began before are made again: one decision too many for each, but no
- * token is missed.
+ * forgotten, and attempts that began before are repeated: one unnecessary decision for each, but no
+ * returned token is missed.
  */
 const MAX_BUCKETS = 10_000;
 
 /**
- * Remembers which buckets got tokens back while attempts to take are under way. The result of such
- * an attempt may be older than the tokens, and only the result says which buckets it depends on.
+ * Remembers which buckets got tokens back while attempts to take are in progress. The result of
+ * such an attempt may be older than the returned tokens, and only the result says which buckets it
+ * depends on.
  */
 export class RecentReturns {
   readonly #maxBuckets: number;
@@ -21,13 +22,13 @@ export class RecentReturns {
     this.#maxBuckets = maxBuckets;
   }
 
-  /** Begins an attempt; its result is compared by the number that this returns. */
+  /** Begins an attempt. Returns a number to compare its result by. */
   begin(): number {
     this.#underWay += 1;
     return this.#returns;
   }
 
-  /** Ends an attempt. Returns matter to no caller once no attempt is left. */
+  /** Ends an attempt. After the last one, no return needs to be remembered. */
   end(): void {
     this.#underWay -= 1;
     if (this.#underWay === 0) this.#returnedAt.clear();

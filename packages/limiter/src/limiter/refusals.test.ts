@@ -11,13 +11,13 @@ import { Refused } from "../core/bucket/refusal.ts";
 setFlagsFromString("--expose-gc");
 const collectGarbage = runInNewContext("gc") as () => void;
 
-/** A value is collected in the second turn, as a rule. */
+/** A value is usually collected in the second turn. */
 const MOST_TURNS = 20;
 
 const REQUEST = { entityId: "key-1", resource: "gpt-4", consume: { rpm: 2 } };
 
 describe("a refusal as a value", () => {
-  it("has statuses that the limiter itself does not look at", async () => {
+  it("has statuses that the limiter itself does not read", async () => {
     let looks = 0;
     class Watched extends Refused {
       override get statuses() {
@@ -41,7 +41,7 @@ describe("a refusal as a value", () => {
     expect(looks).toBe(1);
   });
 
-  it("that is kept does not keep its repository, looked at or not", async () => {
+  it("does not keep its repository alive, whether its statuses were read or not", async () => {
     const [looked, unseen] = [await refuse(), await refuse()];
     expect(looked.refusal.statuses).toHaveLength(1);
     const isHeld = (): boolean =>

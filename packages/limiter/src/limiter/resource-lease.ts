@@ -21,8 +21,8 @@ export interface LeaseOfResource {
   /** What the entity consumed of every limit, pending differences included. */
   readonly consumed: Amounts;
   /**
-   * The names of the call that have no limit: the policy lacks them, and another level has them.
-   * They count as usage and are not charged.
+   * The names in the call that the policy does not limit, but another level does. They count as
+   * usage and are not charged.
    * @example if (lease.unlimited.includes("tpm")) console.warn("this key has no token limit");
    */
   readonly unlimited: readonly string[];
@@ -71,17 +71,17 @@ interface Owner {
 /** Called with the names of the limits that a later take was decided with. */
 export type OnTaken = (names: ReadonlySet<string> | undefined) => void;
 
-/** A `consume` that the store has not decided yet. */
+/** A `consume` that the store has not yet decided. */
 interface PendingTake {
   readonly amounts: Amounts;
-  /** Limits whose total was settled meanwhile: that total includes what this take takes. */
+  /** Limits whose total was settled meanwhile. That total includes the tokens of this take. */
   readonly settled: Set<string>;
 }
 
-/** A method that only notes a difference, to be written at commit. */
+/** A method that notes a difference, which commit writes. */
 type Change = "adjust" | "release" | "settle";
 
-/** A change that threw, as it was asked for. */
+/** The arguments of a change that threw. */
 interface InvalidChange {
   readonly error: ValidationError;
   readonly change: Change;
@@ -90,11 +90,15 @@ interface InvalidChange {
 
 const NONE: readonly never[] = [];
 
-/** Keeps the amounts taken of one resource, and separately the differences still to be written. */
+/**
+ * Keeps the amounts taken of one resource, and separately the differences that are not written yet.
+ */
 export class ResourceLease implements LeaseOfResource {
   readonly resource: string;
   readonly #owner: Owner;
-  /** Undefined if the lease was granted without the store, which alone knows the names. */
+  /**
+   * Undefined if the lease was granted without the store, because only the store knows the names.
+   */
   readonly #names: ReadonlySet<string> | undefined;
   /** Made on first use, because most leases have none. */
   #unlimited: Set<string> | undefined;
@@ -158,7 +162,7 @@ export class ResourceLease implements LeaseOfResource {
     this.#change("settle", totals);
   }
 
-  /** Makes the valid part of the last change, if that threw the error that ended the work. */
+  /** Applies the valid part of the last change, if that threw the error that ended the work. */
   keepValidPart(ended: ValidationError): void {
     if (this.#invalid?.error !== ended) return;
     const { change, amounts } = this.#invalid;
@@ -185,7 +189,7 @@ export class ResourceLease implements LeaseOfResource {
       : [{ resource: this.resource, amounts: Object.fromEntries(changed) }];
   }
 
-  /** Makes a change for all of its limits or, if it is invalid, for none. */
+  /** Applies a change to all of its limits or, if it is invalid, to none. */
   #change(change: Change, amounts: unknown): void {
     this.#owner.assertOpen();
     try {
@@ -264,7 +268,7 @@ export class ResourceLease implements LeaseOfResource {
         checkNames({ [name]: 0 }, this.#names, field);
   }
 
-  /** Whether a name may be used that the policy lacks. */
+  /** Whether a name that the policy lacks may be used. */
   #accepts(name: string): boolean {
     return this.#unlimited?.has(name) === true || this.#owner.knows(this.resource, name);
   }

@@ -4,9 +4,9 @@ export interface Endable {
 }
 
 /**
- * Ends the member when the signal aborts, if it does so from now on. A signal gets one listener,
- * however many wait for it: Node warns about the eleventh, and walks through all of them to add
- * one, so that 50 000 calls that wait on the signal of one shutdown joined in seven seconds.
+ * Ends the member when the signal aborts, unless it already has. A signal gets one listener,
+ * however many calls wait on it: Node warns about the eleventh, and walks through all of them to
+ * add one, so that 50 000 calls that wait on one shutdown signal took seven seconds to join.
  */
 export function listenTo(signal: AbortSignal, member: Endable): void {
   const listener = LISTENER_MEMO.get(signal) ?? newListener(signal);

@@ -81,7 +81,7 @@ describe("an acquire", () => {
     expect(messages[0]).not.toHaveProperty("outcome");
   });
 
-  it("that is let through without the store has taken nothing", async () => {
+  it("that is granted without the store has taken nothing", async () => {
     const [messages, ended] = [heard.acquires(), heard.ends()];
     const away = faultyRepository(repository, () => "error-before");
     const degrading = new RateLimiter({ repository: away, onUnavailable: "allow" });
@@ -116,7 +116,7 @@ describe("an acquire", () => {
     expect(order).toEqual([1, 2, 3]);
   });
 
-  it("tells of further resources, and of what `consume` takes for an open lease", async () => {
+  it("publishes further resources, and what `consume` takes for an open lease", async () => {
     const [messages, ended] = [heard.acquires(), heard.ends()];
     await limiter.acquire({ ...CALL, also: { search: { rpm: 2 } } }, async (lease) => {
       await lease.consume({ tpm: 50 });
@@ -163,7 +163,7 @@ describe("an acquire", () => {
     expect(reported).toEqual([bug, bug]);
   });
 
-  it("of `check`, `available` and `timeUntilAvailable` is none", async () => {
+  it("is not published for `check`, `available` and `timeUntilAvailable`", async () => {
     const messages = EVENTS.map((event) => heard.acquires(event));
     await limiter.check(CALL);
     await limiter.available("key-1", "gpt-4");
@@ -273,7 +273,7 @@ describe("a lease publishes exactly one end", () => {
     expect(await limiter.available("key-1", "gpt-4")).toEqual({ rpm: 10, tpm: 1000 });
   });
 
-  it("with the time that it was open, and with names that are only counted", async () => {
+  it("with the time that it was open, and with amounts that are only counted", async () => {
     await repository.setLimits("key-1", [Limit.perMinute("rpm", 10)], { resource: "gpt-4" });
     const ended = heard.ends();
     const lease = await limiter.acquire(CALL);

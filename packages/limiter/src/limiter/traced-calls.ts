@@ -19,10 +19,10 @@ import type { LeaseTrace, Taken } from "./lease.ts";
 import type { PartAmounts } from "./resource-lease.ts";
 import type { TakeResult } from "./waiting.ts";
 
-/** What was granted, as its lease keeps it. */
+/** The grant that a lease keeps. */
 export type Grant = Taken & { readonly granted: true };
 
-/** What is published of a repository. */
+/** The part of a repository that is published. */
 type Source = Pick<Repository, "namespaceName" | "clock">;
 
 /** Publishes one call and its lease to subscribers. */
@@ -39,7 +39,7 @@ export class TracedCall implements LeaseTrace {
     this.#message = { ...call, consume, waitUpToMs, extending: undefined };
   }
 
-  /** Publishes the acquire around its decision. What is granted refers to this, for its lease. */
+  /** Publishes the acquire around its decision. The grant refers to this call, for its lease. */
   async take(decide: () => MaybePromise<TakeResult<Grant>>): Promise<TakeResult<Grant>> {
     const message = this.#message;
     const beganMs = this.#sinceMs;
@@ -95,7 +95,7 @@ export class TracedCall implements LeaseTrace {
     return result!;
   }
 
-  /** Publishes the end of the lease when it is written, or could not be. */
+  /** Publishes the end of the lease when it was written, or could not be. */
   async end(
     how: "commit" | "rollback",
     written: Promise<void>,
@@ -137,7 +137,7 @@ export function publishCharge(source: Source, charged: ConsumeRequest): void {
 
 const NO_RESOURCES: Readonly<Record<string, never>> = Object.freeze({});
 
-/** What all messages say of a call. */
+/** The fields that all messages have. */
 function describeCall(
   { namespaceName }: Source,
   { entityId, resources }: ConsumeRequest,
@@ -161,7 +161,7 @@ function describeCall(
   };
 }
 
-/** What counts in the store: a failed end has changed nothing there. */
+/** The cost as stored: a failed end has changed nothing in the store. */
 function computeEndedAmounts(
   how: "commit" | "rollback",
   part: PartAmounts,

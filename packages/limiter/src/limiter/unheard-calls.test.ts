@@ -49,7 +49,7 @@ describe("without subscribers", () => {
     expect(reads()).toBe(4);
   });
 
-  it("any event of the tracing channel is a reason to publish", async () => {
+  it("a subscriber of any event of the tracing channel is enough to publish", async () => {
     for (const event of ["start", "end", "asyncStart", "asyncEnd"]) {
       const messages = heard.acquires(event);
       await limiter.acquire(CALL, () => {});
@@ -73,7 +73,7 @@ describe("without subscribers", () => {
   });
 });
 
-/** One of everything that could be published. */
+/** One call of each kind that could be published. */
 async function everything(on: RateLimiter): Promise<void> {
   await on.acquire(CALL, (lease) => lease.settle({ tpm: 40 }));
   await on.acquire(CALL, (lease) => lease.consume({ tpm: 1 }));
@@ -82,7 +82,7 @@ async function everything(on: RateLimiter): Promise<void> {
   await on.charge({ entityId: "key-1", resource: "gpt-4", amounts: { tpm: 1 } });
 }
 
-/** Making a message is the only thing that a call needs the namespace's name for. */
+/** A call needs the namespace's name only to make a message. */
 function watch(): { readonly on: RateLimiter; readonly reads: () => number } {
   let reads = 0;
   const on = new RateLimiter({

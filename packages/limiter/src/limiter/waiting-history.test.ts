@@ -22,7 +22,7 @@ const call = fc.record({
   end: fc.constantFrom("commit" as const, "rollback" as const),
 });
 
-it("ends every waiting call in time and loses no token, whatever arrives, waits, aborts and gives back", async () => {
+it("ends every waiting call in time and loses no token, however calls arrive, wait, abort and give back", async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(call, { maxLength: 20, size: "max" }), async (calls) => {
       const clock = new ManualClock();

@@ -8,8 +8,8 @@ export interface Place<Member> {
 }
 
 /**
- * A queue that is joined and left in constant time, from any place. With an array, 50 000 calls
- * that are aborted together would move each other 50 000 times; a `Set` leaves holes at its front,
+ * A queue with joining and leaving in constant time, from any place. With an array, 50 000 calls
+ * that are aborted together would move each other 50 000 times. A `Set` leaves holes at its front,
  * and finding the first member behind them takes as long.
  */
 export class WaitingQueue<Member> {
@@ -34,7 +34,7 @@ export class WaitingQueue<Member> {
     return place;
   }
 
-  /** Leaves for good: a place is left once. */
+  /** Leaves the queue. A place is left only once. */
   leave({ ahead, behind }: Place<Member>): void {
     if (ahead === undefined) this.#first = behind;
     else ahead.behind = behind;

@@ -4,12 +4,12 @@ import { faultyRepository, ManualClock } from "zae-limiter/testing";
 import { afterEach, describe, expect, it, vi } from "vitest";
 
 const CALLS = 50_000;
-/** They take about two seconds on an idle machine. */
+/** 50 000 calls take about two seconds on an idle machine. */
 const MINUTE = { timeout: 60_000 };
 
 const warnings: Error[] = [];
 const onWarning = (warning: Error): void => {
-  // Leases that these tests leave open are another matter.
+  // These have a code: leases that these tests leave open.
   if (!("code" in warning)) warnings.push(warning);
 };
 afterEach(() => {
@@ -17,7 +17,7 @@ afterEach(() => {
   warnings.length = 0;
 });
 
-/** How many listeners were added to a signal, and how many were removed. */
+/** Counts how many listeners were added to a signal, and how many were removed. */
 function counting(signal: AbortSignal): () => { added: number; removed: number } {
   const added = vi.spyOn(signal, "addEventListener");
   const removed = vi.spyOn(signal, "removeEventListener");
@@ -130,7 +130,7 @@ describe("closing the repository", () => {
     expect(warnings).toEqual([]);
   });
 
-  it("ends a call that is just looking at its limits, even if it may go on without the store", async () => {
+  it("ends a call that is just reading its limits, even if it may be granted without the store", async () => {
     const { clock, repository, wait } = await scene();
     const slow = faultyRepository(repository, (operation) =>
       operation === "read" ? { delayMs: 10 } : undefined,

@@ -7,9 +7,9 @@ interface Scene {
   readonly clock: ManualClock;
   readonly repository: MemoryRepository;
   readonly limiter: RateLimiter;
-  /** Who was granted, in order. */
+  /** The entities of granted calls, in order. */
   readonly granted: string[];
-  /** Decisions since the last time that this was asked, by entity. */
+  /** The entities of all decisions since this was last called. */
   readonly decisions: () => readonly string[];
   /** Takes everything that an entity has. */
   readonly drain: (entityId: string, request?: Partial<AcquireRequest>) => Promise<Lease>;
@@ -46,7 +46,7 @@ function call(entityId: string, request: Partial<AcquireRequest> = {}): AcquireR
   return { entityId, resource: "r", consume: { rpd: 10 }, ...request };
 }
 
-/** Lists the entity of every take and every look, and delivers the outcomes of takes late. */
+/** Lists the entity of every take and every read, and delivers the outcomes of takes late. */
 function observe(repository: Repository, decided: string[], delayMs: number): Repository {
   return new Proxy(repository, {
     get(target, property) {
@@ -64,7 +64,7 @@ function observe(repository: Repository, decided: string[], delayMs: number): Re
   });
 }
 
-/** Children of one parent each, or of the same. */
+/** Creates parents with their children. */
 async function family(
   { repository }: Scene,
   parents: Readonly<Record<string, readonly string[]>>,
@@ -99,8 +99,8 @@ describe("a call that waits", () => {
   });
 });
 
-describe("what goes back wakes", () => {
-  it("only those whom it can help, however many entities wait", { timeout: 60_000 }, async () => {
+describe("tokens that go back wake", () => {
+  it("only calls that they can help, however many entities wait", { timeout: 60_000 }, async () => {
     const world = await scene();
     const lease = await world.drain("mine");
     const others = Array.from({ length: 10_000 }, (_, index) => `other-${index}`);
@@ -133,7 +133,7 @@ describe("what goes back wakes", () => {
     await world.limiter.close();
   });
 
-  it("no call that is first on the resource, but waits behind another on a further one", async () => {
+  it("no call that is first on the resource, but waits behind another call on a further one", async () => {
     const world = await scene();
     const lease = await world.drain("e");
     await world.drain("e", { resource: "s" });
@@ -149,7 +149,7 @@ describe("what goes back wakes", () => {
     await world.limiter.close();
   });
 
-  it("those under other entities whom the parent refused, and no others", async () => {
+  it("calls of other entities that the parent refused, and no others", async () => {
     const world = await scene();
     await family(world, { p: ["k1", "k2", "k3"], q: ["k4"] });
     await world.repository.setLimits("k3", [Limit.perDay("rpd", 1)]);
@@ -187,7 +187,7 @@ describe("what goes back wakes", () => {
     await world.limiter.close();
   });
 
-  it("no call that the parent refused before, but now its own limits", async () => {
+  it("no call that the parent refused before, but its own limits refuse now", async () => {
     const world = await scene();
     await family(world, { p: ["k1", "k2"] });
     await world.repository.setLimits("p", [Limit.perHour("rpd", 10)]);
@@ -250,8 +250,8 @@ describe("what goes back wakes", () => {
   });
 });
 
-describe("what goes back while an attempt is under way", () => {
-  it("is not missed if it went to the parent, which only the result names", async () => {
+describe("tokens that go back during an attempt", () => {
+  it("are not missed if they went to the parent, which only the result names", async () => {
     const world = await scene(10);
     await family(world, { p: ["k1", "k2"] });
     const draining = world.drain("k1");
@@ -265,7 +265,7 @@ describe("what goes back while an attempt is under way", () => {
     await waiting;
   });
 
-  it("causes no further attempt if it went to others", async () => {
+  it("cause no further attempt if they went to others", async () => {
     const world = await scene(10);
     await family(world, { p: ["k1"], q: ["k2"] });
     const draining = [world.drain("k1"), world.drain("k2"), world.drain("k2x")];

@@ -43,10 +43,10 @@ export interface WaitingCall<T extends Grant> {
   take(): Promise<TakeResult<T>>;
   /**
    * Reads the state of the limits without taking. The result is granted only if the store is
-   * unavailable and the call may go on without it.
+   * unavailable and the call may proceed without it.
    */
   peek(): Promise<TakeResult<T>>;
-  /** Gives back what was granted to a call that was ended meanwhile. */
+  /** Gives back the tokens of a call that was ended meanwhile. */
   undo(granted: T): Promise<void>;
 }
 
@@ -60,13 +60,13 @@ interface Waiter extends Endable {
    * the limiter or the repository was closed.
    */
   wake: () => void;
-  /** Why the call was ended from outside, if it was. */
+  /** Why the call was ended from outside; undefined while it is not. */
   ended: { readonly reason: unknown } | undefined;
   /** The statuses of the last refusal; the calls behind wait for the same limits. */
   statuses: readonly LimitStatus[];
 }
 
-/** What names a bucket. */
+/** Identifies a bucket. */
 interface BucketName {
   readonly entityId: string;
   readonly resource: string;
@@ -104,8 +104,8 @@ export class WaitingRoom {
   }
 
   /**
-   * Tries again for those whom tokens that went back to these buckets may help: the heads of their
-   * queues, and the heads that they refused.
+   * Tokens went back to these buckets: wakes the calls that they may help, which are the heads of
+   * their queues and the heads that they refused.
    */
   wake(buckets: Iterable<BucketName>): void {
     if (this.#queues.size === 0) return;
@@ -149,10 +149,10 @@ export class WaitingRoom {
         this.#file(waiter, result.statuses.filter(({ exceeded }) => exceeded).map(toKey));
         // Even if tokens go back during every attempt.
         if (deadlineMs <= this.#clock.now()) return result;
-        // Tokens that went back during the attempt are not in its result.
+        // The result does not include tokens that went back during the attempt.
         if (this.#returns.isAnySince(begun, listBuckets(waiter))) continue;
         if (!fitsWithin(result.statuses, deadlineMs - this.#clock.now())) return result;
-        // It begins to sleep in the same step, so that no later wake-up is missed.
+        // It starts to sleep in the same step, so that no later wake-up is missed.
         sleeping = this.#sleep(waiter, longestWaitMs(result.statuses));
       } finally {
         this.#returns.end();
@@ -162,9 +162,9 @@ export class WaitingRoom {
   }
 
   /**
-   * The result of a call that ran out of time behind others. When none of those was refused, the
-   * bucket is not short: its store only answers slowly, for one call after another. Then the call
-   * takes, like one that does not wait.
+   * The result of a call that ran out of time behind others. If none of those was refused, the
+   * bucket is not short of tokens: its store is just slow, and serves one call after another. Then
+   * the call takes, like one that does not wait.
    */
   async #endBehind<T extends Grant>(call: WaitingCall<T>, waiter: Waiter): Promise<TakeResult<T>> {
     const seen = await call.peek();
@@ -211,7 +211,7 @@ export class WaitingRoom {
     for (const { queue } of advanced) queue.first?.wake();
   }
 
-  /** Files a head under the buckets that refused it, and no longer under those of before. */
+  /** Files a head under the buckets that refused it, instead of those that refused it before. */
   #file(waiter: Waiter, buckets: readonly string[]): void {
     for (const key of waiter.refusedBy) {
       const refused = this.#refusedBy.get(key);
@@ -227,7 +227,7 @@ export class WaitingRoom {
   }
 }
 
-/** No bucket has refused the waiter yet, or still does. */
+/** For a waiter that no bucket refuses. */
 const NONE: readonly never[] = [];
 
 /** Takes once. Gives back what was granted if the call was ended meanwhile. */

@@ -3,8 +3,9 @@ import type * as Api from "@opentelemetry/api";
 import { InfrastructureError } from "../core/errors.ts";
 
 /**
- * The API of OpenTelemetry, an optional peer. It is required and not imported, so that the error of
- * a project without it can say what to do. All copies of the API in a process share the providers.
+ * The API of OpenTelemetry, an optional peer. It is loaded with `require`, so that the error of a
+ * project without it can say what to install. All copies of the API in a process share the
+ * providers.
  */
 export const api: typeof Api = loadApi();
 

@@ -19,10 +19,10 @@ export const KEYS = {
 /** Stands for all resources beyond the first ones, as every series costs memory and money. */
 const OTHER = "other";
 
-/** Most resources that metrics tell apart. */
+/** Most resources that metrics distinguish. */
 const MAX_RESOURCES = 200;
 
-/** The resources that metrics tell apart: the first ones that were used. */
+/** The resources that metrics distinguish: the first ones that were used. */
 export class ResourceNames {
   readonly #known = new Set<string>();
 
@@ -35,15 +35,15 @@ export class ResourceNames {
   }
 }
 
-/** The names that platforms give to the errors of signals, whose class says nothing. */
+/** The names that platforms give to the errors of signals; their class is the same for all. */
 const SIGNAL_ERRORS: ReadonlySet<string> = new Set(["AbortError", "TimeoutError"]);
 
-/** What the conventions of OpenTelemetry call an error whose kind is not known. */
+/** The conventions of OpenTelemetry use this for an error of unknown kind. */
 const UNKNOWN_ERROR = "_OTHER";
 
 /**
- * The kind of an error: its code or its class. Texts that programs make, such as messages or the
- * reason of a signal, may hold the id of an entity.
+ * The kind of an error: its code or its class. Texts of the application, such as messages or the
+ * reason of a signal, may contain the id of an entity.
  */
 export function errorType(error: unknown): string {
   if (error instanceof ZaeLimiterError) return error.code;

@@ -50,14 +50,14 @@ function isHeard(): boolean {
   );
 }
 
-/** Whether a repository answers, by operation. */
+/** A repository on which some operations fail. */
 function failing(...operations: readonly string[]): Repository {
   return faultyRepository(repository, (operation) =>
     operations.includes(operation) ? "error-before" : undefined,
   );
 }
 
-/** What series of one instrument say, without the prefix of the keys. */
+/** The series of one instrument, without the prefix of the keys. */
 async function points(name: string): Promise<readonly (readonly [object, number])[]> {
   return (await collected.series(`zae_limiter.${name}`)).map(({ attributes, sum, count }) => [
     Object.fromEntries(
@@ -125,7 +125,7 @@ describe("metrics", () => {
     expect(held).toMatchObject({ sum: 1.5, count: 2, unit: "s" });
   });
 
-  it("say which limit refused, of which level, and whose it is", async () => {
+  it("have the limit that refused, its level, and whose it is", async () => {
     await repository.createEntity("org");
     await repository.createEntity("customer-7", { parentId: "org", cascade: true });
     await repository.setResourceDefaults("search", [Limit.perMinute("rpm", 5)]);
@@ -156,7 +156,7 @@ describe("metrics", () => {
     expect(await points("leases.open")).toEqual([[{ resource: "gpt-4" }, 0]]);
   });
 
-  it("tell 200 resources apart, and call all others other", async () => {
+  it("distinguish 200 resources, and count all others as other", async () => {
     start();
     for (let index = 0; index < 210; index += 1)
       await limiter.acquire({ ...CALL, resource: `model-${index}` }, () => {});
@@ -207,7 +207,7 @@ describe("metrics", () => {
 });
 
 describe("spans", () => {
-  it("are internal, tell the outcome, and name no entity", async () => {
+  it("are internal, have the outcome, and name no entity", async () => {
     start();
     await limiter.acquire(CALL, (lease) => lease.consume({ tpm: 1 }));
     await limiter.tryAcquire({ ...CALL, consume: { tpm: 950 } });

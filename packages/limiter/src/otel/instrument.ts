@@ -55,7 +55,8 @@ const OPTION_NAMES = optionNames<OtelOptions>({
 
 /**
  * Makes metrics and spans of all calls of every limiter in the process, until it is disposed of.
- * Call it once, after the SDK of OpenTelemetry was started: each call counts everything again.
+ * Call it once, after the OpenTelemetry SDK was started: a second call would count everything
+ * twice.
  * @example const telemetry = instrument({ repositories: [repository] });
  */
 export function instrument(options: OtelOptions = {}): Disposable {
@@ -88,7 +89,7 @@ function check(options: OtelOptions): void {
     throw new ValidationError("spans", spans, 'must be "acquire" or "none"');
   if (attributes !== undefined && typeof attributes !== "function")
     throw new ValidationError("attributes", attributes, "must be a function");
-  // What is not false would name every entity.
+  // Any value but false would name every entity.
   if (typeof entityOnSpans !== "boolean")
     throw new ValidationError("entityOnSpans", entityOnSpans, "must be true or false");
   if (
@@ -110,18 +111,18 @@ function checkProvider(
     throw new ValidationError(name, provider, `must be a provider with ${method}()`);
 }
 
-/** What metrics and spans are said to come from. */
+/** The instrumentation scope of metrics and spans. */
 const SCOPE = "zae-limiter";
 
-/** An acquire that was seen from its beginning. */
+/** An acquire that was observed from its start. */
 interface SeenCall {
   readonly beganMs: number;
   readonly endSpan: EndSpan;
 }
 
 /**
- * Listens to all channels. Returns what ends that. Calls, leases and streams that were under way
- * before are left out, so that what is counted adds up.
+ * Listens to all channels, and returns a function that stops. Calls, leases and streams that
+ * started before are left out, so that the counts add up.
  */
 function listen(metrics: Metrics, begin: (message: AcquireMessage) => EndSpan): () => void {
   const seen = new WeakMap<AcquireMessage, SeenCall>();

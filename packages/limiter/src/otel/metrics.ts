@@ -9,7 +9,7 @@ import type {
 } from "../diagnostics/messages.ts";
 import { errorType, KEYS, ResourceNames } from "./attributes.ts";
 
-/** From a decision in memory to a store that is given up. */
+/** From a decision in memory to a timeout of the store. */
 const SECONDS = [
   0.0001, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10,
 ];
@@ -122,7 +122,7 @@ export class Metrics {
   recordEnd(message: EndMessage): void {
     const { resource, how, also, error, acquire } = message;
     const attributes = this.#buildAttributes(resource);
-    // No caller got the lease of a call that was aborted after the take, and it was not counted.
+    // A call that was aborted after the take has no caller for its lease, which was not counted.
     if (acquire.outcome === undefined) {
       this.#add(this.#taken, resource, message.taken);
       for (const [further, { taken }] of Object.entries(also))
@@ -148,7 +148,7 @@ export class Metrics {
     this.#openStreams.add(this.#resources.toLabel(resource), state === "open" ? 1 : -1);
   }
 
-  /** What is open will not be seen to end. */
+  /** The ends of what is open will not be observed. */
   stop(): void {
     this.#openLeases.takeBack();
     this.#openStreams.takeBack();

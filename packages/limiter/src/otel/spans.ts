@@ -3,32 +3,32 @@ import type { AcquireMessage } from "../diagnostics/messages.ts";
 import { api } from "./api.ts";
 import { errorType, KEYS } from "./attributes.ts";
 
-/** What spans say, and whether there are any. */
+/** What spans contain, and whether there are any. */
 export interface SpanOptions {
   readonly spans: "acquire" | "none";
   readonly entityOnSpans: boolean;
   readonly attributes: ((message: AcquireMessage) => Attributes) | undefined;
 }
 
-/** Ends what tells of an acquire: a span of its own, or an event on the active one. */
+/** Ends the span of an acquire, or adds an event to the active one. */
 export type EndSpan = (message: AcquireMessage) => void;
 
-/** Begins to tell of an acquire. Returns what ends it. */
+/** Starts the span of an acquire. Returns the function that ends it. */
 export function beginSpan(tracer: Tracer, message: AcquireMessage, options: SpanOptions): EndSpan {
-  if (options.spans === "none") return eventOn(api.trace.getActiveSpan(), options);
+  if (options.spans === "none") return beginEvent(api.trace.getActiveSpan(), options);
   const span = tracer.startSpan(`acquire ${message.resource}`, {
     kind: api.SpanKind.INTERNAL,
     attributes: startAttributes(message, options),
   });
   return (ended) => {
     span.setAttributes(endAttributes(ended, options));
-    // Without a message: those of errors name the entity.
+    // Without a message, because messages of errors name the entity.
     if (ended.outcome === undefined) span.setStatus({ code: api.SpanStatusCode.ERROR });
     span.end();
   };
 }
 
-function eventOn(span: Span | undefined, options: SpanOptions): EndSpan {
+function beginEvent(span: Span | undefined, options: SpanOptions): EndSpan {
   return (message) =>
     span?.addEvent("zae_limiter.acquire", {
       ...startAttributes(message, options),
@@ -62,8 +62,8 @@ function endAttributes(message: AcquireMessage, { attributes }: SpanOptions): At
 }
 
 /**
- * What the application adds. If it throws, that goes to the log of OpenTelemetry: what a subscriber
- * of a channel throws would end the process.
+ * The attributes that the application adds. If it throws, the error goes to the log of
+ * OpenTelemetry: an error of a channel's subscriber would end the process.
  */
 function further(
   message: AcquireMessage,

@@ -14,7 +14,9 @@ const COUNTERS = [
   ["splits", "splits", "Shards that were split in two."],
 ] as const satisfies readonly (readonly [string, keyof RepositoryStatistics, string])[];
 
-/** Makes the statistics of repositories observable counters. Returns what ends that. */
+/**
+ * Makes observable counters of the statistics of repositories. Returns a function that stops them.
+ */
 export function observeStores(meter: Meter, repositories: readonly Repository[]): () => void {
   if (repositories.length === 0) return () => {};
   const counters = COUNTERS.map(([name, field, description]) => ({

@@ -1,5 +1,5 @@
 /*
- * Streamed answers that are open: whatever ends a stream, the count goes back to 0.
+ * Streamed answers that are open: however a stream ends, the count returns to 0.
  */
 import { channel } from "node:diagnostics_channel";
 import { CHANNELS } from "zae-limiter/diagnostics";

@@ -1,8 +1,8 @@
 /*
  * Random histories of everything that a limiter can do: afterwards the sums of the counters are the
  * usage that the repository has counted, by resource and limit. Usage is asked for by resource
- * alone, so it is what the entities' own calls consumed: what came to parents by cascade stands
- * beside it, and no counter counts it.
+ * alone, so it is what the entities' own calls consumed: what came to parents by cascade is not
+ * included, and no counter counts it.
  */
 import { Limit, RateLimiter, type Lease } from "zae-limiter";
 import { MemoryRepository } from "zae-limiter/memory";
@@ -111,7 +111,7 @@ async function history(random: Random): Promise<MemoryRepository> {
   const open: Lease[] = [];
   for (let step = 0; step < STEPS; step += 1) {
     away = new Set(random() < 0.1 ? ["consume", "settle", "giveBack", "charge"] : []);
-    const act = pick(random, [acquireOne, acquireOne, worked, change, change, end, readCharged]);
+    const act = pick(random, [acquireOne, acquireOne, doWork, change, change, end, readCharged]);
     await act(random, limiter, open).catch(() => {});
     await clock.advance(between(random, 0, 3000));
   }
@@ -124,7 +124,7 @@ async function acquireOne(random: Random, limiter: RateLimiter, open: Lease[]): 
   const resource = pick(random, RESOURCES);
   const further = pick(random, RESOURCES);
   const abort = new AbortController();
-  // The take of a call that waits is under way then.
+  // At that time the take of a call that waits is in progress.
   queueMicrotask(() => abort.abort());
   const verdict = await limiter.tryAcquire({
     entityId: pick(random, ENTITIES),
@@ -137,7 +137,7 @@ async function acquireOne(random: Random, limiter: RateLimiter, open: Lease[]): 
   if (verdict.granted) open.push(verdict.lease);
 }
 
-async function worked(random: Random, limiter: RateLimiter): Promise<void> {
+async function doWork(random: Random, limiter: RateLimiter): Promise<void> {
   const resource = pick(random, RESOURCES);
   const call = { entityId: pick(random, ENTITIES), resource, consume: amounts(random, resource) };
   await limiter.acquire(call, async (lease) => {

@@ -6,11 +6,11 @@ import { resolveStoreOptions, type StoreOptions } from "./options.ts";
 import { registerLimit } from "./one-limit.ts";
 import { buildQuota, type Quota } from "./quota.ts";
 
-/** What the middleware is told about a client. */
+/** What the middleware gets to know about a client. */
 export interface HitInfo {
   /** Hits that have not been refilled; more than the limit if the bucket refuses. */
   totalHits: number;
-  /** When the bucket is full again; of a refused request, when one fits. */
+  /** When the bucket is full again; for a refused request, when one fits. */
   resetTime: Date;
 }
 
@@ -29,7 +29,7 @@ export interface HitStoreInit {
 /** A store of express-rate-limit 7 and 8, and of hono-rate-limiter 0.5. The middleware calls it. */
 export interface HitStore {
   /**
-   * Learns the limit of the middleware, and throws if it cannot be kept, or if another middleware
+   * Takes the limit of the middleware. Throws if the store cannot keep it, or if another middleware
    * of the limiter has a different one for the resource.
    * @example store.init({ windowMs: 60_000, limit: 100 });
    */
@@ -56,13 +56,13 @@ export interface HitStore {
    */
   resetKey(key: string): Promise<void>;
   /**
-   * Lets go of the requests that could be given back; they stay counted. The limiter stays open.
+   * Releases the requests that could be given back; they stay counted. The limiter stays open.
    * @example await store.shutdown();
    */
   shutdown(): Promise<void>;
   /** False: stores of one resource share their buckets. */
   readonly localKeys: boolean;
-  /** Tells buckets of one key apart, so that the middleware sees what is counted twice. */
+  /** Distinguishes buckets of one key, so that the middleware notices requests that count twice. */
   readonly prefix: string;
 }
 
@@ -81,14 +81,14 @@ export function expressRateLimitStore(options: StoreOptions): HitStore {
   );
 }
 
-/** express-rate-limit's messages show the name of the class. */
+/** Messages of express-rate-limit show the name of the class. */
 class ExpressRateLimitStore implements HitStore {
   readonly localKeys = false;
   readonly #counter: HitCounter;
   #quota: Quota | undefined;
   /** Made if requests may be given back. */
   #held: HitLeases | undefined;
-  /** What `init` threw. express-rate-limit only logs it, so that every request throws it again. */
+  /** What `init` threw. express-rate-limit only logs it, so every request throws it again. */
   #fault: unknown;
 
   constructor(counter: HitCounter) {
@@ -172,7 +172,7 @@ class ExpressRateLimitStore implements HitStore {
   }
 }
 
-/** Middlewares subtract the time of the system, whatever the limiter's clock says. */
+/** Middlewares subtract the system time, so the limiter's clock does not matter here. */
 function dateAfter(waitMs: number): Date {
   return new Date(systemClock.now() + waitMs);
 }

@@ -4,13 +4,13 @@ import { resolveStoreOptions, type StoreOptions } from "./options.ts";
 import { registerLimit, limitText } from "./one-limit.ts";
 import { buildQuota, type Quota } from "./quota.ts";
 
-/** What the plugin is told: hits that count against the maximum, and the milliseconds to wait. */
+/** What the plugin gets: hits that count against the maximum, and the milliseconds to wait. */
 export type HitCallback = (
   error: Error | null,
   result?: {
     /** Hits that have not been refilled; more than the maximum if the bucket refuses. */
     current: number;
-    /** Milliseconds until the bucket is full; of a refused request, until one fits. */
+    /** Milliseconds until the bucket is full; for a refused request, until one fits. */
     ttl: number;
   },
 ) => void;
@@ -23,14 +23,13 @@ export interface FastifyHitStore {
    */
   incr(key: string, callback: HitCallback, timeWindow: number, max: number): void;
   /**
-   * Says what a key has used, or more than the maximum if the next request would be refused.
+   * Reports what a key has used, or more than the maximum if the next request would be refused.
    * Nothing is taken.
    * @example store.read("203.0.113.7", (error, hits) => log.warn(error ?? hits), 60_000, 100);
    */
   read(key: string, callback: HitCallback, timeWindow: number, max: number): void;
   /**
-   * The store of a route that has options of its own. Each route counts apart, and so does each
-   * group.
+   * The store of a route that has options of its own. Each route and each group counts separately.
    * @example store.child({ max: 5, routeInfo: { method: "POST", url: "/login" } });
    */
   child(routeOptions: object): FastifyHitStore;
@@ -76,7 +75,7 @@ class ScopedStore implements FastifyHitStore {
     this.#counter = counter;
     this.#scope = scope;
     checkExpressible(options);
-    // What functions return is seen with each request.
+    // What functions return is known only with each request.
     const { max, timeWindow } = options;
     if (typeof max === "number" && typeof timeWindow === "number")
       registerLimit(counter.options, this.#quota(timeWindow, max), "resource or groupId");
@@ -95,7 +94,7 @@ class ScopedStore implements FastifyHitStore {
   }
 
   #quota(timeWindow: number, max: number): Quota {
-    // Nothing else tells what was made by hand apart.
+    // Nothing else distinguishes limiters that were made by hand.
     const isNamedByLimit = this.#scope === WITHOUT_ROUTE;
     const scope = isNamedByLimit ? `${this.#scope}:${limitText(max, timeWindow)}` : this.#scope;
     return buildQuota(
@@ -106,7 +105,7 @@ class ScopedStore implements FastifyHitStore {
   }
 }
 
-/** Nothing is taken for what is refused, so what the plugin counts beyond its maximum is lost. */
+/** Refused requests take nothing, so what the plugin would count beyond its maximum is lost. */
 function checkExpressible({ ban, continueExceeding, exponentialBackoff }: LimitedOptions): void {
   if (typeof ban === "number" && ban > 0)
     throw new ValidationError(
@@ -123,7 +122,7 @@ function checkExpressible({ ban, continueExceeding, exponentialBackoff }: Limite
     );
 }
 
-/** What is made by `fastify.rateLimit(options)` has no route. */
+/** A limiter made by `fastify.rateLimit(options)` has no route. */
 const WITHOUT_ROUTE = "by-hand";
 
 function chooseScope({ groupId, routeInfo }: LimitedOptions): string {
@@ -132,7 +131,7 @@ function chooseScope({ groupId, routeInfo }: LimitedOptions): string {
   return `${[routeInfo.method].flat().join(".")}${routeInfo.url}`;
 }
 
-/** Tells the plugin the hits, or why they are not known. */
+/** Passes the hits to the plugin, or the error. */
 function callBack(callback: HitCallback, hits: () => Promise<Omit<Hit, "lease">>): void {
   hits().then(
     ({ totalHits, waitMs }) => callback(null, { current: totalHits, ttl: waitMs }),

@@ -5,8 +5,8 @@
  *   granted   capacity − available: 1 at least, and never more than the limit
  *   refused   one more than the limit
  *
- * Nothing is taken by a request that is refused. A look counts as the next request would be
- * decided: one that fits counts what was taken before it.
+ * A refused request takes nothing. A look returns what the next request would be compared with: if
+ * that fits, the hits before it.
  */
 import type { LimitStatus } from "../core/bucket/decision.ts";
 import { ValidationError } from "../core/errors.ts";
@@ -15,15 +15,15 @@ import type { Lease } from "../limiter/lease.ts";
 import type { StoreOptions } from "./options.ts";
 import type { Quota } from "./quota.ts";
 
-/** What a refused request counts as if the middleware alone knows the limit: more than any. */
+/** The count of a refused request if only the middleware knows the limit: more than any limit. */
 const MORE_THAN_ANY_LIMIT = 2 ** 31;
 
 /** One request, as a middleware counts it. */
 export interface Hit {
   readonly totalHits: number;
-  /** Until the bucket is full; of a refused request, until one fits. */
+  /** Until the bucket is full; for a refused request, until one fits. */
   readonly waitMs: number;
-  /** What was taken; undefined if the request was refused. */
+  /** Holds the tokens taken; undefined if the request was refused. */
   readonly lease: Lease | undefined;
 }
 
@@ -54,14 +54,14 @@ export class HitCounter {
     }
   }
 
-  /** Takes one request of a key, for good. */
+  /** Takes one request of a key and commits it. */
   async count(key: unknown, quota: Quota): Promise<Hit> {
     const hit = await this.take(key, quota);
     await hit.lease?.commit();
     return hit;
   }
 
-  /** What has been taken of a key's bucket, or that it refuses; nothing is taken. */
+  /** Looks at a key's bucket: its hits, or that it refuses. Nothing is taken. */
   async look(key: unknown, quota: Quota): Promise<Omit<Hit, "lease">> {
     if (quota.limit === 0) return toRefusedHit(quota, quota.windowMs / 1000);
     const request = this.#request(key, quota);
@@ -96,7 +96,7 @@ function toRefusedHit({ limit }: Quota, retryAfterSeconds: number): Omit<Hit, "l
   };
 }
 
-/** A generator that found nothing would put all clients into one bucket. */
+/** A key generator that returns nothing would put all clients into one bucket. */
 function toEntity(key: unknown): string {
   if (typeof key === "string" || typeof key === "number") return toId(String(key));
   throw new ValidationError(
@@ -106,7 +106,7 @@ function toEntity(key: unknown): string {
   );
 }
 
-/** Without a status the call was let through without the store, or its name is not limited. */
+/** Without a status the call was granted without the store, or the limit is not in the policy. */
 function hitsIn(status: LimitStatus | undefined): number {
   return status === undefined ? 0 : status.limit.capacity - status.available;
 }

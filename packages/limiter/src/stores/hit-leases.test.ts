@@ -96,7 +96,7 @@ describe("leases that may be given back", () => {
     expect(await used("a")).toBe(0);
   });
 
-  it("a lease that is held for ten minutes is kept", async () => {
+  it("a lease that was held for ten minutes stays charged", async () => {
     const { clock, leases, take, used } = hold();
     await take("a");
     await clock.advance(10 * 60_000 - 1);
@@ -114,7 +114,7 @@ describe("leases that may be given back", () => {
     expect(await used("a")).toBe(1);
   });
 
-  it("holds so many in all, and lets go of the quietest key first", async () => {
+  it("holds a limited number in all, and drops the least recently used key first", async () => {
     const { leases, take, used } = hold(5);
     await take("quiet", 2);
     await take("busy", 2);
@@ -128,7 +128,7 @@ describe("leases that may be given back", () => {
     expect(await used("new")).toBe(1);
   });
 
-  it("nothing is given back after everything was let go", async () => {
+  it("nothing is given back after clear", async () => {
     const { leases, take, used } = hold();
     await take("a");
     leases.clear();
@@ -136,7 +136,7 @@ describe("leases that may be given back", () => {
     expect(await used("a")).toBe(1);
   });
 
-  it("a failure of the store does not reach the middleware, which would try another lease", async () => {
+  it("a failure of the store does not reach the middleware, which would retry with another lease", async () => {
     const clock = new ManualClock();
     const repository = faultyRepository(new MemoryRepository({ clock }), (operation) =>
       operation === "giveBack" ? "error-before" : undefined,

@@ -1,5 +1,5 @@
 /*
- * `decrement(key)` undoes one hit of a key and does not say which, so the leases of requests are
+ * `decrement(key)` undoes one hit of a key without saying which one, so the leases of requests are
  * held until then:
  *
  *   increment granted   its lease is held
@@ -21,13 +21,13 @@ import type { Clock } from "../repository/system-clock.ts";
 /** Requests take less; what they have cost is settled by then. */
 const HELD_MS = 10 * 60_000;
 
-/** A key with more requests under way than this is not a single client. */
+/** A key with more requests in progress is not a single client. */
 const MAX_HELD_OF_KEY = 1000;
 
-/** A lease takes 1.2 kB, so about 60 MB. The keys that were quiet for longest are let go first. */
+/** A lease takes 1.2 kB, so about 60 MB. The least recently used keys are dropped first. */
 const MAX_HELD = 50_000;
 
-/** What is held of one key. */
+/** The leases and refusals of one key. */
 interface HeldKey {
   readonly leases: { readonly lease: Lease; readonly untilMs: number }[];
   refusals: number;
@@ -82,7 +82,7 @@ export class HitLeases {
     await oldest.lease.finish("rollback");
   }
 
-  /** Commits everything. */
+  /** Commits all leases. */
   clear(): void {
     for (const [key, held] of this.#keys) this.#forget(key, held);
   }
@@ -108,7 +108,7 @@ export class HitLeases {
     while (held.leases.length > 0 && held.leases[0]!.untilMs <= nowMs) this.#keepOldest(held);
   }
 
-  /** Lets go of the first keys: those with nothing left, and more if there are too many. */
+  /** Drops the first keys: those with nothing left, and more if there are too many. */
   #letGo(): void {
     for (const [key, held] of this.#keys) {
       this.#expire(held);

@@ -3,7 +3,7 @@ import { HitCounter } from "./hit-counter.ts";
 import { resolveStoreOptions, type StoreOptions } from "./options.ts";
 import { buildQuota } from "./quota.ts";
 
-/** What the guard is told about a client. */
+/** What the guard gets to know about a client. */
 export interface ThrottlerHit {
   /** Hits that count against the limit. */
   totalHits: number;
@@ -18,8 +18,8 @@ export interface ThrottlerHit {
 /** A storage of @nestjs/throttler 6. The guard calls it. */
 export interface ThrottlerHitStorage {
   /**
-   * Takes one request. Times are in milliseconds. Each throttler counts apart: `default` as the
-   * resource, another as the resource and its name, such as `api:short`.
+   * Takes one request. Times are in milliseconds. Each throttler counts separately: `default` under
+   * the resource, any other under the resource and its name, such as `api:short`.
    * @example const { isBlocked } = await storage.increment("key", 60_000, 100, 60_000, "default");
    */
   increment(
@@ -34,7 +34,7 @@ export interface ThrottlerHitStorage {
 /**
  * This library as the storage of @nestjs/throttler 6. The limit of each throttler is a bucket of
  * that capacity, which refills within its ttl; limits that are stored for the resource are not
- * consulted. The guard tells limits with each request only, so each applies to the key's bucket.
+ * consulted. The guard passes its limits only with each request, so they apply to the key's bucket.
  * @example
  * const storage = nestThrottlerStorage({ limiter, resource: "api" });
  * ThrottlerModule.forRoot({ throttlers: [{ ttl: 60_000, limit: 100 }], storage });
@@ -63,7 +63,7 @@ export function nestThrottlerStorage(options: StoreOptions): ThrottlerHitStorage
   };
 }
 
-/** The guard passes the ttl if nobody set a duration. A shorter one has no effect. */
+/** The guard passes the ttl if no duration was set. A shorter one has no effect. */
 function checkBlock(blockDuration: number, ttl: number): void {
   if (blockDuration > ttl)
     throw new ValidationError(

@@ -113,7 +113,7 @@ describe("another limit, as of a deployment", () => {
     expect((await deployed.increment("a")).totalHits).toBe(120 - 8);
   });
 
-  it("applies with each request, if the middleware tells limits only then", async () => {
+  it("applies with each request, if the middleware passes limits only then", async () => {
     const storage = nestThrottlerStorage({ limiter: onMemory(), resource: "api" });
     const hit = async (limit: number): Promise<number> =>
       (await storage.increment("a", MINUTE, limit, MINUTE, "default")).totalHits;
@@ -142,7 +142,7 @@ describe("different limits of one limiter for one resource", () => {
     expect((await wide.increment("a")).totalHits).toBe(1);
   });
 
-  it("a store that both have fails both: it does not hear which of them calls", async () => {
+  it("a store that both use fails both, because it does not know which of them calls", async () => {
     const store = begin(onMemory(), 100);
     store.init({ windowMs: MINUTE, limit: 100 });
     expect((await store.increment("a")).totalHits).toBe(1);
@@ -160,19 +160,19 @@ describe("different limits of one limiter for one resource", () => {
     expect(() => begin(limiter, limit, { windowMs })).toThrow(sentence);
   });
 
-  it("the same limit, another resource, name of the limit or limiter are fine", () => {
+  it("the same limit, or another resource, limit name or limiter, is allowed", () => {
     const limiter = onMemory();
     begin(limiter, 100);
     begin(limiter, 100);
     const login = begin(limiter, 5, { resource: "login" });
     const logins = begin(limiter, 5, { limitName: "logins" });
-    // express-rate-limit takes those with the same prefix for one bucket.
+    // For express-rate-limit, stores with the same prefix are one bucket.
     expect(login.prefix).toBe("login:requests:");
     expect(logins.prefix).toBe("web:logins:");
     begin(onMemory(), 5);
   });
 
-  it("a window that cannot be kept announces nothing", () => {
+  it("a window that the store cannot keep registers no limit", () => {
     const limiter = onMemory();
     expect(() => begin(limiter, 100, { windowMs: 1500 })).toThrow(/whole seconds/);
     begin(limiter, 5);

@@ -4,15 +4,15 @@ import type { StoreOptions } from "./options.ts";
 import type { Quota } from "./quota.ts";
 
 /**
- * The limits that middlewares of this process have announced: one for each resource and name of a
- * limit. There are as many as the application names, in its middlewares and routes.
+ * The limits that middlewares of this process have registered: one for each resource and limit
+ * name. Their number is bounded by the middlewares and routes of the application.
  */
 const LIMITS_MEMO = new WeakMap<RateLimiter, Map<string, string>>();
 
 /**
- * Throws if another middleware of the limiter has announced a different limit for the bucket: they
+ * Throws if another middleware of the limiter has registered a different limit for the bucket: they
  * would replace each other's limit with every request. Other processes may have different limits,
- * as they do during a deployment. `apart` is what the application can choose to keep two apart.
+ * as they do during a deployment. `apart` names the options that distinguish two of them.
  */
 export function registerLimit(
   { limiter, limitName }: Required<StoreOptions>,

@@ -3,43 +3,43 @@ import { isResourceName } from "../core/identifiers.ts";
 import { Limit, positive } from "../core/limit.ts";
 import { hashedId } from "../http/identity/ids.ts";
 
-/** What a middleware calls its limit and its window, for errors. */
+/** The middleware's names for its limit and window, for errors. */
 export interface QuotaWords {
   readonly limit: string;
   readonly window: string;
 }
 
-/** So many requests in a window, and the bucket that counts them. */
+/** A number of requests in a window, and the bucket that counts them. */
 export interface Quota {
-  /** Undefined if the store is not told, so that stored limits decide. */
+  /** Undefined if the store does not know it; then stored limits decide. */
   readonly limit: number | undefined;
   readonly windowMs: number;
   /** Where requests are counted. */
   readonly resource: string;
-  /** What the call brings along: the bucket's only limit. Undefined if stored limits decide. */
+  /** The call's own limits: the only one of the bucket. Undefined if stored limits decide. */
   readonly limits: readonly Limit[] | undefined;
 }
 
 /**
- * A limit for each window as a bucket of that capacity, which refills at that rate. `scope` is what
- * a middleware counts apart from the rest of the resource, such as a route. The limit is not part
- * of the name: the bucket is carried over when it changes.
+ * A limit per window as a bucket of that capacity, which refills at that rate. `scope` is what a
+ * middleware counts separately within the resource, such as a route. The limit is not part of the
+ * bucket's name, so the bucket is carried over when the limit changes.
  */
 export function buildQuota(
   base: { readonly resource: string; readonly limitName: string },
-  told: {
+  given: {
     readonly limit: unknown;
     readonly windowMs: unknown;
     readonly scope?: string | undefined;
   },
   words: QuotaWords,
 ): Quota {
-  const windowMs = wholeSeconds(told.windowMs, words.window);
-  const limit = told.limit === 0 ? 0 : positive(told.limit, words.limit);
+  const windowMs = wholeSeconds(given.windowMs, words.window);
+  const limit = given.limit === 0 ? 0 : positive(given.limit, words.limit);
   return {
     limit,
     windowMs,
-    resource: told.scope === undefined ? base.resource : buildName(base.resource, told.scope),
+    resource: given.scope === undefined ? base.resource : buildName(base.resource, given.scope),
     limits:
       limit === 0
         ? []
@@ -67,7 +67,10 @@ function wholeSeconds(windowMs: unknown, field: string): number {
 /** With the dash and the 32 digits of a hash, this is as long as a resource's name may be. */
 const HASHED_BASE_LENGTH = 31;
 
-/** Names what is counted apart. The paths of routes may be anything, and are hashed if need be. */
+/**
+ * Names what is counted separately. The paths of routes may be anything, and are hashed if
+ * necessary.
+ */
 function buildName(base: string, scope: string): string {
   const text = `${base}:${scope}`;
   if (isResourceName(text)) return text;

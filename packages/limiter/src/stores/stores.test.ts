@@ -43,7 +43,7 @@ describe("options", () => {
   );
 });
 
-describe("what a middleware is told", () => {
+describe("the count that a middleware gets", () => {
   it("what is granted never counts as more than the limit, even in debt", async () => {
     const limiter = limiterOnMemory();
     const one = store(3, limiter);
@@ -60,7 +60,7 @@ describe("what a middleware is told", () => {
     expect((await one.get("a"))?.totalHits).toBe(4);
   });
 
-  it("a look counts as the next request would: more than the limit if it would be refused", async () => {
+  it("a look counts as the next request would: more than the limit if that would be refused", async () => {
     const repository = new MemoryRepository({ clock });
     await repository.createEntity("team");
     await repository.createEntity("a", { parentId: "team", cascade: true });
@@ -94,7 +94,7 @@ describe("what a middleware is told", () => {
     expect((await one.increment("a")).totalHits).toBe(1);
   });
 
-  it("a request is given back if what is left cannot be told: the middleware fails it", async () => {
+  it("a request is given back if its count is unknown, because the middleware fails it", async () => {
     const memory = new MemoryRepository({ clock });
     const repository = new Proxy(memory, {
       get(target, property) {
@@ -121,7 +121,7 @@ describe("what a middleware is told", () => {
 });
 
 describe("skipFailedRequests", () => {
-  it("whatever fails, and whenever: what runs or succeeded is counted, and nothing else at the end", async () => {
+  it("whatever fails, and whenever: requests that run or succeeded count, and nothing else", async () => {
     const step = fc.record({ begins: fc.boolean(), which: fc.nat(), fails: fc.boolean() });
     await fc.assert(
       fc.asyncProperty(fc.array(step, { maxLength: 40 }), async (steps) => {
@@ -153,7 +153,7 @@ describe("skipFailedRequests", () => {
 
 describe("keys", () => {
   it.each(["", "::1", "2001:db8::/56", "ä b", "x".repeat(5000), "enc:a"])(
-    "%j is counted, and apart from others",
+    "%j has a count of its own",
     async (key) => {
       const one = store(3);
       expect((await one.increment(key)).totalHits).toBe(1);
@@ -183,7 +183,7 @@ describe("what cannot be kept", () => {
     await expect(one.get("a")).rejects.toThrow(ValidationError);
   });
 
-  it("a store that no middleware has begun has no limit", async () => {
+  it("a store that no middleware has initialized has no limit", async () => {
     const one = expressRateLimitStore({ limiter: limiterOnMemory(), resource: "web" });
     await expect(one.increment("a")).rejects.toThrow(/has no limit yet/);
   });

@@ -2,8 +2,8 @@ import { hasMethod } from "../core/options.ts";
 import { warnOnce } from "./warn-once.ts";
 
 /**
- * Runs a callback of the application. Errors become one warning: they must neither break a
- * response that belongs to its caller, nor open the limits.
+ * Runs a callback of the application. Errors become one warning: they must neither break the
+ * caller's response nor lift the limits.
  */
 export function runSafely<T>(name: string, work: () => T): T | undefined {
   try {
@@ -17,7 +17,7 @@ export function runSafely<T>(name: string, work: () => T): T | undefined {
   }
 }
 
-/** Warns of something that failed beside a call, once for each name. */
+/** Warns of a failed side task of a call, once for each name. */
 export function warnOfFailure(name: string, error: unknown): void {
   warnOnce(
     "WARN_LIMITER_METERING_FAILED",
@@ -26,7 +26,7 @@ export function warnOfFailure(name: string, error: unknown): void {
   );
 }
 
-/** The text of what was thrown. Programs throw anything, also what has no text. */
+/** The text of a thrown value, which may be anything, even a value without a text. */
 export function toText(error: unknown): string {
   try {
     return String(error);

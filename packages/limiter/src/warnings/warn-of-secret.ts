@@ -11,8 +11,8 @@ export function warnOfSecret(entityId: string): void {
 }
 
 /**
- * What begins like the keys of well-known services, or is a JSON Web Token. Ids made by `hashedId`
- * end in a dash and 32 hexadecimal digits, whatever their prefix.
+ * Matches ids that begin like the keys of well-known services, and JSON Web Tokens. Ids made by
+ * `hashedId` end in a dash and 32 hexadecimal digits, whatever their prefix.
  */
 const SECRET =
   /^(?:(?:sk|pk|rk)[-_][\w-]{16,}$|eyJ[\w-]{8,}\.[\w-]+\.|gh[oprsu]_\w{20,}$|github_pat_|glpat-|xox[a-z]-|A[KS]IA[A-Z0-9]{16}$|AIza[\w-]{30,}$)/;

@@ -1,6 +1,6 @@
 /*
- * Warnings that are emitted once a process: of mistakes that let requests through, count them twice
- * or tell secrets, and that no error would show.
+ * Warnings that are emitted once per process: of mistakes that let requests through, count them
+ * twice or reveal secrets, and that cause no error.
  */
 import { emitWarning } from "../repository/warning.ts";
 
@@ -18,18 +18,18 @@ export type MisuseCode =
   | "WARN_LIMITER_METERING_FAILED"
   | "WARN_LIMITER_MIRROR_FAILED";
 
-/** How often each mistake was seen in this process. It stops counting at the warning. */
+/** How often each mistake was made in this process, up to the warning. */
 const SEEN_MEMO = new Map<string, number>();
 
 /**
- * Emits a warning, unless this process has seen it. `about` tells mistakes with one code apart:
- * each of them is warned of once, so there must be few.
+ * Emits a warning, unless this process has emitted it before. `about` distinguishes mistakes with
+ * the same code: each of them is warned of once, so there must be few.
  */
 export function warnOnce(code: MisuseCode, message: string, about = ""): void {
   warnAt(1, code, message, about);
 }
 
-/** Emits a warning when the mistake is seen for the n-th time, and never again. */
+/** Emits a warning when the mistake is made for the n-th time, and never again. */
 export function warnAt(times: number, code: MisuseCode, message: string, about = ""): void {
   const key = `${code} ${about}`;
   const seen = (SEEN_MEMO.get(key) ?? 0) + 1;
@@ -38,7 +38,7 @@ export function warnAt(times: number, code: MisuseCode, message: string, about =
   if (seen === times) emitWarning(`${message} This process does not warn again.`, { code });
 }
 
-/** Forgets what was warned of, for tests. */
+/** Forgets all warnings, for tests. */
 export function forgetWarnings(): void {
   SEEN_MEMO.clear();
 }

@@ -13,7 +13,7 @@ export interface Received {
   readonly body: string;
 }
 
-/** What a request says. */
+/** The contents of a request. */
 export interface Sent {
   readonly port: number;
   readonly path?: string;
@@ -54,14 +54,14 @@ export function open({
   }).end();
 }
 
-/** Turns of the event loop. Each takes microseconds where nothing is to do. */
+/** Turns of the event loop. Each takes microseconds if there is nothing to do. */
 const MOST_TURNS = 1_000_000;
 
-/** Waits until something is the case: for sockets nobody knows how many turns that takes. */
+/** Waits until a condition holds. With sockets, the number of turns that takes is not known. */
 export async function until(holds: () => boolean | Promise<boolean>): Promise<void> {
   for (let turn = 0; turn < MOST_TURNS; turn += 1) {
     if (await holds()) return;
     await new Promise((resolve) => setImmediate(resolve));
   }
-  throw new Error("This has not become true.");
+  throw new Error("The condition has not become true.");
 }

@@ -58,7 +58,7 @@ describe.each(Object.entries(versions))("limitRequests of %s", (_, create) => {
     expect((await send(sent)).status).toBe(429);
   });
 
-  it.each(["throws", "rejects"])("passes on what respond %s", async (how) => {
+  it.each(["throws", "rejects"])("passes on an error that respond %s", async (how) => {
     const failed = new Error("respond failed");
     const app = create();
     const respond = (): never => {
@@ -73,7 +73,7 @@ describe.each(Object.entries(versions))("limitRequests of %s", (_, create) => {
     expect(server.errors).toEqual([failed]);
   });
 
-  it("tells each limit once if respond passes the refusal on", async () => {
+  it("shows each limit once if respond passes the refusal on", async () => {
     const app = create();
     app.use(
       limitRequests(
@@ -121,7 +121,7 @@ describe.each(Object.entries(versions))("limitRequests of %s", (_, create) => {
     expect(server.errors).toMatchObject([{ code: "ERR_LIMITER_RATE_LIMIT_EXCEEDED" }]);
   });
 
-  it("answers a refusal in place of a body that the handler has announced", async () => {
+  it("answers a refusal without the headers of a body that the handler did not send", async () => {
     const { limiter } = await buildOptions();
     const app = create();
     app.use((_request, response, next) => {
@@ -151,7 +151,7 @@ describe.each(Object.entries(versions))("limitRequests of %s", (_, create) => {
     expect(warnings.map(({ code }) => code)).toEqual(["WARN_LIMITER_MADE_IN_HANDLER"]);
   });
 
-  it("refuses to be made with options that are none", async () => {
+  it("refuses invalid options when it is made", async () => {
     const options = await buildOptions();
     expect(() => limitRequests(undefined as never)).toThrow(ValidationError);
     expect(() => limitRequests({ ...options, respond: 1 as never })).toThrow(/respond/);

@@ -24,7 +24,7 @@ async function listen(app: FastifyInstance): Promise<number> {
   return typeof address === "object" ? address!.port : 0;
 }
 
-it("limits every route of its instance and of instances within, and what is not found", async () => {
+it("limits every route of its instance and of nested ones, and unknown paths", async () => {
   const { options, ends, left } = await tenRequests<FastifyRequest>();
   const app = Fastify();
   app.get("/before", async () => "before");
@@ -38,7 +38,7 @@ it("limits every route of its instance and of instances within, and what is not 
   expect(await left()).toBe(6);
 });
 
-it("leaves alone what is outside of the instance that it is registered on", async () => {
+it("does not limit routes outside of the instance that it is registered on", async () => {
   const { options, left } = await tenRequests<FastifyRequest>();
   const app = Fastify();
   app.get("/outer", async () => "outer");
@@ -70,7 +70,7 @@ it.each(["onRequest", "preParsing", "preValidation", "preHandler"] as const)(
   },
 );
 
-it("limits one route, by its body if it is asked after that was read", async () => {
+it("limits one route, by its body if the hook runs after that was read", async () => {
   const { options, left } = await tenRequests<FastifyRequest>({
     consume: ({ body }) => ({ rpm: (body as { cost: number }).cost }),
   });
@@ -98,7 +98,7 @@ it("checks options when the plugin is registered, and when a limit is made for a
     { ...options, limiter: undefined },
     { ...options, hook: "onSend" },
     { ...options, respond: 429 },
-    // Fastify's own options would do nothing here.
+    // Fastify's own options would have no effect here.
     { ...options, prefix: "/v1" },
   ];
   for (const each of wrong) {
@@ -118,7 +118,7 @@ it("settles hijacked and streamed replies, finished or left; hijacked ones may t
   await app.register(limiterPlugin, options);
   app.get("/raw", (_request, reply) => {
     reply.hijack();
-    // As for every header that was set before: what is hijacked has only what it takes over.
+    // As with every header that was set before, a hijacked reply has only those it takes over.
     reply.raw.writeHead(206, reply.getHeaders() as OutgoingHttpHeaders).write("begun");
   });
   app.get("/stream", async (_request, reply) => reply.send(endless()));
@@ -149,7 +149,7 @@ function endless(): Readable {
   return stream;
 }
 
-it("tells the plugin's settle what the handler threw", async () => {
+it("passes what the handler threw to the plugin's settle", async () => {
   const { options, ends } = await tenRequests<FastifyRequest>();
   const failure = new Error("broken");
   const app = Fastify();
@@ -163,7 +163,7 @@ it("tells the plugin's settle what the handler threw", async () => {
   expect(ends).toEqual([{ status: 500, completed: true, error: failure }]);
 });
 
-it("sends the problem as it is, whatever serializers do with replies", async () => {
+it("sends the problem unchanged, even if a serializer changes replies", async () => {
   const { options } = await tenRequests<FastifyRequest>({ consume: { rpm: 11 } });
   const app = Fastify();
   app.setReplySerializer((payload) => JSON.stringify({ payload }));
@@ -208,7 +208,7 @@ it("lets the application answer refusals: by a value, by the reply, now or later
   ]);
 });
 
-it("tells each limit once if respond passes the refusal on", async () => {
+it("shows each limit once if respond passes the refusal on", async () => {
   const { options } = await tenRequests<FastifyRequest>();
   const app = Fastify();
   app.setErrorHandler((error, request, reply) => void answerRefusals(error, request, reply));
@@ -221,7 +221,7 @@ it("tells each limit once if respond passes the refusal on", async () => {
   ]);
 });
 
-it("answers refusals of handlers in an error handler, and says which errors are not its own", async () => {
+it("answers refusals of handlers in an error handler, and returns false for other errors", async () => {
   const { limiter } = await tenRequests<FastifyRequest>();
   const verdicts: boolean[] = [];
   const app = Fastify();

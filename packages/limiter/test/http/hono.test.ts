@@ -12,10 +12,10 @@ import { passOn, tenRequests } from "./ten-requests.ts";
 
 type Options = HttpLimitOptions<Context> & HonoOptions;
 
-/** With the bindings of Node, the lease ends with Node's response; without, with the body. */
+/** With the bindings of Node, the lease ends with Node's response; otherwise with the body. */
 const platforms = {
   "on Node": (app: Hono) => app.fetch,
-  "where only the body tells": (app: Hono) => (request: Request) => app.fetch(request),
+  "where only the body shows the end": (app: Hono) => (request: Request) => app.fetch(request),
 };
 
 describe.each(Object.entries(platforms))("%s", (_name, fetchOf) => {
@@ -67,7 +67,7 @@ describe.each(Object.entries(platforms))("%s", (_name, fetchOf) => {
     expect(cookies.body).toBe("cookies");
   });
 
-  it("lists equal balances of two middlewares, whoever made the response", async () => {
+  it("lists equal balances of two middlewares, even on a response made without the context", async () => {
     const { options } = await tenRequests<Context>();
     const app = new Hono();
     app.use(limitRequests(options), limitRequests({ ...options, resource: "both" }));
@@ -76,7 +76,7 @@ describe.each(Object.entries(platforms))("%s", (_name, fetchOf) => {
     expect(headers["ratelimit"]).toBe('"rpm";r=9;t=6, "rpm";r=9;t=6');
   });
 
-  it("settles events that were sent to their end, and those that were left, once", async () => {
+  it("settles once events that were sent to their end, and events whose client left", async () => {
     const { options, ends } = await tenRequests<Context>();
     let isStopped = false;
     const app = new Hono();
@@ -127,7 +127,7 @@ describe.each(Object.entries(platforms))("%s", (_name, fetchOf) => {
     const client = open({ port }).on("error", () => {});
     const [response] = await once(client, "response");
     response.on("error", () => {});
-    // Nobody reads: the handler stops once all buffers on the way are full.
+    // The client does not read, so the handler stops once all buffers on the way are full.
     for (let before = -1; before !== made;) {
       before = made;
       for (let turn = 0; turn < 100; turn += 1) await new Promise((next) => setImmediate(next));
@@ -139,7 +139,7 @@ describe.each(Object.entries(platforms))("%s", (_name, fetchOf) => {
     expect(ends).toEqual([{ status: 200, completed: false, error: undefined }]);
   });
 
-  it("tells what handlers threw, also in applications within", async () => {
+  it("reports what handlers threw, also in nested applications", async () => {
     const { options, ends } = await tenRequests<Context>();
     const failure = new Error("broken");
     const inner = new Hono();
@@ -207,7 +207,7 @@ describe.each(Object.entries(platforms))("%s", (_name, fetchOf) => {
     }
   });
 
-  it("tells each limit once if respond passes the refusal on", async () => {
+  it("shows each limit once if respond passes the refusal on", async () => {
     const { options } = await tenRequests<Context>();
     const app = new Hono();
     app.onError(answerRefusals);
@@ -255,7 +255,7 @@ describe.each(Object.entries(platforms))("%s", (_name, fetchOf) => {
   });
 });
 
-it("ends the lease of a handler that threw what is not an error, which Hono passes on", async () => {
+it("ends the lease of a handler that threw a value that is not an error, which Hono passes on", async () => {
   const { options, ends } = await tenRequests<Context>();
   const app = new Hono();
   app.use(limitRequests(options));
@@ -271,7 +271,7 @@ it("checks options when the middleware is made", async () => {
     expect(() => limitRequests(wrong as Options)).toThrow(ValidationError);
 });
 
-it("limits requests without any server, as tests of applications send them", async () => {
+it("limits requests without a server, as tests of applications send them", async () => {
   const { options, ends } = await tenRequests<Context>();
   const app = new Hono();
   app.use(limitRequests(options));

@@ -9,7 +9,7 @@ import { text } from "node:stream/consumers";
 import { onTestFinished } from "vitest";
 import type { Received, Sent } from "./client.ts";
 
-/** What a request says. */
+/** The contents of a request. */
 type SentOverHttp2 = Omit<Sent, "port" | "agent"> & { readonly body?: string };
 
 /** One connection of HTTP/2, which is closed after the test. Server push is disabled. */

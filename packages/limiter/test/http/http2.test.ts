@@ -2,7 +2,7 @@ import { once } from "node:events";
 import type { IncomingMessage } from "node:http";
 import { constants } from "node:http2";
 import { describe, expect, it } from "vitest";
-import { limitListener, type HttpOutcome } from "zae-limiter/http";
+import { limitListener } from "zae-limiter/http";
 import { listeningOn } from "../support/listening.ts";
 import { until } from "./client.ts";
 import { Http2Client } from "./http2-client.ts";
@@ -10,7 +10,7 @@ import { Gate, HeldBody, nextTurns, Setting } from "./scenarios/setting.ts";
 import { collectWarnings } from "./scenarios/warnings.ts";
 import { fastifyOver } from "./servers/fastify.ts";
 import { listenerOver } from "./servers/listener.ts";
-import type { Call, CallOptions, Handler, ServerAdapter } from "./servers/server-adapter.ts";
+import type { CallOptions, Handler, ServerAdapter } from "./servers/server-adapter.ts";
 import { http2Transports } from "./servers/transport.ts";
 import { honoBodyOver, honoOver, nodeHandlerOver, webHandlerOver } from "./servers/web.ts";
 import { tenRequests } from "./ten-requests.ts";
@@ -19,7 +19,7 @@ const headers = { "x-key": "key-1" };
 const { NGHTTP2_CANCEL, NGHTTP2_NO_ERROR } = constants;
 
 describe.each(http2Transports)("over $name", (transport) => {
-  /** Those that see Node's response. Express has no HTTP/2. */
+  /** Adapters that see Node's response. Express has no HTTP/2. */
   const onNode = [listenerOver, fastifyOver, honoOver, nodeHandlerOver].map((over) =>
     over(transport),
   );
@@ -142,7 +142,7 @@ describe.each(http2Transports)("over $name", (transport) => {
         [method, "NO_ERROR"],
         [method, undefined],
       ]),
-    )("settles %s once that is reset before the first byte (%s)", async (method, code) => {
+    )("settles a %s once if it is reset before the first byte (%s)", async (method, code) => {
       const [begun, answer] = [new Gate(), new Gate()];
       const { setting, ended, client } = await settling(adapter, async () => {
         begun.open();
@@ -163,21 +163,24 @@ describe.each(http2Transports)("over $name", (transport) => {
       expect(await setting.left()).toBe(2);
     });
 
-    it.each(["GET", "HEAD"])("lets a %s leave the queue whose client is gone", async (method) => {
-      let runs = 0;
-      const { setting, client } = await settling(adapter, () => ({ body: String((runs += 1)) }), {
-        consume: { rpm: 3 },
-        waitUpToMs: 60_000,
-      });
-      await client.send({ headers });
-      const stream = client.open({ method, headers });
-      await until(() => setting.clock.sleeping === 1);
-      stream.close(NGHTTP2_CANCEL);
-      await until(() => setting.clock.sleeping === 0);
-      await setting.clock.advance(60_000);
-      await nextTurns();
-      expect([runs, await setting.left()]).toEqual([1, 3]);
-    });
+    it.each(["GET", "HEAD"])(
+      "removes a %s from the queue when its client leaves",
+      async (method) => {
+        let runs = 0;
+        const { setting, client } = await settling(adapter, () => ({ body: String((runs += 1)) }), {
+          consume: { rpm: 3 },
+          waitUpToMs: 60_000,
+        });
+        await client.send({ headers });
+        const stream = client.open({ method, headers });
+        await until(() => setting.clock.sleeping === 1);
+        stream.close(NGHTTP2_CANCEL);
+        await until(() => setting.clock.sleeping === 0);
+        await setting.clock.advance(60_000);
+        await nextTurns();
+        expect([runs, await setting.left()]).toEqual([1, 3]);
+      },
+    );
 
     // After NO_ERROR Node's server never closes a stream that still has something to send.
     it.each(
@@ -185,25 +188,28 @@ describe.each(http2Transports)("over $name", (transport) => {
         [code, "a text"],
         [code, "a stream"],
       ]),
-    )("ends, not completed, whose client leaves (%i) before %s was sent", async (code, what) => {
-      const body = new HeldBody();
-      const long = "x".repeat(2 ** 24);
-      body.send(long);
-      const { ended, client } = await settling(adapter, () => ({
-        body: what === "a text" ? long : body,
-      }));
-      const stream = client.open({ headers });
-      await once(stream, "response");
-      stream.close(code);
-      await until(() => ended.length > 0);
-      body.end();
-      await nextTurns();
-      expect(ended).toEqual([{ status: 200, completed: false }]);
-    });
+    )(
+      "ends a request as not completed if its client leaves (%i) before %s was sent",
+      async (code, what) => {
+        const body = new HeldBody();
+        const long = "x".repeat(2 ** 24);
+        body.send(long);
+        const { ended, client } = await settling(adapter, () => ({
+          body: what === "a text" ? long : body,
+        }));
+        const stream = client.open({ headers });
+        await once(stream, "response");
+        stream.close(code);
+        await until(() => ended.length > 0);
+        body.end();
+        await nextTurns();
+        expect(ended).toEqual([{ status: 200, completed: false }]);
+      },
+    );
   });
 });
 
-it("says that a response was not completed that its handler ended because of a reset", async () => {
+it("reports a response as not completed if its handler ended it because of a reset", async () => {
   const { options, ends } = await tenRequests<IncomingMessage>();
   const limited = limitListener(options, (request, response) => {
     response.flushHeaders();
@@ -217,7 +223,7 @@ it("says that a response was not completed that its handler ended because of a r
   expect(ends).toMatchObject([{ status: 200, completed: false }]);
 });
 
-/** What the client does when it goes away; without a code, it closes its connection. */
+/** Makes the client leave; without a code, it closes its connection. */
 function leave(
   client: Http2Client,
   stream: ReturnType<Http2Client["open"]>,
@@ -227,17 +233,12 @@ function leave(
   else stream.close(code === "CANCEL" ? NGHTTP2_CANCEL : NGHTTP2_NO_ERROR);
 }
 
-type Ended = Pick<HttpOutcome<Call>, "status" | "completed">;
-
 async function settling(
   adapter: ServerAdapter,
   handler?: Handler,
   more: Partial<CallOptions> = {},
 ) {
   const setting = await Setting.create(adapter);
-  const ended: Ended[] = [];
-  const settle: CallOptions["settle"] = ({ status, completed }) =>
-    void ended.push({ status, completed });
-  const server = await setting.serve([{ ...more, settle }], handler);
+  const { ended, server } = await setting.serveRecorded(handler, more);
   return { setting, ended, server, client: new Http2Client(server.url) };
 }

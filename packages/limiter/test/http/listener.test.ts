@@ -39,14 +39,14 @@ describe("limitListener", () => {
     expect(warnings.map(({ code }) => code)).toEqual(["WARN_LIMITER_REQUEST_FAILED"]);
   });
 
-  it("answers 500 when respond fails, and lets a response alone that it has sent", async () => {
+  it("answers 500 when respond fails, and does not touch a response that it has sent", async () => {
     const errors: unknown[] = [];
     const failed = new Error("respond failed");
     const options = await buildOptions({
       consume: { rpm: 4 },
       onError: (error) => errors.push(error),
       respond: (_refusal, request, response) => {
-        // More than a socket takes at once.
+        // More than a socket accepts at once.
         if (request.url === "/sent") response.end("x".repeat(5_000_000));
         return Promise.reject(failed);
       },
@@ -57,7 +57,7 @@ describe("limitListener", () => {
     expect(errors).toEqual([failed, failed]);
   });
 
-  it.each(["throws", "rejects"])("outlives an onError that %s, and warns once", async (how) => {
+  it.each(["throws", "rejects"])("survives an onError that %s, and warns once", async (how) => {
     const warnings = collectWarnings();
     const unhandled = collectUnhandled();
     const failed = new Error("onError failed");
@@ -89,7 +89,7 @@ describe("limitListener", () => {
     expect(errors).toMatchObject([{ code: "ERR_LIMITER_RATE_LIMIT_EXCEEDED" }]);
   });
 
-  it("runs the listener behind a response that has begun, without headers", async () => {
+  it("runs the listener without headers if the response has already begun", async () => {
     const limited = limitListener(await buildOptions(), hello);
     const server = await serve((request, response) => {
       response.writeHead(200).flushHeaders();
@@ -145,7 +145,7 @@ describe("limitListener", () => {
     expect(await send(byKey(server, { method: "HEAD" }))).toMatchObject({ status: 429, body: "" });
   });
 
-  it("knows of HTTP/2 whether the client has gone away", async () => {
+  it("notices over HTTP/2 that the client has left", async () => {
     const ended: boolean[] = [];
     const [asked, release] = [new Gate(), new Gate()];
     const options = await buildOptions({
@@ -187,7 +187,7 @@ describe("limitListener", () => {
   });
 
   it.each([0, 120_000])(
-    "charges no client that has gone, and waits %i ms for none",
+    "charges no client that has left, and does not wait for one (%i ms)",
     async (waitUpToMs) => {
       const setting = await Setting.create(nodeListener);
       const asked = new Gate();
@@ -225,12 +225,12 @@ describe("limitListener", () => {
     },
   );
 
-  it("does not run the listener behind a response that others have ended meanwhile", async () => {
+  it("does not run the listener if the response was ended meanwhile", async () => {
     let response: ServerResponse | undefined;
     let runs = 0;
     const options = await buildOptions({
       entity: async () => {
-        // More than a socket takes at once: it is ended, and not finished.
+        // More than a socket accepts at once, so the response is ended but not finished.
         response?.end("x".repeat(5_000_000));
         return "key-1";
       },
@@ -246,7 +246,7 @@ describe("limitListener", () => {
     expect(runs).toBe(0);
   });
 
-  it("refuses to be made without a listener, or with options that are none", async () => {
+  it("refuses a missing listener and invalid options when it is made", async () => {
     const options = await buildOptions();
     expect(() => limitListener(options, undefined as never)).toThrow(ValidationError);
     expect(() => limitListener({ ...options, respond: "no" as never }, hello)).toThrow(/respond/);
@@ -256,7 +256,7 @@ describe("limitListener", () => {
   });
 });
 
-it("settles a response on which the application keeps a stream of its own", async () => {
+it("settles a response on which the application has set a property `stream`", async () => {
   const { options, ends } = await tenRequests<IncomingMessage>();
   const limited = limitListener(options, (_request, response) => response.end("hello"));
   await using server = await listening((request, response) =>

@@ -14,7 +14,7 @@ const REQUEST = "GET / HTTP/1.1\r\nHost: localhost\r\nx-key: key-1\r\n\r\n";
 describe.each([nodeListener, express5Server, fastifyServer, honoServer, nodeHandler])(
   "pipelined requests whose connection ends early: $name",
   (adapter) => {
-    it.each(["by itself", "as handlers destroy responses"])(
+    it.each(["by itself", "because handlers destroy responses"])(
       "settles each once: %s",
       async (how) => {
         const warnings = collectWarnings();
@@ -38,7 +38,7 @@ describe.each([nodeListener, express5Server, fastifyServer, honoServer, nodeHand
           },
         );
         const client = connect(server.port, "127.0.0.1").on("error", () => {});
-        // More than the listeners that Node lets an emitter have without a warning.
+        // More than the listeners that Node allows without a warning.
         client.write(REQUEST.repeat(15));
         await until(() => runs === 15);
         if (how === "by itself") client.destroy();

@@ -15,7 +15,7 @@ import { limitRequests as limitHono } from "zae-limiter/hono";
 import { limitListener, type HttpLimitOptions } from "zae-limiter/http";
 import { tenRequests } from "./ten-requests.ts";
 
-/** What a function of AWS Lambda is called with, and what it returns. */
+/** The events and results of an AWS Lambda function. */
 type LambdaFunction = (event: object, context: object) => Promise<unknown>;
 
 /** Makes a function that answers every path, and fails for /throw. */
@@ -84,7 +84,7 @@ describe("Fastify without a socket", () => {
     expect(ends).toMatchObject([{ status: 200, completed: true }]);
   });
 
-  it("says that what inject() read to its end was completed, and what was cut off was not", async () => {
+  it("reports responses that inject() read to their end as completed, and others as not", async () => {
     const { options, ends } = await tenRequests<unknown>();
     const app = await buildFastify(options);
     expect((await app.inject("/")).body).toBe("hello");

@@ -3,7 +3,7 @@ import type { HttpLimitOptions } from "zae-limiter/http";
 import { MemoryRepository } from "zae-limiter/memory";
 import { ManualClock } from "zae-limiter/testing";
 
-/** A limit of ten requests a minute, options for it, and how requests ended. */
+/** Sets up a limit of ten requests a minute, options for it, and a list of how requests ended. */
 export async function tenRequests<Q>(changes: Partial<HttpLimitOptions<Q>> = {}) {
   const clock = new ManualClock();
   const repository = new MemoryRepository({ clock });

@@ -3,13 +3,10 @@ import { Hono } from "hono";
 import { rateLimiter } from "hono-rate-limiter";
 import { RateLimiter } from "zae-limiter";
 import { MemoryRepository } from "zae-limiter/memory";
-import { SqliteRepository } from "zae-limiter/sqlite";
 import { expressRateLimitStore } from "zae-limiter/stores";
 import { ManualClock } from "zae-limiter/testing";
 import { describe, expect, it } from "vitest";
 import { listeningOn, type Listening } from "../support/listening.ts";
-import { temporaryFile } from "../support/temporary-file.ts";
-import { remainingIn, requestsAtOnce } from "../support/requests-at-once.ts";
 
 interface Limited {
   readonly limit?: number;
@@ -56,14 +53,6 @@ describe("hono-rate-limiter", () => {
     expect((await fetch(server.url)).status).toBe(429);
   });
 
-  it("50 at once see 50 different counts, and the 51st is refused", async () => {
-    const limiter = new RateLimiter({ repository: new MemoryRepository() });
-    await using server = await serve(limiter, { limit: 50, windowMs: 86_400_000 });
-    const responses = await requestsAtOnce(server.url, 51);
-    expect(remainingIn(responses, "ratelimit")).toEqual([...Array(50).keys()]);
-    expect(responses.filter(({ status }) => status === 429)).toHaveLength(1);
-  });
-
   it("failed requests are given back, also those whose handler throws", async () => {
     const limiter = new RateLimiter({ repository: new MemoryRepository() });
     await using server = await serve(limiter, {
@@ -78,26 +67,18 @@ describe("hono-rate-limiter", () => {
       expect((await fetch(server.url)).status).toBe(429);
   });
 
-  it.each(["memory", "SQLite"])(
-    "after refusals and a window all failures are given back, on %s",
-    async (backend) => {
-      const clock = new ManualClock();
-      await using repository =
-        backend === "memory"
-          ? new MemoryRepository({ clock })
-          : await SqliteRepository.open(temporaryFile(), { clock });
-      await using server = await serve(new RateLimiter({ repository }), {
-        skipFailedRequests: true,
-      });
-      for (const status of [...Array(3).fill(200), ...Array(10).fill(429)])
-        expect((await fetch(server.url)).status).toBe(status);
-      await clock.advance(60_000);
-      for (let request = 0; request < 12; request += 1)
-        expect((await fetch(`${server.url}/failing`)).status).toBe(500);
-      for (const status of [200, 200, 200, 429])
-        expect((await fetch(server.url)).status).toBe(status);
-    },
-  );
+  it("after refusals and a window all failures are given back", async () => {
+    const clock = new ManualClock();
+    const limiter = new RateLimiter({ repository: new MemoryRepository({ clock }) });
+    await using server = await serve(limiter, { skipFailedRequests: true });
+    for (const status of [...Array(3).fill(200), ...Array(10).fill(429)])
+      expect((await fetch(server.url)).status).toBe(status);
+    await clock.advance(60_000);
+    for (let request = 0; request < 12; request += 1)
+      expect((await fetch(`${server.url}/failing`)).status).toBe(500);
+    for (const status of [200, 200, 200, 429])
+      expect((await fetch(server.url)).status).toBe(status);
+  });
 
   it("a window that the store cannot keep throws when the middleware is made", async () => {
     const limiter = new RateLimiter({ repository: new MemoryRepository() });

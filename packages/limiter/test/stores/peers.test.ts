@@ -1,6 +1,6 @@
 /*
- * Random requests of one client, made to a middleware with its own store, with ours on memory and
- * with ours on SQLite. Time passes by shares of a window, and by whole ones.
+ * Random requests of one client to a middleware with its own store, with ours in memory and with
+ * ours on SQLite. Time passes in parts of a window, and in whole ones.
  */
 import * as fc from "fast-check";
 import { RateLimiter, type Repository } from "zae-limiter";
@@ -67,12 +67,12 @@ const MODES: readonly (readonly [string, Mode])[] = [
   ["only 401 failed", { skipSuccessfulRequests: true, isSuccess: (status) => status !== 401 }],
 ];
 
-/** What a middleware does of its own accord. */
+/** How a middleware behaves with any store. */
 interface Peer {
   readonly start: (options: PeerOptions) => Promise<PeerServer>;
-  /** The status by which it judges a refused request; undefined if it does not. */
+  /** The status by which it classifies a refused request; undefined if it does not. */
   readonly refusedStatus: number | undefined;
-  /** Whether it gives nothing back after the time that a grant has been told. */
+  /** Whether it gives nothing back after the reset time that a grant reported. */
   readonly keepsLate: boolean;
 }
 
@@ -138,7 +138,7 @@ describe.each<readonly [string, Peer, readonly (readonly [string, Mode])[]]>([
 
 type Responds = readonly (Respond | undefined)[];
 
-/** Asks all servers. */
+/** Sends to all servers. */
 interface Ask {
   look(): Promise<readonly (Look | undefined)[]>;
   request(): Promise<Responds>;
@@ -150,17 +150,17 @@ interface Running {
   readonly begunMs: number;
 }
 
-/** The bucket as it has to be, and what must be granted because of the window. */
+/** The bucket as it must be, and what must be granted because of the window. */
 class Compared {
   readonly #peer: Peer;
   readonly #mode: Mode;
   readonly #clock: ManualClock;
   #running: readonly Running[] = [];
-  /** A token is `WINDOW_MS` parts, so that `LIMIT` parts refill in a millisecond. */
+  /** A token has `WINDOW_MS` parts, so that `LIMIT` parts refill in a millisecond. */
   #parts = LIMIT * WINDOW_MS;
   #windowMs = -Infinity;
   #lastMs = -Infinity;
-  /** While it holds, the bucket was full when the window began. */
+  /** While this is set, the bucket was full when the window began. */
   #isAligned = true;
 
   constructor(peer: Peer, mode: Mode, clock: ManualClock) {
@@ -183,7 +183,7 @@ class Compared {
   async #begin(ask: Ask): Promise<void> {
     const nowMs = this.#clock.now();
     if (nowMs - this.#lastMs >= WINDOW_MS) {
-      // What only one of them has let through would be given back to one of them only.
+      // A request that only one of them granted would be given back to that one only.
       if (!this.#isAligned) await this.endAll();
       this.#windowMs = nowMs;
       this.#isAligned = true;

@@ -6,11 +6,9 @@ import { apply, balanceMilli, fullBucket, getStoredMilli, type Bucket } from "./
 import {
   afterRefusal,
   costsMilli,
-  divideAmounts,
   fits,
   hasPolicyLimits,
   selectKnownAmounts,
-  negate,
   computeStatuses,
   withPolicyLimits,
   type BucketClaim,
@@ -41,48 +39,6 @@ describe("a decision", () => {
     expect(fits([inDebt], NOW_MS + 59)).toBe(false);
     expect(fits([inDebt], NOW_MS + 60)).toBe(true);
     expect(fits([charge({ rpm: 1 }, { tpm: 1000 })], NOW_MS)).toBe(true);
-  });
-
-  it("is not refused by a hidden limit, and does not show it", () => {
-    const { bucket } = charge({}, { tpm: 5000 });
-    const policy = buildPolicy([Limit.perMinute("rpm", 10)], "system");
-    const hidden = {
-      ...charge({ rpm: 1 }),
-      policy,
-      bucket: withPolicyLimits(bucket, policy, NOW_MS),
-    };
-    expect(hidden.bucket.limits.map(({ limit }) => limit.name)).toEqual(["rpm", "tpm"]);
-    expect(fits([hidden], NOW_MS)).toBe(true);
-    expect(computeStatuses([hidden], NOW_MS).map(({ limitName }) => limitName)).toEqual(["rpm"]);
-  });
-
-  it("gives the status of every limit, charged or not, with its source and exact wait", () => {
-    expect(computeStatuses([charge({ tpm: 600 }, { rpm: 1, tpm: 500 })], NOW_MS)).toEqual([
-      {
-        entityId: "key-1",
-        resource: "gpt-4",
-        limitName: "rpm",
-        limit: Limit.perMinute("rpm", 10),
-        source: "system",
-        available: 9,
-        requested: 0,
-        exceeded: false,
-        deficit: 0,
-        retryAfterSeconds: 0,
-      },
-      {
-        entityId: "key-1",
-        resource: "gpt-4",
-        limitName: "tpm",
-        limit: Limit.perMinute("tpm", 1000),
-        source: "system",
-        available: 500,
-        requested: 600,
-        exceeded: true,
-        deficit: 100,
-        retryAfterSeconds: 6,
-      },
-    ]);
   });
 
   it("rounds available tokens down, even in debt, and waits forever for more than the capacity", () => {
@@ -179,16 +135,6 @@ describe("a bucket and its policy", () => {
 });
 
 describe("amounts and policies", () => {
-  it("charges a limit by its own name, even if it is called constructor", () => {
-    const policy = buildPolicy(
-      [Limit.perMinute("constructor", 10), Limit.perMinute("toString", 10)],
-      "system",
-    );
-    const bucket = fullBucket(policy.bucketLimits, NOW_MS);
-    expect(costsMilli(bucket, { constructor: 2 })).toEqual([2000, 0]);
-    expect(costsMilli(bucket, {})).toEqual([0, 0]);
-  });
-
   it("drops names that no level of a parent knows, and refuses them of an entity", () => {
     const levels = [undefined, buildPolicy([Limit.perDay("images", 5)], "resource"), POLICY];
     const wanted = { entityId: "e", resource: "r", override: undefined, isParent: true };
@@ -199,27 +145,5 @@ describe("amounts and policies", () => {
     expect(() => selectKnownAmounts({ ...own, amounts }, POLICY, levels)).toThrow(/consume.other/);
     const known = { rpm: 1, images: 2 };
     expect(selectKnownAmounts({ ...own, amounts: known }, POLICY, levels)).toBe(known);
-  });
-
-  it("lets a call with limits of its own name no others, whatever the levels know", () => {
-    const override = buildPolicy([Limit.perMinute("rpm", 1)], "override");
-    const wanted = { entityId: "e", resource: "r", override, isParent: false };
-    const amounts = { rpm: 1, tpm: 1 };
-    expect(() => selectKnownAmounts({ ...wanted, amounts }, override, [POLICY])).toThrow(
-      /consume.tpm/,
-    );
-  });
-
-  it("divides amounts into those that the policy limits and the others", () => {
-    const all = { rpm: 1, tpm: 2 };
-    expect(divideAmounts(POLICY, all).amounts).toBe(all);
-    expect(divideAmounts(POLICY, { rpm: 1, images: 2 })).toEqual({
-      amounts: { rpm: 1 },
-      unlimited: { images: 2 },
-    });
-  });
-
-  it("reverses every sign for a give-back", () => {
-    expect(negate({ a: 1, b: -2 })).toEqual({ a: -1, b: 2 });
   });
 });

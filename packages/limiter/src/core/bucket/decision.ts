@@ -210,7 +210,7 @@ interface WantedAmounts {
   readonly override: Policy | undefined;
 }
 
-/** Has the parent that calls of its entity also take from. */
+/** Holds the parent that calls of its entity also take from. */
 interface Owned {
   readonly parentId: string | undefined;
 }
@@ -226,7 +226,7 @@ export interface WantedBucket {
   /** The call's own limits, which replace the stored ones. */
   readonly override: Policy | undefined;
   readonly isParent: boolean;
-  /** What the caller named these amounts. @default "consume" */
+  /** What the caller calls these amounts, for errors. @default "consume" */
   readonly field?: string | undefined;
 }
 
@@ -291,7 +291,7 @@ export function knows(levels: Levels, name: string): boolean {
   return levels.some((level) => level?.names.has(name));
 }
 
-/** What a policy limits of an amount, and what it does not. */
+/** The part of an amount that a policy limits, and the part that it does not. */
 export type DividedAmounts = Pick<BucketClaim, "amounts" | "unlimited">;
 
 /** Divides amounts into those that a policy limits and, if there are any, the others. */
@@ -304,7 +304,8 @@ export function divideAmounts(policy: Policy, amounts: Amounts): DividedAmounts 
 }
 
 /**
- * Divides what a call wants from a bucket. Only a name that the policy lacks asks for the `levels`.
+ * Divides what a call wants from a bucket. The `levels` are read only for a name that the policy
+ * lacks.
  */
 export function divideWanted(
   wanted: WantedBucket,
@@ -335,8 +336,8 @@ function onlyNames(amounts: Amounts, isWanted: (name: string) => boolean): Amoun
   return Object.fromEntries(Object.entries(amounts).filter(([name]) => isWanted(name)));
 }
 
-/** The error for an entity and a resource that no level has limits for. */
-function noLimits(entityId: string, resource: string): ValidationError {
+/** The error if no level has limits for an entity and a resource. */
+function buildNoLimitsError(entityId: string, resource: string): ValidationError {
   const reason = `no limits are configured for ${entityId} on ${resource}; set some with setSystemDefaults, setResourceDefaults or setLimits, or pass limits`;
   return new ValidationError("limits", undefined, reason);
 }
@@ -362,7 +363,7 @@ function buildClaimsOn<C extends Owned>(
   nowMs: number,
 ): C[] {
   const own = find({ entityId, resource, amounts, override, isParent: false, field }, nowMs);
-  if (own === undefined) throw noLimits(entityId, resource);
+  if (own === undefined) throw buildNoLimitsError(entityId, resource);
   const { parentId } = own;
   if (parentId === undefined) return [own];
   const parents = find(

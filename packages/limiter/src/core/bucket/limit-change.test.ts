@@ -5,7 +5,6 @@ import {
   apply,
   balanceMilli,
   bucketLimits,
-  getConsumedMilli,
   fullBucket,
   getStoredMilli,
   getStoredRemainder,
@@ -34,14 +33,6 @@ describe("a bucket under other limits", () => {
     expect(getStoredMilli(lowered, 0)).toBe(4000);
     const raisedAgain = withLimits(lowered, bucketLimits([limit]), START_MS);
     expect(tokens(raisedAgain, "tpm", START_MS)).toBe(4000);
-  });
-
-  it("earns at the old rate until the change, and at the new rate from then on", () => {
-    const slow = { name: "tpm", capacity: 100, refillAmount: 1, refillPeriodSeconds: 1 };
-    const empty = apply(fullBucket(bucketLimits([slow]), START_MS), [100_000], START_MS);
-    const fast = withLimits(empty, bucketLimits([{ ...slow, refillAmount: 10 }]), START_MS + 2000);
-    expect(tokens(fast, "tpm", START_MS + 2000)).toBe(2000);
-    expect(tokens(fast, "tpm", START_MS + 3000)).toBe(12_000);
   });
 
   it("scales the remainder with the period: 1001 a day changed to 86 400 a day credits nothing at once", () => {
@@ -78,25 +69,6 @@ describe("a bucket under other limits", () => {
         },
       ),
     );
-  });
-
-  it("hides a limit that left before it was full, lets it earn, and brings it back with its balance", () => {
-    const [a, b] = ["a", "b"].map((name) => ({
-      name,
-      capacity: 10,
-      refillAmount: 1,
-      refillPeriodSeconds: 1,
-    })) as [Limit, Limit];
-    const used = apply(fullBucket(bucketLimits([a, b]), START_MS), [8000, 0], START_MS);
-    const without = withLimits(used, bucketLimits([b]), START_MS);
-    expect(without.limits.map(({ limit, hidden }) => [limit.name, hidden])).toEqual([
-      ["b", false],
-      ["a", true],
-    ]);
-    const again = withLimits(without, bucketLimits([a, b]), START_MS + 3000);
-    expect(again.limits.every(({ hidden }) => !hidden)).toBe(true);
-    expect(tokens(again, "a", START_MS + 3000)).toBe(5000);
-    expect(getConsumedMilli(again, nameIt(again, "a"))).toBe(8000);
   });
 
   it("loses nothing by a refusal: a limit that would be cut keeps its parameters, the others change", () => {

@@ -110,7 +110,7 @@ export function resolvePolicy(levels: readonly (Policy | undefined)[]): Policy |
 function mergePolicies(level: Policy, below: Policy): Policy {
   const memo = MERGE_MEMO.get(level) ?? new WeakMap<Policy, Policy>();
   MERGE_MEMO.set(level, memo);
-  const held = memo.get(below) ?? computeMerged(level, below);
+  const held = memo.get(below) ?? mergeLevel(level, below);
   memo.set(below, held);
   return held;
 }
@@ -126,7 +126,7 @@ export function sourceOfLimit({ inherited, source }: Policy, limitName: string):
  */
 const MERGE_MEMO = new WeakMap<Policy, WeakMap<Policy, Policy>>();
 
-function computeMerged(level: Policy, below: Policy): Policy {
+function mergeLevel(level: Policy, below: Policy): Policy {
   const inherited = below.limits.filter(({ name }) => !level.names.has(name));
   const limits = [...level.limits, ...inherited];
   if (limits.length > MAX_LIMITS)

@@ -98,7 +98,7 @@ describe("a refusal", () => {
     [1.1, 1.1],
     [11.372, 11.4],
     [59.999, 60],
-  ])("of %f s says that %f s are to be waited: never too few", (seconds, said) => {
+  ])("of %f s says to retry in %f s: never too early", (seconds, said) => {
     expect(new RateLimitExceeded([status("rpm", seconds)]).message).toMatch(
       new RegExp(` Retry in ${said} s\\.$`),
     );
@@ -116,7 +116,7 @@ describe("a refusal", () => {
     }
   });
 
-  it("as a value has the same properties and the same look as one that is thrown", () => {
+  it("as a value has the same properties and prints the same as one that is thrown", () => {
     const statuses = [status("rpm", 1), status("tpm", 0)];
     const [value, thrown] = [
       new RateLimitExceeded(statuses),
@@ -131,7 +131,7 @@ describe("a refusal", () => {
     );
   });
 
-  it("that is thrown takes its message along to another thread", () => {
+  it("that is thrown keeps its message when it is copied to another thread", () => {
     const thrown = new RateLimitExceeded(short(), "to be thrown");
     expect(structuredClone(thrown).message).toBe(thrown.message);
   });
@@ -146,7 +146,7 @@ describe("a refusal", () => {
     }
   });
 
-  it("says where it is thrown, if it is", () => {
+  it("has a stack trace if it is thrown", () => {
     const refusal = new RateLimitExceeded([status("rpm", 1)], "to be thrown");
     expect(refusal.stack).toMatch(/^RateLimitExceeded: rpm of key-1.*\n\s+at .*refusal\.test\.ts/);
   });

@@ -39,17 +39,16 @@ export interface RateLimitExceededJson {
   }[];
 }
 
-/** What says why a call was refused: an outcome of the port, whose statuses may be made late. */
+/** Why a call was refused: an outcome of the port, whose statuses may be computed later. */
 interface WithStatuses {
   readonly statuses: readonly LimitStatus[];
 }
 
 /**
- * A decision that refused a call. Its statuses are made when they are first looked at, of what was
- * true when the call was refused: making them takes longer than the decision, and many callers want
- * to know no more than that they are refused. It holds the limits, balances and amounts of the
- * decision, then the statuses, and nothing else of a store. Its buckets must never
- * change.
+ * A decision that refused a call. Its statuses are computed on first use, from the state at the
+ * time of the refusal: computing them takes longer than the decision, and many callers never look
+ * at them. It holds the limits, balances and amounts of the decision, then the statuses, and
+ * nothing else of a store. Its buckets must never change.
  */
 export class Refused implements WithStatuses {
   readonly granted = false;
@@ -83,16 +82,16 @@ export class RateLimitExceeded extends RateLimitError {
 
   /**
    * A refusal that is a value has no stack trace, which would cost more than the decision, and its
-   * message is made when it is read. One that is thrown says where: in the caller's line, if the
-   * caller awaits the call. It has its message from the start, because what copies errors to other
-   * threads reads nothing that is inherited.
+   * message is made when it is read. A thrown one has a stack trace, which points to the caller's
+   * line if the caller awaits the call. It has its message from the start, because copying an error
+   * to another thread skips inherited properties.
    */
   constructor(
     refused: WithStatuses | readonly LimitStatus[],
     use: "as a value" | "to be thrown" = "as a value",
   ) {
     const source = "statuses" in refused ? refused : { statuses: refused };
-    // A decision refuses by at least one limit. Statuses that others have made are checked.
+    // A decision refuses by at least one limit. Statuses from elsewhere are checked.
     const isMade = use === "to be thrown" || !(source instanceof Refused);
     const primary = isMade ? longestWait(source.statuses) : undefined;
     const message = primary && formatMessage(primary);

@@ -26,7 +26,7 @@ const someCharge: fc.Arbitrary<BucketClaim> = fc
   });
 
 describe("a decision that refused", () => {
-  it("makes a refusal that equals, in everything, one that is made of its statuses", () => {
+  it("makes a refusal that equals one made of its statuses, in every property", () => {
     const charges = fc
       .array(someCharge, { minLength: 1, maxLength: 3 })
       .filter((each) => !fits(each, NOW_MS));
@@ -35,7 +35,7 @@ describe("a decision that refused", () => {
         const eager = new RateLimitExceeded(computeStatuses(refused, NOW_MS), use);
         const late = (): RateLimitExceeded =>
           new RateLimitExceeded(new Refused(refused, NOW_MS), use);
-        // Each is looked at first in one of them.
+        // Each property is the first one read of a new refusal.
         for (const name of [
           "message",
           "statuses",

@@ -34,13 +34,6 @@ function readCounted(
   );
 }
 
-it("charges the entity and its parent alike if the lease took once", () => {
-  expect(shares([part("e", { tpm: 8 }), part("p", { tpm: 8 })], { tpm: 5 })).toEqual([
-    ["e", { tpm: 5 }],
-    ["p", { tpm: 5 }],
-  ]);
-});
-
 it("leaves out a bucket that has none of the limits", () => {
   expect(shares([part("e", { rpm: 1 }), part("p", { rpm: 1 }, rpmOnly)], { tpm: 5 })).toEqual([
     ["e", { tpm: 5 }],

@@ -134,19 +134,10 @@ describe("a decision over several shards", () => {
       60,
     );
   });
-
-  it("is the decision of a single bucket if there are no other shards", () => {
-    const shards = buildShards([[2600, 1000]]);
-    const alone = { ...buildClaim(shards, { rpm: 3 }) };
-    expect(fits([alone], NOW_MS)).toBe(false);
-    expect(computeStatuses([alone], NOW_MS)).toEqual(
-      computeStatuses([{ ...alone, others: undefined! }], NOW_MS),
-    );
-  });
 });
 
 describe("shards together", () => {
-  it("hold the sum of their balances, in whatever order each keeps its limits", () => {
+  it("hold the sum of their balances, however each orders its limits", () => {
     const [first, second] = buildShards([
       [1000, 2000],
       [500, 700],

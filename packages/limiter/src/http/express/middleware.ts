@@ -25,8 +25,8 @@ export interface ExpressOptions {
 }
 
 /**
- * A handler for any request. Its type parameters are what lets the handlers behind it keep theirs:
- * behind a plain `RequestHandler`, `request.params.id` of a route "/items/:id" is no longer known.
+ * A handler for any request. Its type parameters let the handlers behind it keep theirs: behind a
+ * plain `RequestHandler`, `request.params.id` of a route "/items/:id" would lose its type.
  */
 export interface LimitingHandler {
   /** Called by Express. */
@@ -39,7 +39,7 @@ export interface LimitingHandler {
 
 /**
  * Limits the requests of an Express application, a router or a route, in Express 4 and 5. The lease
- * ends with the response. Mistakes of the application go to `next`.
+ * ends with the response. Errors of the application's options go to `next`.
  * @example
  * app.use(
  *   limitRequests({

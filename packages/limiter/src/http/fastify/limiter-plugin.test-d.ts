@@ -30,7 +30,7 @@ app.register(limiterPlugin, { ...common, entity: () => "key-1", hook: "onSend" }
 const limit = limitRequests({ ...common, entity: (request) => request.headers.authorization });
 expectTypeOf(limit).toExtend<onRequestHookHandler>();
 
-// A route keeps the types of its own request behind the limit, in every hook that may limit it.
+// A route behind the limit keeps the types of its own request, in every hook.
 interface Chat {
   Body: { readonly prompt: string };
   Params: { readonly id: string };

@@ -4,7 +4,7 @@ import { ValidationError } from "../../core/errors.ts";
 import type { HeaderFields } from "../headers/options.ts";
 import { listWith, NodeClient } from "../node-response.ts";
 import { checkHttpOptions, type HttpLimitOptions } from "../options.ts";
-import { headersWithoutType, LIST_FIELDS, markTold, replyToError, type Reply } from "../reply.ts";
+import { headersWithoutType, LIST_FIELDS, markShown, replyToError, type Reply } from "../reply.ts";
 import { RequestLimit } from "../request-limit.ts";
 
 /** What only hooks of Fastify have. */
@@ -31,7 +31,7 @@ type LimitHook = (request: FastifyRequest, reply: FastifyReply) => Promise<unkno
  * are registered afterwards. `hook` says when; after "onRequest" a request has no body yet.
  *
  * The headers are set on Fastify's reply. A handler that hijacks it, or writes to `reply.raw`, has
- * to pass them on itself; `reply.getHeaders()` tells them.
+ * to pass them on itself; `reply.getHeaders()` returns them.
  * @example
  * await app.register(limiterPlugin, {
  *   limiter,
@@ -56,8 +56,8 @@ export const limiterPlugin: FastifyPluginAsync<
   instance.addHook(hook as "onRequest", limit);
 };
 
-// Fastify gives every plugin an instance of its own, whose hooks others do not see, unless it says
-// otherwise. These symbols are what the package fastify-plugin sets.
+// Fastify gives every plugin an instance of its own, whose hooks apply to no other, unless the
+// plugin has these symbols. The package fastify-plugin sets the same.
 Object.assign(limiterPlugin, {
   [Symbol.for("skip-override")]: true,
   [Symbol.for("fastify.display-name")]: "zae-limiter",
@@ -85,7 +85,8 @@ export function limitRequests(
 
 /**
  * Answers what handlers throw: 429 for `RateLimitExceeded`, 503 for `RateLimiterUnavailable`.
- * Returns false if the error is neither, or if headers were sent: then it is for others to answer.
+ * Returns false if the error is neither, or if headers were sent; then another handler has to
+ * answer.
  * @example
  * app.setErrorHandler((error, request, reply) => {
  *   if (!answerRefusals(error, request, reply)) reply.send(error);
@@ -118,21 +119,23 @@ function buildHook(
       return addHeaders(reply, admission.headers);
     }
     if (admission.verdict === "not limited") return undefined;
-    // The client is gone. Without this, Fastify would run the handler.
+    // The client left. Without this, Fastify would run the handler.
     if (admission.verdict === "gone") return reply.hijack();
     const isRefused = admission.verdict === "refused";
     if (reply.raw.headersSent) throw isRefused ? admission.refusal : admission.error;
     if (!isRefused || respond === undefined) return send(reply, admission.reply);
     prepare(reply, admission.reply.status, headersWithoutType(admission.reply));
-    markTold(admission.refusal);
+    markShown(admission.refusal);
     return answerWith(reply, await respond(admission.refusal, request, reply));
   };
 }
 
-/** As bytes: Fastify would add a charset to the type of a text, and serialize it once more. */
+/**
+ * As bytes: Fastify would add a charset to the content type of a string, and serialize it again.
+ */
 function send(reply: FastifyReply, answer: Reply): FastifyReply {
   prepare(reply, answer.status, answer.headers);
-  // A handler that failed may have described the body that it did not send.
+  // A handler that failed may have set headers that describe a body it did not send.
   reply.removeHeader("content-length").removeHeader("content-encoding");
   return reply.send(Buffer.from(answer.body));
 }

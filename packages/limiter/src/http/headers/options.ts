@@ -19,7 +19,9 @@ export type HeaderStyle =
 export interface HeaderOptions {
   /** One style, or several, but only one of the IETF's drafts. @default "ietf" */
   readonly style?: HeaderStyle | readonly HeaderStyle[];
-  /** Whether the balances of parents are shown: they tell of other tenants. @default false */
+  /**
+   * Whether the balances of parents are shown. They reveal the use of other tenants. @default false
+   */
   readonly parents?: boolean;
   /** The limits that "openai" and "anthropic" show. @default rpm, tpm, itpm and otpm */
   readonly names?: {
@@ -65,7 +67,7 @@ const STYLES: Readonly<Record<HeaderStyle, string | undefined>> = {
 
 const NAMES = optionNames<HeaderOptions>({ style: true, parents: true, names: true });
 
-/** The options of a function that is also told the time. */
+/** The options of a function that also gets the time. */
 export const NAMES_WITH_TIME: ReadonlySet<string> = new Set([...NAMES, "nowMs"]);
 
 const LIMIT_NAMES = optionNames<LimitNames>({

@@ -21,9 +21,9 @@ import { integer } from "./structured-fields.ts";
  * The headers that tell a client what is left, by name. If some limit refused the call they include
  * `Retry-After`, or `x-should-retry: false` if the call can never fit.
  *
- * The first status tells the call's own entity and resource. Statuses of another entity are its
- * parent's, which are hidden unless `parents` is set or they refused the call. Nothing is shown of
- * no statuses.
+ * The first status must be of the call's own entity and resource. Statuses of another entity are
+ * its parent's, which are hidden unless `parents` is set or they refused the call. Without statuses
+ * there are no headers.
  *
  * @example
  * const headers = rateLimitHeaders(refusal.statuses, { style: "ietf", nowMs: Date.now() });
@@ -34,7 +34,7 @@ import { integer } from "./structured-fields.ts";
 export function rateLimitHeaders(
   statuses: readonly LimitStatus[],
   options: HeaderOptions & {
-    /** The current time, in milliseconds since 1970: some styles tell when a limit is full. */
+    /** The current time, in milliseconds since 1970: some styles say when a limit is full. */
     readonly nowMs: number;
   },
 ): Readonly<Record<string, string>> {
@@ -43,8 +43,8 @@ export function rateLimitHeaders(
 }
 
 /**
- * The same with options that were checked. A middleware checks its own when it is made: it would
- * spend a fifth of its time on checking them for each request.
+ * The same with checked options. A middleware checks its options when it is made: checking them for
+ * each request would take a fifth of its time.
  */
 export function toHeaders(
   statuses: readonly LimitStatus[],

@@ -4,7 +4,7 @@ import { integer } from "./structured-fields.ts";
 
 /** A limit as the headers show it. */
 export interface ShownLimit {
-  /** What the policy is called. */
+  /** The name of the policy. */
   readonly name: string;
   /** The limit itself. */
   readonly limit: Limit;
@@ -44,7 +44,7 @@ export function selectShownLimits(
 /**
  * What a limit is called in headers and problems: `rpm`; `parent-rpm` if it is the parent's;
  * `search-rpm` if it is that of a further resource; `parent-search-rpm` if it is both. `first` is
- * the first status of the call: it tells the call's own entity and resource.
+ * the first status of the call, which is of its own entity and resource.
  */
 export function policyName(status: LimitStatus, first: LimitStatus): string {
   const { limitName } = status;
@@ -72,8 +72,8 @@ function isTighter(left: ShownLimit, right: ShownLimit): boolean {
  * Whole seconds, rounded up, until the call fits a limit that refused it, or until any other limit
  * holds one more token; undefined if that never happens.
  *
- * One token's time is never too short, whatever part of a token is there already. A status does not
- * tell that part: it rounds its balance down.
+ * The time of a whole token is never too short, whatever fraction is there already. A status does
+ * not include that fraction: it rounds its balance down.
  */
 export function secondsUntilMore(shown: ShownLimit): number | undefined {
   const { limit, available, exceeded, waitSeconds } = shown;
@@ -90,10 +90,10 @@ export function msUntilFull({ limit, available, waitSeconds }: ShownLimit): numb
   return Number.isFinite(waitSeconds) ? Math.max(fullMs, Math.round(waitSeconds * 1000)) : fullMs;
 }
 
-/** What `formatPolicy` said of a limit, which never changes. */
+/** The results of `formatPolicy`; they never change. */
 const POLICY_MEMO = new WeakMap<Limit, string>();
 
-/** The quota with its window, and the capacity if it is another: `100;w=60;zae-burst=150`. */
+/** The quota with its window, and the capacity if it differs: `100;w=60;zae-burst=150`. */
 export function formatPolicy({ limit }: ShownLimit): string {
   let policy = POLICY_MEMO.get(limit);
   if (policy === undefined) POLICY_MEMO.set(limit, (policy = writePolicy(limit)));

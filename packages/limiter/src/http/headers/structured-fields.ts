@@ -9,7 +9,10 @@ const MAX_INTEGER = 999_999_999_999_999;
 /** What a String may hold as it is: printable ASCII, except for `"`, `\` and `%`. */
 const PLAIN = /^[ !#$&-[\]-~]*$/;
 
-/** A whole number from 0 up as an Integer. What is larger than an Integer can be is cut. */
+/**
+ * A whole number from 0 up as an Integer. Numbers beyond the range of an Integer become the largest
+ * one.
+ */
 export function integer(value: number): string {
   // A comparison with NaN is false, so it becomes 0.
   return String(value > 0 ? Math.min(Math.floor(value), MAX_INTEGER) : 0);

@@ -10,7 +10,7 @@ import {
 } from "../node-response.ts";
 import { checkHttpOptions, type HttpLimitOptions } from "../options.ts";
 import type { HeaderFields } from "../headers/options.ts";
-import { LIST_FIELDS, markTold, replyToError, type Reply } from "../reply.ts";
+import { LIST_FIELDS, markShown, replyToError, type Reply } from "../reply.ts";
 import { RequestLimit } from "../request-limit.ts";
 import { WebClient, WebRequest } from "../web-request.ts";
 import { buildGoneResponse, withMissingFields } from "../web-response.ts";
@@ -26,7 +26,7 @@ export interface HonoOptions<E extends Env = Env> {
 }
 
 /**
- * Limits the requests of the routes that it is used for. Hono does not tell its environment to
+ * Limits the requests of the routes that it is used for. Hono does not infer the environment of
  * middlewares, so name yours: `limitRequests<AppEnv>({ … })`.
  *
  * On Node's server the lease ends with the response. Elsewhere it ends when the body of the
@@ -66,8 +66,9 @@ export function limitRequests<E extends Env = Env>(
     }
     const { lease, headers } = admission;
     lease.alsoFor(raw);
-    // On Node's server, so that responses have the headers that were made without the context, and
-    // need not be made again. And a text stays a text: a watched body costs three times the CPU.
+    // On Node's server the headers go to Node's response. So responses that were made without the
+    // context have them too and need no copy, and a text stays a text: a watched body costs three
+    // times the CPU.
     if (node !== undefined) {
       node.endWithResponse(lease, () => context.error);
       addToNodes(node.response, headers);
@@ -116,7 +117,7 @@ async function watchBody<E extends Env>(
 function answer(context: Context, { status, headers, body }: Reply): Response {
   addHeaders(context, headers);
   context.header("Content-Type", headers["Content-Type"]);
-  // A handler that failed may have described the body that it did not send.
+  // A handler that failed may have set headers that describe a body it did not send.
   context.header("Content-Length", undefined);
   context.header("Content-Encoding", undefined);
   return context.body(body, status);
@@ -128,7 +129,7 @@ function addHeaders(context: Context, fields: HeaderFields): void {
   for (const name in fields) context.header(name, fields[name], { append: LIST_FIELDS.has(name) });
 }
 
-/** What the application says about a refusal, with the fields that it left out. */
+/** The application's response to a refusal, with the fields that it left out. */
 async function buildResponse<E extends Env>(
   context: Context<E>,
   { refusal, reply }: { readonly refusal: RateLimitExceeded; readonly reply: Reply },
@@ -142,18 +143,21 @@ async function buildResponse<E extends Env>(
   }
   const lists = Object.entries(reply.headers).filter(([name]) => LIST_FIELDS.has(name));
   addHeaders(context, Object.fromEntries(lists));
-  markTold(refusal);
+  markShown(refusal);
   return withMissingFields(await respond(refusal, context), reply);
 }
 
-/** On a response made without the context: the fields of an inner middleware may equal ours. */
+/**
+ * Marks a response made without the context, because the fields of an inner middleware may equal
+ * ours.
+ */
 const BARE = Symbol("zae-limiter bare response");
 
 function markBare(response: Response): Response {
   return Object.assign(response, { [BARE]: true });
 }
 
-/** Whether the handler has made its response without the context, which knows the fields. */
+/** Whether the handler made its response without the context, which holds the fields. */
 function lacks(response: Response, fields: HeaderFields): boolean {
   if (BARE in response) return true;
   const { headers } = response;
@@ -165,7 +169,7 @@ function lacks(response: Response, fields: HeaderFields): boolean {
   return false;
 }
 
-/** Hono would put the headers of a response that is there into the new one. */
+/** Hono would copy the headers of an existing response into the new one. */
 function replace(context: Context, response: Response): void {
   context.res = undefined;
   context.res = response;

@@ -47,7 +47,7 @@ export function parseNetwork(text: string): Network | undefined {
   return isValid ? { address, prefix } : undefined;
 }
 
-/** Whether an address lies in a network. A network of IPv6 holds no IPv4 addresses. */
+/** Whether an address lies in a network. An IPv6 network holds no IPv4 addresses. */
 export function isWithin(address: Address, network: Network): boolean {
   if (isIpv4(address) && network.prefix < IPV4_OFFSET) return false;
   const { address: start, prefix } = network;
@@ -58,7 +58,7 @@ export function isWithin(address: Address, network: Network): boolean {
   return true;
 }
 
-/** Whether it is an address of IPv4. */
+/** Whether it is an IPv4 address. */
 export function isIpv4(address: Address): boolean {
   return address[5] === 0xff_ff && address.every((group, index) => index >= 5 || group === 0);
 }
@@ -67,7 +67,7 @@ export function isIpv4(address: Address): boolean {
 const NAT64: Network = { address: [0x64, 0xff_9b, 0, 0, 0, 0, 0, 0], prefix: IPV4_OFFSET };
 
 /** The IPv4 address that a translator has embedded, or else the address itself. */
-export function translateBack(address: Address): Address {
+export function extractIpv4(address: Address): Address {
   return isWithin(address, NAT64) ? [0, 0, 0, 0, 0, 0xff_ff, ...address.slice(6)] : address;
 }
 

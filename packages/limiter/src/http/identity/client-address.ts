@@ -7,7 +7,7 @@ import {
   parseAddress,
   parseNetwork,
   takePrefix,
-  translateBack,
+  extractIpv4,
   type Address,
   type Network,
 } from "./address.ts";
@@ -16,11 +16,11 @@ import { warnOnce } from "../../warnings/warn-once.ts";
 /** How the address of a client is found. */
 export interface AddressOptions {
   /**
-   * How many proxies stand in front of this server, or the addresses and networks of those that
-   * do; what they put into `X-Forwarded-For` is believed. @default 0
+   * How many proxies stand in front of this server, or their addresses and networks. What they add
+   * to `X-Forwarded-For` is trusted. @default 0
    */
   readonly trustedProxies?: number | readonly string[];
-  /** Addresses of IPv6 that share this prefix are one client. @default 56 */
+  /** IPv6 addresses that share this prefix are one client. @default 56 */
   readonly ipv6Prefix?: number;
 }
 
@@ -37,13 +37,13 @@ const DEFAULT_PREFIX = 56;
 
 /**
  * Makes an entity id for the address of a client: `ip:203.0.113.7`, or `ip6:20010db8000012.56` for
- * the network of an IPv6 address: its prefix in hex, and how many bits that are. An IPv6 address in
- * which a translator has embedded one of IPv4 (`64:ff9b::/96`) is that.
+ * the network of an IPv6 address: its prefix in hex, and the number of bits. An IPv6 address in
+ * which a translator has embedded an IPv4 address (`64:ff9b::/96`) counts as the latter.
  *
- * `X-Forwarded-For` can be forged. It is believed only as far as `trustedProxies` reaches; where it
- * is malformed before that, the last address that was believed is the client. Without a socket, as
- * in web-standard handlers, the platform in front must be counted or listed as a proxy. Throws if
- * nothing says who sent the request.
+ * `X-Forwarded-For` can be forged. It is trusted only as far as `trustedProxies` reaches; if it is
+ * malformed before that, the last trusted address is the client. Without a socket, as in
+ * web-standard handlers, the platform in front must be counted or listed as a proxy. Throws if the
+ * client cannot be determined.
  *
  * @example
  * // Behind one load balancer, which adds the address that it got the request from:
@@ -53,7 +53,7 @@ export function clientAddress(
   request: {
     /** The headers as Node has them, in lower case, or a web-standard `Headers`. */
     readonly headers: object;
-    /** The socket that the request came over, where there is one. */
+    /** The socket of the request, if there is one. */
     readonly socket?:
       | {
           /** The address of the other end. */
@@ -70,7 +70,7 @@ export function clientAddress(
   const believed = findClient(hops, isTrusted);
   if (believed === undefined) throw buildUnknownSenderError(hops);
   // Only here: as a trusted proxy, the prefix of translators is not all of IPv4.
-  const client = translateBack(believed);
+  const client = extractIpv4(believed);
   if (isTrusted === undefined && hops.forwarded.length > 0 && isPrivate(client)) warnOfProxy();
   return isIpv4(client)
     ? `ip:${formatDotted(client)}`
@@ -107,13 +107,13 @@ function buildTrust(
     );
   const networks = parseNetworks(proxies as readonly string[]);
   if (networks.length === 0) return undefined;
-  // A platform without sockets is the first proxy. A socket that the client has closed has no
-  // address either, and then the header must not be believed.
+  // A platform without sockets is the first proxy. A socket that the client closed has no address
+  // either; then the header must not be trusted.
   return (_place, address) =>
     address === undefined ? !hasSocket : networks.some((network) => isWithin(address, network));
 }
 
-/** The networks of each list: it is the same for every request, and reading it takes 5 µs. */
+/** The networks of each list. The list is the same for every request, and parsing it takes 5 µs. */
 const NETWORKS_MEMO = new WeakMap<readonly string[], readonly Network[]>();
 
 function parseNetworks(proxies: readonly string[]): readonly Network[] {
@@ -171,7 +171,7 @@ function readForwardedFor(headers: object): string | undefined {
   return Array.isArray(value) ? value.join(",") : undefined;
 }
 
-/** Where proxies are, and clients of the internet are not. */
+/** Networks of proxies, in which no client from the internet is. */
 const PRIVATE =
   "127.0.0.0/8 10.0.0.0/8 172.16.0.0/12 192.168.0.0/16 169.254.0.0/16 100.64.0.0/10 ::1 fc00::/7 fe80::/10"
     .split(" ")
@@ -184,7 +184,7 @@ function isPrivate(address: Address): boolean {
 function warnOfProxy(): void {
   warnOnce(
     "WARN_LIMITER_PROXY_NOT_TRUSTED",
-    "Requests come from a private address with an X-Forwarded-For header that is not believed, so all clients behind that proxy share one limit. Tell clientAddress the number of proxies in front of this server: clientAddress(request, { trustedProxies: 1 }).",
+    "Requests come from a private address with an X-Forwarded-For header that is not trusted, so all clients behind that proxy share one limit. Pass the number of proxies in front of this server: clientAddress(request, { trustedProxies: 1 }).",
   );
 }
 
@@ -192,6 +192,6 @@ function buildUnknownSenderError({ forwarded }: Hops): ValidationError {
   return new ValidationError(
     "request",
     forwarded.length === 0 ? "no socket, no X-Forwarded-For" : "no socket",
-    "nothing says who sent the request: pass the socket, or set trustedProxies to the number of proxies in front of this server",
+    "the client is unknown: pass the socket, or set trustedProxies to the number of proxies in front of this server",
   );
 }

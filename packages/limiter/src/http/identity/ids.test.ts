@@ -24,7 +24,7 @@ describe("an id for a secret", () => {
     expect(() => hashedId(prefix as never, secret as never)).toThrow(ValidationError);
   });
 
-  it("is not told in errors", () => {
+  it("is not in errors", () => {
     const secret = ["sk-live-51H8"] as never;
     expect(() => hashedId("key", secret)).toThrow(/^(?!.*sk-live)/s);
     expect(hashedId("k".repeat(223), "abc")).toHaveLength(256);
@@ -83,7 +83,7 @@ describe("an id for any text", () => {
   });
 });
 
-/** UTF-16 of every kind, also halves of surrogate pairs, and what looks like an id. */
+/** UTF-16 of every kind, including lone surrogates, and texts that look like ids. */
 const part = fc.oneof(
   fc.constantFrom("enc:", "cut:", "@", "@2f", "@u00fc", "u00fc", "\ud800", "\udc00", "\ufffd", "ü"),
   fc.string({ unit: "binary", maxLength: 5 }),

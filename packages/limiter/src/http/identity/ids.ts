@@ -40,7 +40,7 @@ export function toId(text: string): string {
   if (isEntityId(text) && !text.startsWith(ENCODED) && !text.startsWith(CUT)) return text;
   const encoded = text.replaceAll(ESCAPED, escapeCharacter);
   if (ENCODED.length + encoded.length <= MAX_IDENTIFIER_LENGTH) return ENCODED + encoded;
-  // It is the encoded text that is hashed: UTF-8 writes all lone halves of surrogate pairs alike.
+  // The encoded text is hashed, because UTF-8 writes all lone surrogates alike.
   const hash = sha256(encoded);
   const room = MAX_IDENTIFIER_LENGTH - CUT.length - 1 - hash.length;
   return `${CUT}${encoded.slice(0, room)}:${hash}`;

@@ -13,7 +13,7 @@ export type Fault =
       readonly delayMs: number;
     };
 
-/** Methods that say what this process knows, and send nothing that could fail. */
+/** Methods that return what this process knows, and send nothing that could fail. */
 const LOCAL: ReadonlySet<PropertyKey> = new Set([
   "getCacheStats",
   "getStatistics",

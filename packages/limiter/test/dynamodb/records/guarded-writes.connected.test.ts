@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { ApplyConflictError, Limit, RateLimiterUnavailable } from "zae-limiter";
 import { seededRandom } from "zae-limiter/testing";
-import { overtakenWrites } from "../../../../contract/src/guarded-writes.ts";
+import { raceWrites } from "../../../../contract/src/guarded-writes.ts";
 import { describeWithEngine } from "../../support/engine.ts";
 import { script, type ProxiedRequest } from "../../support/fault-proxy.ts";
 import { useProxiedTable } from "../../support/proxied-table.ts";
@@ -26,7 +26,7 @@ describeWithEngine("guarded writes on DynamoDB", (engine) => {
         operation === "TransactWriteItems" && !JSON.stringify(input).includes("managed_system")
           ? { delayMs: pick(random, DELAYS_MS) }
           : undefined;
-      await overtakenWrites({ writing, applying, seed });
+      await raceWrites({ writing, applying, seed });
     }
   });
 

@@ -1,19 +1,19 @@
 /*
- * What handlers do, the same for every framework: as far as possible in its own way, or else with
- * the response of Node.
+ * What handlers do, the same for every framework: where possible in the framework's own way,
+ * otherwise with Node's response.
  */
 import type { ServerResponse } from "node:http";
 import { constants, type ServerHttp2Stream } from "node:http2";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Behavior, RequestPlan } from "./plan.ts";
 
-/** What a framework should send; undefined if the response was dealt with. */
+/** What a framework should send; undefined if the handler wrote the response. */
 export type Answer = string | AsyncIterable<string> | undefined;
 
 /** The response of Node, of either protocol. */
 export type RawResponse = ServerResponse & { readonly stream?: ServerHttp2Stream };
 
-/** What handlers do instead that have no response to write to. */
+/** What handlers without a response to write to do instead. */
 const WITHOUT_WRITING: Partial<Record<Behavior, Behavior>> = {
   writes: "streams",
   "throws midway": "stream fails",
@@ -24,7 +24,7 @@ const WITHOUT_WRITING: Partial<Record<Behavior, Behavior>> = {
 const PIECE = "piece ".repeat(50);
 const FLOOD_PIECE = "flood ".repeat(10_000);
 
-/** A plan for such a handler. */
+/** The plan for a handler without a response to write to. */
 export function withoutWriting(plan: RequestPlan): RequestPlan {
   return { ...plan, behavior: WITHOUT_WRITING[plan.behavior] ?? plan.behavior };
 }

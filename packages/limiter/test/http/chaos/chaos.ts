@@ -7,10 +7,12 @@ import { parseArgs } from "node:util";
 import { Chaos, measureHeap } from "./run.ts";
 import { ADAPTERS } from "./servers.ts";
 
-/** The heap is measured first after this part of a run, when everything was compiled and cached. */
+/** The heap is first measured after this part of a run, when everything is compiled and cached. */
 const WARM_UP = 0.2;
 
-/** What the heap may grow by in the rest of it. Node goes on compiling what becomes hot. */
+/**
+ * How much the heap may grow in the rest of it. Node continues to compile code that becomes hot.
+ */
 const MOST_GROWTH_BYTES = 1_000_000;
 
 const { values } = parseArgs({

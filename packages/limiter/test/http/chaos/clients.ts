@@ -1,6 +1,6 @@
 /*
- * Clients that do what a plan says. Each resolves, when its connection has ended, to how many
- * answers it got.
+ * Clients that follow a plan. Each resolves, when its connection has ended, to the number of
+ * responses it received.
  */
 import type { EventEmitter } from "node:events";
 import { connect as connectHttp2, constants, type ClientHttp2Stream } from "node:http2";
@@ -29,7 +29,7 @@ async function talkHttp1(port: number, plan: ConnectionPlan): Promise<number> {
     socket.setEncoding("latin1").on("data", (chunk: string) => {
       const text = rest + chunk;
       answers += text.split("HTTP/1.1 ").length - 1;
-      // What may be the beginning of the next one.
+      // This may be the start of the next response.
       rest = text.slice(-8);
       if (plan.reads === "slowly") pauseFor(socket);
     });
@@ -99,7 +99,7 @@ function openSocket(port: number): Socket {
 
 async function end(socket: Socket, { ends }: ConnectionPlan): Promise<void> {
   const closed = socket.closed ? undefined : close(socket);
-  // Node cannot reset a socket that is being shut down: it would keep it, and never emit "close".
+  // Node cannot reset a socket that is being shut down: it would keep it and never emit "close".
   if (ends === "reset" && !socket.writableEnded) socket.resetAndDestroy();
   else socket.destroy();
   await closed;

@@ -5,10 +5,10 @@
 import { seededRandom } from "zae-limiter/testing";
 import { between, pick } from "../../support/seeded/random-choice.ts";
 
-/** What handlers do that end their response: a client that reads on gets all of it. */
+/** Handlers that end their response: a client that reads on gets all of it. */
 const WHOLE = ["answers", "answers late", "streams", "floods", "writes", "throws"] as const;
 
-/** What handlers do after which no client gets a whole response. */
+/** Handlers after which no client gets a whole response. */
 const CUT = [
   "destroys",
   "destroys and answers",
@@ -17,7 +17,7 @@ const CUT = [
   "resets",
 ] as const;
 
-/** What handlers do that servers make different things of. */
+/** Handlers that servers treat differently. */
 const BROKEN = ["stream fails", "throws midway", "hangs"] as const;
 
 export type Behavior = (typeof WHOLE)[number] | (typeof CUT)[number] | (typeof BROKEN)[number];
@@ -31,12 +31,12 @@ export interface RequestPlan {
   readonly method: "GET" | "HEAD" | "POST";
   /** Part of a body is never followed by the rest. */
   readonly body: "none" | "whole" | "part";
-  /** The one is never short. The other holds little, gets everything back, and is waited for. */
+  /** "rich" is never short. "poor" holds little, gets everything back, and its requests wait. */
   readonly entityId: "rich" | "poor";
   readonly cost: number;
-  /** How long the handler takes for each step that it does not take at once. */
+  /** How long the handler takes for each delayed step. */
   readonly stepMs: number;
-  /** Of HTTP/2: when the client cancels the stream. */
+  /** With HTTP/2: when the client cancels the stream. */
   readonly cancelledAfterMs: number | undefined;
 }
 
@@ -47,7 +47,7 @@ export interface ConnectionPlan {
   readonly isSplit: boolean;
   readonly isFollowedByGarbage: boolean;
   readonly reads: "all" | "slowly" | "nothing";
-  /** A calm client reads every answer until the server has closed the connection. */
+  /** A calm client reads every response until the server has closed the connection. */
   readonly ends: "calmly" | "half" | "destroyed" | "reset";
   readonly endsAfterMs: number;
 }

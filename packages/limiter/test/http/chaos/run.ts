@@ -1,9 +1,9 @@
 /*
  * Rounds of chaos against one adapter, and what must hold after each: every lease that was granted
- * has ended, once, for every handler that ran; balances are what a ledger says that is kept here
- * and not by the library; what a calm client has read is completed, what a handler has cut off is
- * not; and no connection is left. All rounds share servers and limiter, so that what they leave
- * behind adds up in the heap.
+ * has ended once, for every handler that ran; balances match a ledger that is kept here and not by
+ * the library; responses that a calm client has read are completed, those that a handler cut off
+ * are not; and no connection is left. All rounds share servers and limiter, so that leaks add up in
+ * the heap.
  */
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import type { ServerHttp2Session } from "node:http2";
@@ -20,11 +20,11 @@ import { talk } from "./clients.ts";
 import { isCut, planRound, type ConnectionPlan, type Protocol, type RequestPlan } from "./plan.ts";
 import { ADAPTERS, type Handling } from "./servers.ts";
 
-/** What became of a request, as its handler and `settle` saw it. */
+/** The outcome of a request, as its handler and `settle` saw it. */
 interface Entry {
   readonly plan: RequestPlan;
   hasRun: boolean;
-  /** For each time that it ended, whether it was completed. */
+  /** One entry for each end: whether the request was completed. */
   readonly ends: boolean[];
 }
 
@@ -37,12 +37,12 @@ const REFILL = { refillAmount: 1, refillPeriodSeconds: 1_000_000 };
 
 const WAIT_UP_TO_MS = 10;
 
-/** How long the ends of a round may take once its clients have gone; on a busy machine too. */
+/** How long the ends of a round may take once its clients have left, even on a busy machine. */
 const DRAIN_MS = 5000;
 
 const PRINTING = { error: console.error, info: console.info };
 
-/** Hono's server puts lighter classes in their place. */
+/** Hono's server replaces them with lighter classes. */
 const WEB_CLASSES = { Request, Response };
 
 export class Chaos {
@@ -88,7 +88,7 @@ export class Chaos {
     return chaos;
   }
 
-  /** Runs the round of a seed. Returns what did not hold. */
+  /** Runs the round of a seed. Returns the violations. */
   async round(seed: number): Promise<readonly string[]> {
     const plans = planRound(seed, [...this.#servers.keys()]);
     this.#entries = plans
@@ -126,7 +126,7 @@ export class Chaos {
       entity: (request) => this.#getEntry(urlOf(request)).plan.entityId,
       consume: (request) => ({ tokens: this.#getEntry(urlOf(request)).plan.cost }),
       waitUpToMs: WAIT_UP_TO_MS,
-      // What was taken is kept, doubled or given back.
+      // The charge is kept, doubled or given back.
       settle: ({ request, completed }) => {
         const { plan, ends } = this.#getEntry(urlOf(request));
         ends.push(completed);
@@ -154,7 +154,7 @@ export class Chaos {
   };
 
   readonly #onEnded = (message: unknown): void => {
-    // Without an outcome nobody got the lease.
+    // Without an outcome no handler got the lease.
     if ((message as EndMessage).acquire.outcome !== undefined) this.totals.ended += 1;
   };
 
@@ -182,7 +182,7 @@ export class Chaos {
       if (!hasRun) continue;
       if (plan.ends === "calmly" && ends[0] === false)
         problems.push(`request ${id} was read and is not completed`);
-      // HEAD may have sent everything before.
+      // The response to a HEAD may have been sent completely before.
       if (isCut(behavior) && method !== "HEAD" && ends[0] === true)
         problems.push(`request ${id} was cut off and is completed`);
     }
@@ -205,7 +205,7 @@ export class Chaos {
   }
 }
 
-/** Waits until something is the case, or too long. */
+/** Waits until a condition holds, or until the time is up. */
 async function until(holds: () => boolean | Promise<boolean>): Promise<void> {
   const deadlineMs = performance.now() + DRAIN_MS;
   while (!(await holds()) && performance.now() < deadlineMs) await sleep(1);

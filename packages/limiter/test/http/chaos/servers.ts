@@ -21,7 +21,7 @@ import { limitHandler, limitListener, type HttpLimitOptions } from "zae-limiter/
 import type { Answer, RawResponse } from "./behavior.ts";
 import type { Protocol } from "./plan.ts";
 
-/** The world of a run, as servers see it. */
+/** The part of a run that servers need. */
 export interface Handling {
   /** Options for a framework's request; `urlOf` reads that. */
   options<Q>(urlOf: (request: Q) => string): HttpLimitOptions<Q>;
@@ -34,7 +34,7 @@ type Listening = Partial<Record<Protocol, Server>>;
 
 const toUrl = ({ url }: { readonly url?: string | undefined }): string => url ?? "";
 
-/** Servers that do not listen yet, by the name of what limits their requests. */
+/** Servers that do not listen yet, by the name of their adapter. */
 export const ADAPTERS: Readonly<Record<string, (handling: Handling) => Promise<Listening>>> = {
   async node(handling) {
     const listener = limitListener(
@@ -52,14 +52,14 @@ export const ADAPTERS: Readonly<Record<string, (handling: Handling) => Promise<L
     );
     return {
       http1: createServer(listener),
-      // Its requests and responses are compatible with those of node:http.
+      // Requests and responses of HTTP/2 are compatible with those of node:http.
       http2: createHttp2Server(listener as unknown as Http2Listener),
     };
   },
   express5: async (handling) => ({ http1: createServer(expressApp(express, handling)) }),
   express4: async (handling) => ({ http1: createServer(expressApp(express4, handling)) }),
   async fastify(handling) {
-    // To handlers, both are the same. The time-out would keep each session for 72 s by default.
+    // Handlers see no difference. The time-out would keep each session for 72 s by default.
     const http2App = Fastify({ http2: true, http2SessionTimeout: 1000 });
     const apps = [Fastify(), http2App as unknown as FastifyInstance];
     for (const app of apps) {
@@ -89,7 +89,7 @@ export const ADAPTERS: Readonly<Record<string, (handling: Handling) => Promise<L
   },
 };
 
-/** What its server passes on beside a request. */
+/** What its server passes on with a request. */
 interface Bindings {
   readonly outgoing: ServerResponse;
 }
@@ -98,7 +98,7 @@ type Http2Listener = Parameters<typeof createHttp2Server>[1];
 
 function expressApp(create: typeof express, handling: Handling): RequestListener {
   const app = create();
-  // It prints no errors then.
+  // In this mode it prints no errors.
   app.set("env", "test");
   app.use(limitExpress(handling.options(toUrl)));
   app.use((request, response, next) => {
@@ -111,7 +111,7 @@ function expressApp(create: typeof express, handling: Handling): RequestListener
 }
 
 function honoServers(fetch: (request: Request, bindings: Bindings) => unknown): Listening {
-  // Over HTTP/2 too, its response is compatible with that of node:http.
+  // Over HTTP/2, too, its response is compatible with that of node:http.
   const options = { fetch: fetch as Parameters<typeof createAdaptorServer>[0]["fetch"] };
   return {
     http1: createAdaptorServer(options),
@@ -131,7 +131,7 @@ async function respond(
   return new Response(typeof answer === "object" ? toStream(answer) : (answer ?? "cut off"));
 }
 
-/** A stream that fails or whose client leaves is nothing that a handler could do more about. */
+/** A handler cannot do anything about a stream that fails or whose client leaves. */
 async function send(response: ServerResponse, answer: Answer): Promise<void> {
   if (typeof answer === "string") response.end(answer);
   else if (answer !== undefined) await pipeline(Readable.from(answer), response).catch(() => {});

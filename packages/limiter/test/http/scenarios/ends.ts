@@ -2,18 +2,16 @@ import { Agent } from "node:http";
 import { once } from "node:events";
 import { describe, expect, it, onTestFinished } from "vitest";
 import type { Lease } from "zae-limiter";
-import { giveBackFailures, type HttpOutcome } from "zae-limiter/http";
+import { giveBackFailures } from "zae-limiter/http";
 import { open, send, until } from "../client.ts";
-import type { Call, ServerAdapter } from "../servers/server-adapter.ts";
-import { byKey, Gate, HeldBody, nextTurns, Setting } from "./setting.ts";
+import type { ServerAdapter } from "../servers/server-adapter.ts";
+import { byKey, Gate, HeldBody, nextTurns, Setting, type Ended } from "./setting.ts";
 import { collectUnhandled, collectWarnings } from "./warnings.ts";
-
-type Ended = Pick<HttpOutcome<Call>, "status" | "completed">;
 
 /** How requests end, and what they cost then. */
 export function endScenarios(adapter: ServerAdapter): void {
   describe("the end of a request", () => {
-    it("keeps what was taken, also of a handler that failed", async () => {
+    it("keeps the charge, also if the handler failed", async () => {
       const setting = await Setting.create(adapter);
       const server = await setting.serve([{}], () => {
         throw new Error("handler failed");
@@ -23,7 +21,7 @@ export function endScenarios(adapter: ServerAdapter): void {
       expect(server.errors).toHaveLength(1);
     });
 
-    it("settles by what the response became, once for each request", async () => {
+    it("settles by the final response, once for each request", async () => {
       const setting = await Setting.create(adapter);
       const ended: Ended[] = [];
       const server = await setting.serve(
@@ -56,7 +54,7 @@ export function endScenarios(adapter: ServerAdapter): void {
       ]);
     });
 
-    it("settles what the handler says", async () => {
+    it("settles the totals that the handler sets", async () => {
       const setting = await Setting.create(adapter);
       const server = await setting.serve([{ consume: { rpm: 1, tpm: 10 } }], (call) => {
         call.lease()?.settle({ tpm: 40 });
@@ -66,7 +64,7 @@ export function endScenarios(adapter: ServerAdapter): void {
       await expect.poll(() => setting.left("tpm")).toBe(60);
     });
 
-    it("lets the handler end the lease, whatever settle says afterwards", async () => {
+    it("lets the handler end the lease, and ignores what settle returns afterwards", async () => {
       const warnings = collectWarnings();
       const setting = await Setting.create(adapter);
       let settled = 0;
@@ -100,10 +98,10 @@ export function endScenarios(adapter: ServerAdapter): void {
       },
       rejects: () => Promise.reject(new Error("settle failed")),
       "names no limit": () => ({ tokens: 1 }),
-      "answers nonsense": () => ({ tpm: Number.NaN }),
+      "returns an invalid total": () => ({ tpm: Number.NaN }),
     };
     it.each(Object.entries(failures))(
-      "keeps what was taken if settle %s, and warns once",
+      "keeps the charge if settle %s, and warns once",
       async (_, settle) => {
         const warnings = collectWarnings();
         const unhandled = collectUnhandled();
@@ -119,7 +117,7 @@ export function endScenarios(adapter: ServerAdapter): void {
       },
     );
 
-    it("reports ends that cannot be written, and whatever else fails then", async () => {
+    it("reports ends that cannot be written, and warns of callbacks that fail as well", async () => {
       const warnings = collectWarnings();
       const unhandled = collectUnhandled();
       const failed: Lease[] = [];

@@ -1,15 +1,14 @@
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 import { describe, expect, it, onTestFinished } from "vitest";
-import type { HttpOutcome } from "zae-limiter/http";
 import { until } from "../client.ts";
-import type { Call, ServerAdapter } from "../servers/server-adapter.ts";
+import type { CallOptions, Handler, ServerAdapter } from "../servers/server-adapter.ts";
 import { Gate, HeldBody, nextTurns, Setting } from "./setting.ts";
 
-/** What clients may do that no library for HTTP does for them. */
+/** What clients can do that no HTTP library does for them. */
 export function rawSocketScenarios(adapter: ServerAdapter): void {
   describe(`${adapter.name}, over raw sockets`, () => {
-    it("answers requests that were sent without waiting, and settles each of them", async () => {
+    it("answers requests that were sent without waiting for responses, and settles each of them", async () => {
       const { setting, ended, server } = await settling(adapter);
       const socket = await open(server.port);
       const text = readAll(socket);
@@ -45,28 +44,27 @@ export function rawSocketScenarios(adapter: ServerAdapter): void {
       expect(await setting.left()).toBe(0);
     });
 
-    it("lets a request leave the queue whose turn to answer never came", async () => {
-      const first = new Gate();
+    it("runs waiting requests in their order of arrival, and none early", async () => {
       const ran: string[] = [];
       const { setting, server } = await settling(
         adapter,
-        async ({ path }) => {
+        ({ path }) => {
           ran.push(path);
-          if (path === "/first") await first.opened;
           return { body: path };
         },
-        { waitUpToMs: 60_000, consume: { rpm: 3 } },
+        { waitUpToMs: 300_000, consume: { rpm: 3 } },
       );
       const socket = await open(server.port);
-      socket.write(get("/first") + get("/second"));
-      await until(() => setting.clock.sleeping === 1);
-      socket.destroy();
-      await until(() => setting.clock.sleeping === 0);
-      first.open();
+      const text = readAll(socket);
+      socket.write(get("/1") + get("/2") + get("/3") + get("/4", "Connection: close"));
+      await until(() => ran.length === 1 && setting.clock.sleeping === 3);
+      await setting.clock.advance(59_999);
+      expect(ran).toEqual(["/1"]);
+      await setting.clock.advance(1);
+      expect(ran).toEqual(["/1", "/2"]);
       await setting.clock.advance(120_000);
-      await nextTurns();
-      expect(ran).toEqual(["/first"]);
-      expect(await setting.left()).toBe(3);
+      expect((await text).match(/HTTP\/1.1 200/g)).toHaveLength(4);
+      expect(ran).toEqual(["/1", "/2", "/3", "/4"]);
     });
 
     it.each([
@@ -105,7 +103,7 @@ export function rawSocketScenarios(adapter: ServerAdapter): void {
       expect(await setting.left()).toBe(2);
     });
 
-    it("settles a request whose client is gone in the middle of its body", async () => {
+    it("settles a request whose client leaves in the middle of its body", async () => {
       const { setting, ended, server } = await settling(adapter, () => new Promise(() => {}));
       const socket = await open(server.port);
       const head = ["POST / HTTP/1.1", "Host: a", "x-key: key-1", "Content-Type: text/plain"];
@@ -118,7 +116,7 @@ export function rawSocketScenarios(adapter: ServerAdapter): void {
       expect(await setting.left()).toBe(2);
     });
 
-    it("settles a stream whose client stopped to read and then went away", async () => {
+    it("settles a stream whose client stopped reading and then left", async () => {
       const body = new HeldBody();
       const { setting, ended, server } = await settling(adapter, () => ({ body }));
       const socket = await open(server.port);
@@ -137,7 +135,7 @@ export function rawSocketScenarios(adapter: ServerAdapter): void {
     });
 
     it.each([true, false])(
-      "says whether a client stayed for all of a response: %s",
+      "reports whether a client stayed for the whole response: %s",
       async (stays) => {
         const { ended, server } = await settling(adapter, () => ({ body: "x".repeat(2 ** 24) }));
         const socket = await open(server.port);
@@ -145,7 +143,7 @@ export function rawSocketScenarios(adapter: ServerAdapter): void {
         socket.write(get("/", "Connection: close"));
         await once(socket, "readable");
         await nextTurns();
-        // Ended, and not sent: the buffers of both sides hold less.
+        // The response is ended but not sent: the buffers of both sides hold less.
         expect(ended).toEqual([]);
         if (stays) socket.resume();
         else socket.destroy();
@@ -178,7 +176,7 @@ export function rawSocketScenarios(adapter: ServerAdapter): void {
       expect(await setting.left()).toBe(3);
     });
 
-    it("decides by what is stored while ends take their time", async () => {
+    it("decides by the stored balance while an end is still to be written", async () => {
       const settled = new Gate();
       const setting = await Setting.create(adapter);
       const server = await setting.serve([
@@ -201,25 +199,13 @@ export function rawSocketScenarios(adapter: ServerAdapter): void {
   });
 }
 
-type Ended = Pick<HttpOutcome<Call>, "status" | "completed">;
-
 async function settling(
   adapter: ServerAdapter,
-  handler?: Parameters<Setting["serve"]>[1],
-  more: Parameters<Setting["options"]>[0] = {},
+  handler?: Handler,
+  more: Partial<CallOptions> = {},
 ) {
   const setting = await Setting.create(adapter);
-  const ended: Ended[] = [];
-  const server = await setting.serve(
-    [
-      {
-        ...more,
-        settle: ({ status, completed }) => void ended.push({ status, completed }),
-      },
-    ],
-    handler,
-  );
-  return { setting, ended, server };
+  return { setting, ...(await setting.serveRecorded(handler, more)) };
 }
 
 /** A request of `key-1`, as it is written on a socket. */

@@ -4,7 +4,7 @@ import { endScenarios } from "./ends.ts";
 import { severalScenarios } from "./several.ts";
 import { verdictScenarios } from "./verdicts.ts";
 
-/** What holds for every framework, over real sockets. */
+/** The scenarios that every framework must pass, over real sockets. */
 export function serverScenarios(adapter: ServerAdapter): void {
   describe(adapter.name, () => {
     verdictScenarios(adapter);

@@ -1,9 +1,11 @@
 import { onTestFinished } from "vitest";
 import { Limit, RateLimiter, type RateLimiterOptions } from "zae-limiter";
+import type { HttpOutcome } from "zae-limiter/http";
 import { MemoryRepository } from "zae-limiter/memory";
 import { faultyRepository, type Fault } from "zae-limiter/testing";
 import type { Sent } from "../client.ts";
 import type {
+  Call,
   CallOptions,
   Handler,
   RunningServer,
@@ -15,7 +17,7 @@ import { WatchedClock } from "../../support/watched-clock.ts";
 export class Setting {
   readonly clock = new WatchedClock();
   readonly limiter: RateLimiter;
-  /** What goes wrong with the operations of the store, by name. */
+  /** The faults of the store, by operation. */
   readonly faults = new Map<string, Fault>();
   /** The operations of the store so far. */
   readonly operations: string[] = [];
@@ -68,23 +70,34 @@ export class Setting {
     return server;
   }
 
-  /** What is left of a limit. */
+  /** Starts a server with one middleware, and lists how its requests ended. */
+  async serveRecorded(handler?: Handler, more: Partial<CallOptions> = {}) {
+    const ended: Ended[] = [];
+    const settle: CallOptions["settle"] = ({ status, completed }) =>
+      void ended.push({ status, completed });
+    return { ended, server: await this.serve([{ ...more, settle }], handler) };
+  }
+
+  /** The tokens left of a limit. */
   async left(limit = "rpm", key = "key-1", resource = "chat"): Promise<number | undefined> {
     return (await this.limiter.available(key, resource))[limit];
   }
 }
+
+/** How a request ended. */
+export type Ended = Pick<HttpOutcome<Call>, "status" | "completed">;
 
 /** A request of `key-1`. */
 export function byKey({ port }: { readonly port: number }, more: Omit<Sent, "port"> = {}): Sent {
   return { ...more, port, headers: { "x-key": "key-1", ...more.headers } };
 }
 
-/** Long enough for what would go wrong to do so: some turns of the event loop. */
+/** Some turns of the event loop: long enough for a failure to show. */
 export async function nextTurns(): Promise<void> {
   for (let turn = 0; turn < 10; turn += 1) await new Promise((resolve) => setImmediate(resolve));
 }
 
-/** What one side waits for and the other one opens. */
+/** One side waits until the other one opens it. */
 export class Gate {
   open!: () => void;
   readonly opened = new Promise<void>((resolve) => {
@@ -92,7 +105,7 @@ export class Gate {
   });
 }
 
-/** A body whose pieces a test sends, and ends, when it likes. */
+/** A body whose pieces and end are sent by the test. */
 export class HeldBody {
   readonly #pieces: string[] = [];
   #isEnded = false;

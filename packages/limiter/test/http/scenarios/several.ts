@@ -34,7 +34,7 @@ export function severalScenarios(adapter: ServerAdapter): void {
       expect([runs, server.errors]).toEqual([1, []]);
     });
 
-    it("gives back what was taken for a client that went away meanwhile", async () => {
+    it("gives everything back for a client that left meanwhile", async () => {
       const setting = await Setting.create(adapter);
       let runs = 0;
       const [asked, release] = [new Gate(), new Gate()];
@@ -58,7 +58,7 @@ export function severalScenarios(adapter: ServerAdapter): void {
       const gone = new Promise((resolve) => client.on("close", resolve));
       client.destroy();
       await gone;
-      // The server sees it before a connection that was opened later.
+      // The server notices this before it gets connections that were opened later.
       for (let sent = 0; sent < 3; sent += 1) await send({ port: server.port });
       release.open();
       await until(() => setting.operations.includes("consume"));
@@ -68,7 +68,7 @@ export function severalScenarios(adapter: ServerAdapter): void {
   });
 
   describe("several middlewares", () => {
-    it("lists the balances of both, also when they are equal", async () => {
+    it("lists the balances of both, even if they are equal", async () => {
       const setting = await Setting.create(adapter);
       const server = await setting.serve([{}, { resource: "search" }]);
       const { headers } = await send(byKey(server));
@@ -78,7 +78,7 @@ export function severalScenarios(adapter: ServerAdapter): void {
       expect(headers["ratelimit-policy"]).toBe(`${policies}, ${policies}`);
     });
 
-    it("limits by all of them, lists all policies, and knows the innermost lease", async () => {
+    it("limits by all of them, lists all policies, and returns the innermost lease", async () => {
       const warnings = collectWarnings();
       const setting = await Setting.create(adapter);
       const server = await setting.serve(
@@ -115,24 +115,17 @@ export function severalScenarios(adapter: ServerAdapter): void {
   });
 
   describe("misuse", () => {
-    const secrets = [
-      "sk-proj-abcdefghijklmnopqrstuvwx",
-      "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.sig",
-      "AKIAIOSFODNN7EXAMPLE",
-    ];
-    it.each(secrets)(
-      "warns once of a secret as an id, and does not repeat it: %s",
-      async (secret) => {
-        const warnings = collectWarnings();
-        const setting = await Setting.create(adapter);
-        const server = await setting.serve([{}]);
-        for (const key of [secret, "team-1", secret])
-          expect((await send(byKey(server, { headers: { "x-key": key } }))).status).toBe(200);
-        await until(() => warnings.length > 0);
-        expect(warnings.map(({ code }) => code)).toEqual(["WARN_LIMITER_SECRET_AS_ID"]);
-        expect(warnings[0]!.message).not.toContain(secret);
-      },
-    );
+    it("warns once of a secret as an id, and does not repeat it", async () => {
+      const secret = "sk-proj-abcdefghijklmnopqrstuvwx";
+      const warnings = collectWarnings();
+      const setting = await Setting.create(adapter);
+      const server = await setting.serve([{}]);
+      for (const key of [secret, "team-1", secret])
+        expect((await send(byKey(server, { headers: { "x-key": key } }))).status).toBe(200);
+      await until(() => warnings.length > 0);
+      expect(warnings.map(({ code }) => code)).toEqual(["WARN_LIMITER_SECRET_AS_ID"]);
+      expect(warnings[0]!.message).not.toContain(secret);
+    });
   });
 
   if (adapter.startAnsweringRefusals === undefined) return;

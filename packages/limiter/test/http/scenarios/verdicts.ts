@@ -6,10 +6,10 @@ import type { ServerAdapter } from "../servers/server-adapter.ts";
 import { byKey, nextTurns, Setting } from "./setting.ts";
 import { collectUnhandled } from "./warnings.ts";
 
-/** What becomes of a request: granted, refused, unavailable, not limited, failed. */
+/** The outcomes of a request: granted, refused, unavailable, not limited, failed. */
 export function verdictScenarios(adapter: ServerAdapter): void {
-  describe("what becomes of a request", () => {
-    it("grants a request, runs its handler, and says in headers what is left", async () => {
+  describe("the verdict on a request", () => {
+    it("grants a request, runs its handler, and shows the balances in headers", async () => {
       const setting = await Setting.create(adapter);
       const server = await setting.serve([{}], (call) => ({
         status: 201,
@@ -23,7 +23,7 @@ export function verdictScenarios(adapter: ServerAdapter): void {
       expect(await setting.left()).toBe(2);
     });
 
-    it("sends no headers where they are switched off", async () => {
+    it("sends no headers if they are switched off", async () => {
       const setting = await Setting.create(adapter);
       const server = await setting.serve([{ headers: false }]);
       expect((await send(byKey(server))).headers).not.toHaveProperty("ratelimit");
@@ -62,7 +62,7 @@ export function verdictScenarios(adapter: ServerAdapter): void {
       expect((await send(byKey(server))).status).toBe(200);
     });
 
-    it("says when to retry, and nothing else, where headers are switched off", async () => {
+    it("sends Retry-After and no other field if headers are switched off", async () => {
       const setting = await Setting.create(adapter);
       const server = await setting.serve([{ headers: false, consume: { rpm: 3 } }]);
       await send(byKey(server));
@@ -95,7 +95,7 @@ export function verdictScenarios(adapter: ServerAdapter): void {
       expect(reply.headers["content-type"] ?? "").not.toContain("problem");
     });
 
-    it("does not limit who is nobody", async () => {
+    it("does not limit a request without an entity", async () => {
       const setting = await Setting.create(adapter);
       const server = await setting.serve([{}], (call) => ({ body: typeof call.lease() }));
       for (let sent = 0; sent < 5; sent += 1) {
@@ -127,7 +127,7 @@ export function verdictScenarios(adapter: ServerAdapter): void {
       expect([runs, server.errors]).toEqual([0, []]);
     });
 
-    it("lets requests through without headers where an unavailable store may", async () => {
+    it("lets requests through without headers if onUnavailable allows it", async () => {
       const setting = await Setting.create(adapter);
       const server = await setting.serve([{ onUnavailable: "allow" }], (call) => ({
         body: String(call.lease()?.degraded),
@@ -138,9 +138,9 @@ export function verdictScenarios(adapter: ServerAdapter): void {
       expect(reply.headers).not.toHaveProperty("ratelimit");
     });
 
-    it("runs the handler without headers if nobody can say what is left", async () => {
+    it("runs the handler without headers if the balances are unknown", async () => {
       const setting = await Setting.create(adapter);
-      // The fake's own fault does not reach `remembered`, which asks no store where it is built in.
+      // Faults do not apply to `remembered`, because in memory it sends no request.
       setting.repository.remembered = () => {
         throw new RateLimiterUnavailable("no answer");
       };
@@ -151,13 +151,13 @@ export function verdictScenarios(adapter: ServerAdapter): void {
       await expect.poll(() => setting.left()).toBe(3);
     });
 
-    it("asks nobody to come back later whose request was granted, and hides its parent", async () => {
+    it("does not ask to retry a request that was granted, and hides its parent", async () => {
       const setting = await Setting.create(adapter);
       const { repository } = setting;
       await repository.createEntity("team");
       await repository.createEntity("key-1", { parentId: "team", cascade: true });
       const remembered = repository.remembered.bind(repository);
-      // Another call brought the limit into debt between the grant and the look at it.
+      // Another call brought the limit into debt between the grant and the read.
       const debt = { available: -1, exceeded: true, retryAfterSeconds: 5 };
       repository.remembered = async (receipt) =>
         (await remembered(receipt)).map((status) => Object.assign({}, status, debt));
@@ -207,9 +207,9 @@ export function verdictScenarios(adapter: ServerAdapter): void {
     });
 
     const mistakes = {
-      "an id that is none": { entity: () => "#" },
+      "an invalid id": { entity: () => "#" },
       "no id, as null": { entity: () => null as unknown as undefined },
-      "a resource that is none": { resource: () => "no resource" },
+      "an invalid resource": { resource: () => "no resource" },
       "a limit that does not exist": { consume: { rps: 1 } },
       "an amount that is not a number": { consume: () => ({ rpm: Number.NaN }) },
       "a negative amount": { consume: () => ({ rpm: -1 }) },

@@ -7,7 +7,7 @@ interface Warning {
   readonly message: string;
 }
 
-/** The warnings of the process until the end of the test. They are not printed. */
+/** Collects the warnings of the process until the end of the test, instead of printing them. */
 export function collectWarnings(): readonly Warning[] {
   forgetWarnings();
   const warnings: Warning[] = [];
@@ -22,7 +22,7 @@ export function collectWarnings(): readonly Warning[] {
   return warnings;
 }
 
-/** Rejections that nobody handles until the end of the test. */
+/** Collects unhandled rejections until the end of the test. */
 export function collectUnhandled(): readonly unknown[] {
   const unhandled: unknown[] = [];
   const onUnhandled = (reason: unknown): unknown => unhandled.push(reason);

@@ -6,7 +6,7 @@ export interface Certificate {
   readonly cert: string;
 }
 
-/** Node makes keys and signatures, but no certificates: here is the least that TLS needs. */
+/** Node makes keys and signatures, but no certificates. This one has the least that TLS needs. */
 export function makeCertificate(): Certificate {
   const { privateKey, publicKey } = generateKeyPairSync("ec", { namedCurve: "prime256v1" });
   const name = der(0x30, der(0x31, der(0x30, COMMON_NAME, der(0x0c, Buffer.from("localhost")))));
@@ -30,7 +30,7 @@ function utcTime(text: string): Buffer {
   return der(0x17, Buffer.from(text));
 }
 
-/** A value of ASN.1, as its distinguished encoding writes it. */
+/** Encodes a value of ASN.1 in the distinguished encoding (DER). */
 function der(tag: number, ...parts: readonly Buffer[]): Buffer {
   const body = Buffer.concat(parts);
   const { length } = body;

@@ -3,7 +3,7 @@ import { text } from "node:stream/consumers";
 import { getLease } from "zae-limiter/http";
 import type { Answer, Call } from "./server-adapter.ts";
 
-/** The call of a request of node:http, or of a framework's that extends it. */
+/** Makes the call of a request of node:http, or of one that extends it. */
 export function nodeCall(request: IncomingMessage): Call {
   return {
     path: request.url ?? "",

@@ -1,5 +1,5 @@
 /*
- * What the scenarios need of a framework. Options and handlers are written once, for the `Call`
+ * What the scenarios need from a framework. Options and handlers are written once, for the `Call`
  * that each adapter makes of its framework's request.
  */
 import type { ServerResponse } from "node:http";
@@ -14,11 +14,11 @@ export interface Call {
   header(name: string): string | undefined;
   /** Its body as a text. */
   body(): Promise<string>;
-  /** What `getLease` says about the framework's request. */
+  /** The result of `getLease` for the framework's request. */
   lease(): Lease | undefined;
 }
 
-/** What a handler answers: a text, or pieces that are sent one by one. */
+/** The response of a handler: a text, or pieces that are sent one by one. */
 export interface Answer {
   readonly status?: number;
   readonly headers?: Readonly<Record<string, string>>;
@@ -39,7 +39,7 @@ export interface RunningServer {
   readonly http2Streams: readonly ServerHttp2Stream[];
   /** The response of Node to every request. */
   readonly responses: readonly { destroy(): void }[];
-  /** What reached the framework's error handling, which answered 500. */
+  /** Errors that reached the framework's error handling, which answered 500. */
   readonly errors: readonly unknown[];
   close(): Promise<void>;
 }
@@ -78,7 +78,7 @@ export function optionsFor<Q>(
   };
 }
 
-/** Listens on a free port of this machine. */
+/** Listens on a free port. */
 export async function listen(
   server: Parameters<typeof listeningOn>[0],
   errors: readonly unknown[],

@@ -6,9 +6,9 @@ import { makeCertificate } from "./certificate.ts";
 /** How requests reach a server. */
 export interface Transport {
   readonly name: string;
-  /** A server of Node's. */
+  /** Creates a server of Node. */
   create(listener: RequestListener): Server;
-  /** What Fastify makes such a server of. */
+  /** The options with which Fastify creates such a server. */
   readonly fastify: object;
 }
 

@@ -30,7 +30,7 @@ export function honoBodyOver(transport: Transport): ServerAdapter {
   return honoAdapter("Hono", transport, (app) => (request) => app.fetch(request));
 }
 
-/** A handler of the web standard, behind a server that makes web requests of Node's. */
+/** A handler of the web standard, behind a server that converts Node's requests. */
 export function webHandlerOver(transport: Transport): ServerAdapter {
   return handlerAdapter("limitHandler", transport, (bindings) => void bindings);
 }
@@ -149,10 +149,10 @@ function toStream(pieces: AsyncIterable<string>): ReadableStream<Uint8Array> {
   });
 }
 
-/** The server puts lighter classes in their place, which are faster on Node. */
+/** The server replaces them with lighter classes, which are faster on Node. */
 const { Request, Response } = globalThis;
 
-/** With the classes of the server, as by default. They are taken away at the end. */
+/** Serves with the classes of the server, as by default, and removes them at the end. */
 export async function serve(
   fetch: Fetch,
   errors: readonly unknown[],
