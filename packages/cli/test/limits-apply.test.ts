@@ -32,7 +32,7 @@ onEveryBackend((world) => {
     const typed = JSON.stringify({ namespace: "default", ...FIRST });
     const { code, stderr } = await apply("-", { typed });
     expect(code).toBe(2);
-    expect(stderr).toContain("Standard input is the manifest, so nobody can answer.");
+    expect(stderr).toContain("Standard input is the manifest, so it cannot answer.");
     expect(
       await world.run(["limits", "apply", "--yes", "-f", "-"], { piped: typed }),
     ).toMatchObject({ code: 0 });
@@ -60,7 +60,7 @@ onEveryBackend((world) => {
     const { code, stdout, stderr } = await apply(manifest(FIRST), { typed: answer() });
     expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
     expect(stderr).toMatch(
-      / error: Another apply to namespace default began meanwhile, so this one has stopped\. .*\n$/,
+      / error: Another apply to namespace default started meanwhile, so this one has stopped\. .*\n$/,
     );
     expect((await run("plan", manifest(SECOND))).code).toBe(0);
   });

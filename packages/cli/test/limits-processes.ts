@@ -21,7 +21,7 @@ const TIMEOUT_MS = 120_000;
 const LAST_LINE = 4;
 
 const OVERTAKEN =
-  /error: Another apply to namespace default began meanwhile, so this one has stopped/;
+  /error: Another apply to namespace default started meanwhile, so this one has stopped/;
 
 /** How thorough a run is. */
 export interface Extent {
