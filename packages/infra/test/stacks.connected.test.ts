@@ -32,15 +32,6 @@ describeWithAws("stacks", (aws) => {
       expect(scripted(stack)?.status).toBe("CREATE_COMPLETE");
     });
 
-    it("also where they want different stacks: the first wins", async () => {
-      const stack = freshStack(aws());
-      const memories = [256, 512, 1024];
-      await Promise.all(
-        memories.map((lambdaMemoryMb) => ensureStack(getPlace(stack), { lambdaMemoryMb })),
-      );
-      expect(listExecutions(stack)).toHaveLength(1);
-    });
-
     it("changes nothing about a stack that exists", async () => {
       const stack = freshStack(aws());
       await stack.deploy();

@@ -164,22 +164,6 @@ describeWithAws("the status of a stack", (aws) => {
     });
   });
 
-  it("without permission for the stack, the table and the aggregator are still seen", async () => {
-    aws().faults.deny("cloudformation:DescribeStacks");
-    aws().faults.deny("cloudformation:ListStackResources");
-    const unknown = denied("cloudformation:ListStackResources");
-    expect(await look(stack, SOON_MS)).toMatchObject({
-      problems: [],
-      connectivity: { reachable: true },
-      infrastructure: { unknown: denied("cloudformation:DescribeStacks") },
-      functions: { unknown },
-      roles: { unknown },
-      policies: { unknown },
-      table: { status: "ACTIVE" },
-      aggregator: { state: "enabled" },
-    });
-  });
-
   it("without any permission it says so everywhere, and does not throw", async () => {
     aws().faults.always("*", "deny");
     const { connectivity, problems, ...rest } = await look();
@@ -216,16 +200,6 @@ describeWithAws("the status of a stack", (aws) => {
       infrastructure: undefined,
       table: undefined,
       aggregator: { state: "unknown" },
-    });
-  });
-
-  it("answers although throttled", async () => {
-    aws().faults.throttle("DescribeStacks", 1);
-    aws().faults.throttle("DescribeTable", 1);
-    expect(await look(stack, SOON_MS)).toMatchObject({
-      problems: [],
-      infrastructure: { status: "CREATE_COMPLETE" },
-      table: { status: "ACTIVE" },
     });
   });
 

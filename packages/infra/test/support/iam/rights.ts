@@ -1,7 +1,6 @@
 import {
   NAMESPACE_TAG,
   policyDocument,
-  type PolicyDocument,
   type PolicyKind,
 } from "../../../src/policies/policy-document.ts";
 import { OTHER, OWN, type RecordedCall } from "./call-recorder.ts";
@@ -12,13 +11,6 @@ import { PolicyJudge, TABLE_ARN } from "./policy-judge.ts";
 export function getJudge(kind: PolicyKind, namespaceId: string = OWN): PolicyJudge {
   const policies = [policyDocument(kind, TABLE_ARN)];
   return new PolicyJudge({ policies, tags: { [NAMESPACE_TAG]: namespaceId } });
-}
-
-/** The same, with a policy that lacks the action of shared requests. */
-export function judgeBeforeSharing(kind: PolicyKind, namespaceId: string = OWN): PolicyJudge {
-  const text = JSON.stringify(policyDocument(kind, TABLE_ARN));
-  const policy = JSON.parse(text.replaceAll('"dynamodb:PartiQLUpdate",', "")) as PolicyDocument;
-  return new PolicyJudge({ policies: [policy], tags: { [NAMESPACE_TAG]: namespaceId } });
 }
 
 /** What a method needs; throws for a method that nobody has given roles. */
