@@ -8,7 +8,6 @@ import {
   success,
   ResourceWorld,
 } from "../test/support/resource-world.ts";
-import type { Outcome } from "./answer.ts";
 
 it("creates, updates and deletes limits, and changes nothing when nothing differs [W-64]", async () => {
   const world = new ResourceWorld();
@@ -95,22 +94,6 @@ it.each([
     expect(await world.stored("team-a")).toBeUndefined();
   },
 );
-
-it("tells everything that is wrong with properties at once", async () => {
-  const failed = await new ResourceWorld().create({
-    Namespace: "team-a",
-    Manifest: "resources: {gpt-4: {limits: {rpm: -5}, inherits: true}}",
-  });
-  const { reason } = failed as Extract<Outcome, { status: "FAILED" }>;
-  expect(reason.split("\n").map((line) => line.split(": ")[0])).toEqual(
-    expect.arrayContaining([
-      "Properties.Namespace",
-      "Properties.Manifest:1:1",
-      "Properties.Manifest:1:30",
-      "Properties.Manifest:1:40",
-    ]),
-  );
-});
 
 it("an update that failed keeps the resource, and is gone on with by the next one [W-64]", async () => {
   const world = new ResourceWorld();
