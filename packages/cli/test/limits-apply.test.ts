@@ -138,19 +138,6 @@ it("ten thousand entities are applied, and planned again", { timeout: 120_000 },
   await repository.close();
 });
 
-it("says how far it came with numbers as everywhere", async () => {
-  const repository = await openRepository("memory:");
-  const words = ["limits", "apply", "--yes", "-f", manifest(manyEntities(1001, { rpm: 1 }))];
-  let calls = 0;
-  const broken = before(repository, "setLimits", () => {
-    calls += 1;
-    if (calls > 1000) throw new Error("It is out of order");
-  });
-  expect((await zaeLimiter(words, { repository: broken })).stderr).toMatch(
-    /\nerror: Applied 1,000 of 1,001 changes\. Creating .* failed: It is out of order\. Applying /,
-  );
-});
-
 /** The same repository, but something happens before each call of one method. */
 function before(repository: Repository, method: keyof Repository, act: () => void): Repository {
   return new Proxy(repository, {

@@ -93,15 +93,6 @@ onEveryBackend((world) => {
     expect(names.toSorted()).toEqual(["default", "tenant-a"]);
   });
 
-  it.each([
-    ["--format toml", "Allowed choices are yaml, json"],
-    ["--json --format yaml", "contradict each other"],
-  ])("is wrong usage with %s", async (flags, message) => {
-    const outcome = await world.run(`limits export ${flags}`);
-    expect(outcome).toMatchObject({ code: 2, stdout: "" });
-    expect(outcome.stderr).toContain(message);
-  });
-
   it("writes nothing when it is interrupted", async () => {
     await fill();
     const file = temporaryFile("limits.yaml");

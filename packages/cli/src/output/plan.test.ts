@@ -1,14 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { LimitsPlan, PlanEntry, ValueChange } from "zae-limiter/manifest";
 import { coloursFor, PLAIN } from "./colours.ts";
-import {
-  formatAdopted,
-  diffText,
-  formatRemaining,
-  planModel,
-  planText,
-  problemsText,
-} from "./plan.ts";
+import { diffText, planModel, planText, problemsText } from "./plan.ts";
 
 function value(name: string, before?: string, after?: string, drift = false): ValueChange {
   return { name, before, after, drift };
@@ -82,16 +75,6 @@ Plan for team-a: 2 to create, 1 to update, 1 to delete, 1 unchanged.
 `);
   });
 
-  it("says so when nothing would change", () => {
-    const entries = ENTRIES.filter(({ action }) => action === "unchanged");
-    expect(planText(getPlanned({ entries }), PLAIN)).toBe(
-      "Nothing to change in team-a: 1 unchanged.\n",
-    );
-    expect(diffText(getPlanned({ entries }), PLAIN)).toBe(
-      "Nothing to change in team-a: 1 unchanged.\n",
-    );
-  });
-
   it("mentions an apply that has not ended, and a namespace that is not registered", () => {
     for (const text of [planText, diffText])
       expect(text(getPlanned({ pending: PENDING }, false), PLAIN)).toMatch(
@@ -105,19 +88,6 @@ Plan for team-a: 2 to create, 1 to update, 1 to delete, 1 unchanged.
       expect(text(getPlanned({ owner }), PLAIN)).toMatch(
         /^CloudFormation applied the limits of team-a \(limits\/team-a\/.*takes them over\.\n\n/,
       );
-  });
-
-  it("counts the levels that an apply takes over: stored, and declared for the first time", () => {
-    const entries = ENTRIES.map((old) => ({ ...old, managed: false }));
-    const record = entry("unchanged", { level: "record", entityId: "acme" });
-    const shown = getPlanned({ entries: [...entries, { ...record, managed: false }] });
-    for (const text of [planText, diffText])
-      expect(text(shown, PLAIN)).toMatch(
-        /, 2 unchanged\.\nNo manifest has declared 2 of these levels so far; limits apply takes them over\.\n$/,
-      );
-    expect(planModel(shown)).toMatchObject({ counts: { adopt: 2 } });
-    expect(formatAdopted(shown)).toBe("Took over 2 levels that no manifest had declared.\n");
-    expect(formatAdopted(getPlanned())).toBe("");
   });
 
   it("is cut where only a part is wanted, and shows first what goes", () => {
@@ -165,16 +135,6 @@ drift: changed by hand since the last apply.
 Plan for team-a: 2 to create, 1 to update, 1 to delete, 1 unchanged.
 `,
   );
-});
-
-it("what is left is listed, but not without end", () => {
-  const left = Array.from({ length: 23 }, (_, index) =>
-    entry("create", { level: "record", entityId: `e${index}` }),
-  );
-  const text = formatRemaining(left, PLAIN);
-  expect(text).toContain("Not changed yet:\n  + create entity e0\n");
-  expect(text.split("\n")).toHaveLength(1 + 20 + 1 + 1);
-  expect(text).toMatch(/ {2}… and 3 more\n$/);
 });
 
 it("problems are lines that begin with their place, as far as it is known", () => {
