@@ -29,7 +29,6 @@ import {
 import { assertUpdatable, listOutputs, getTarget } from "./target.ts";
 import {
   jsonOfTemplate,
-  neededCapability,
   parameterValues,
   parsedTemplate,
   type DeclaredResource,
@@ -184,12 +183,12 @@ export class ScriptedCloudFormation {
       return { Id: twin.id, StackId: existing!.id };
     }
     const target = getTarget(input, existing?.target, (body) => this.#readJson(body, stackName));
-    const needed = neededCapability(target.template);
+    // AWS asks for it only where a template names what it creates in IAM, as ours does.
     const given = (input["Capabilities"] ?? []) as readonly string[];
-    if (needed !== undefined && !given.includes(needed) && !given.includes("CAPABILITY_NAMED_IAM"))
+    if (!given.includes("CAPABILITY_NAMED_IAM"))
       throw new AwsError(
         "InsufficientCapabilitiesException",
-        `Requires capabilities : [${needed}]`,
+        "Requires capabilities : [CAPABILITY_NAMED_IAM]",
       );
     const stack = existing ?? this.#store.create(stackName, region);
     const importExisting = input["ImportExistingResources"] === "true";
@@ -198,14 +197,13 @@ export class ScriptedCloudFormation {
       current: stack.target,
       target,
       scope: this.#scope(stack, target),
-      imports: async (declared) => importExisting && this.#canImport(stack, target, declared),
+      imports: async (declared) => importExisting && this.#canImport(stack, declared),
     });
     const changeSet: ScriptedChangeSet = {
       id: `arn:aws:cloudformation:${region}:${this.#services.account}:changeSet/${name}/${randomUUID()}`,
       name,
       type,
       token,
-      onStackFailure: input["OnStackFailure"] as string | undefined,
       importExisting,
       createdAt: this.#store.time(),
       target,
@@ -285,14 +283,9 @@ export class ScriptedCloudFormation {
       throw validationError(
         `Stack [${stack.name}] cannot be deleted while in status ${stack.status}`,
       );
-    const retained = (input["RetainResources"] ?? []) as readonly string[];
-    if (retained.length > 0 && stack.status !== "DELETE_FAILED")
-      throw validationError(
-        `Invalid operation on stack [${stack.id}]. RetainResources can only be specified for stacks in DELETE_FAILED`,
-      );
     stack.token = input["ClientRequestToken"] as string | undefined;
     stack.changeSets.clear();
-    stack.operation = deletion(this.#context(stack, stack.target), retained);
+    stack.operation = deletion(this.#context(stack, stack.target));
     stack.status = "DELETE_IN_PROGRESS";
     return {};
   }
@@ -317,11 +310,7 @@ export class ScriptedCloudFormation {
     };
   }
 
-  async #canImport(
-    stack: ScriptedStack,
-    target: Target,
-    declared: DeclaredResource,
-  ): Promise<boolean> {
+  async #canImport(stack: ScriptedStack, declared: DeclaredResource): Promise<boolean> {
     // Only resources with a name that is written out, and a policy that retains them, are imported.
     const name = declared.Properties?.["TableName"];
     const isRetained = declared.DeletionPolicy?.startsWith("Retain") === true;
@@ -330,7 +319,7 @@ export class ScriptedCloudFormation {
     const isOwned = this.#store
       .inRegion(stack.region)
       .some((other) => [...other.resources.values()].some(({ physicalId }) => physicalId === name));
-    return !isOwned && (await this.#effects.tableExists(name)) && target !== undefined;
+    return !isOwned && (await this.#effects.tableExists(name));
   }
 
   #scope(stack: ScriptedStack, target: Target): Scope {

@@ -50,7 +50,6 @@ export interface ScriptedChangeSet {
   readonly name: string;
   readonly type: "CREATE" | "UPDATE";
   readonly token: string | undefined;
-  readonly onStackFailure: string | undefined;
   readonly importExisting: boolean;
   readonly createdAt: Date;
   readonly target: Target;
