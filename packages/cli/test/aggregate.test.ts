@@ -168,7 +168,7 @@ describe("an interrupt", () => {
     expect(target.listenerCount("SIGINT") + target.listenerCount("SIGTERM")).toBe(0);
   });
 
-  it("is also that nobody reads the output, which is said once, for those who ask for it", () => {
+  it("is also a closed output, reported once, for verbs that ask for it", () => {
     const [stdout, stderr] = [new EventEmitter(), new EventEmitter()];
     const exits: unknown[] = [];
     const exit = (code: number): unknown => exits.push(code);

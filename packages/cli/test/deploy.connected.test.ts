@@ -39,7 +39,7 @@ describeWithAws("deploy and delete", (aws) => {
     });
   });
 
-  it("asks before it removes, and refuses where nobody can be asked", async () => {
+  it("asks before it removes, and refuses where it cannot ask", async () => {
     const { stack, place } = freshPlace();
     await run(`deploy ${place}`);
     const refused = await run(`deploy ${place} --no-alarms`);
@@ -54,7 +54,7 @@ describeWithAws("deploy and delete", (aws) => {
     expect(toParameters(stack)).toMatchObject({ EnableAlarms: "false" });
   });
 
-  it("deletes a stack and keeps its table, until it is told otherwise", async () => {
+  it("deletes a stack and keeps its table, unless --with-data is passed", async () => {
     const { stack, place } = freshPlace();
     await run(`deploy ${place}`);
     expect((await run(`delete ${place}`)).code).toBe(2);
@@ -70,7 +70,7 @@ describeWithAws("deploy and delete", (aws) => {
     });
   });
 
-  it("says after Ctrl-C that AWS goes on, and how to continue", async () => {
+  it("says after Ctrl-C that AWS continues, and how to go on", async () => {
     const { stack, place } = freshPlace();
     let interrupt: (() => void) | undefined;
     aws().cloudFormation.stepsPerLook = 0;

@@ -57,7 +57,7 @@ onEveryBackend((world) => {
   });
 
   it.each(["entity show", "entity delete --yes", "entity update --name x", "entity children"])(
-    "%s of nobody exits 1, and names the entity that was probably meant",
+    "%s of an unknown entity exits 1, and suggests a similar one",
     async (verb) => {
       await run("entity create key-1");
       expect(await run(`${verb} kye-1`)).toEqual({
@@ -65,8 +65,8 @@ onEveryBackend((world) => {
         stdout: "",
         stderr: "error: Entity kye-1 does not exist. Did you mean key-1?\n",
       });
-      expect((await run(`${verb} nobody-at-all`)).stderr).toBe(
-        "error: Entity nobody-at-all does not exist. To list entities: zae-limiter entity list\n",
+      expect((await run(`${verb} someone-else`)).stderr).toBe(
+        "error: Entity someone-else does not exist. To list entities: zae-limiter entity list\n",
       );
     },
   );

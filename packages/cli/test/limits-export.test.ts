@@ -44,7 +44,7 @@ onEveryBackend((world) => {
     expect(JSON.parse(stdout)).toEqual(manifest);
   });
 
-  it("writes a file in the format that was asked for, or that its name says", async () => {
+  it("writes a file in the requested format, or in that of its name", async () => {
     await fill();
     const [file, json] = [temporaryFile("limits.yaml"), temporaryFile("limits.json")];
     expect(await world.run(["limits", "export", "-o", file])).toEqual({
@@ -69,7 +69,7 @@ onEveryBackend((world) => {
     expect(existsSync("-")).toBe(false);
   });
 
-  it("overwrites no file unless it is told to, and reads nothing before it says so", async () => {
+  it("overwrites no file without --force, and reads nothing before it refuses", async () => {
     const file = temporaryFile("limits.yaml");
     writeFileSync(file, "mine");
     const refused = await world.run(["limits", "export", "-o", file], {
@@ -82,7 +82,7 @@ onEveryBackend((world) => {
     expect(readFileSync(file, "utf8")).toBe("namespace: default\n");
   });
 
-  it("exports the namespace that was named, and registers none", async () => {
+  it("exports the named namespace, and registers none", async () => {
     await world.run("namespace register tenant-a");
     const { stdout } = await world.run("limits export --namespace tenant-a");
     expect(stdout).toBe("namespace: tenant-a\n");

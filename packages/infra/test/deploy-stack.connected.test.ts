@@ -123,7 +123,7 @@ describeWithAws("deployStack", (aws) => {
     expect(asked[0]!.map(({ action, logicalId }) => `${action} ${logicalId}`)).toEqual(
       expect.arrayContaining(["replace AcquireOnlyPolicy", "remove AggregatorDLQAlarm"]),
     );
-    // Nobody was asked, so nothing that destroys is done.
+    // Without a question, nothing destructive is done.
     const { stack: name, region, endpointUrl } = stack;
     const place = { stack: name, region, endpointUrl };
     expect((await deployStack({ ...place, stackOptions })).outcome).toBe("declined");
@@ -187,7 +187,7 @@ describeWithAws("deployStack", (aws) => {
     );
   });
 
-  it("waits for an operation of somebody else, and then goes on", async () => {
+  it("waits for an operation of another process, and then goes on", async () => {
     const stack = freshStack(aws());
     expect((await stack.deploy({ wait: false })).outcome).toBe("started");
     expect(readStatus(stack)).toBe("CREATE_IN_PROGRESS");
@@ -196,13 +196,13 @@ describeWithAws("deployStack", (aws) => {
     expect(notices).toEqual([
       `Stack ${stack.stack} is in CREATE_IN_PROGRESS; waiting until that has ended.`,
     ]);
-    // What was left undone behind the stack is done now.
+    // The work after the stack, which was left undone, is done now.
     expect(report.outcome).toBe("unchanged");
     await using repository = await open(stack);
     expect((await repository.getVersionRecord())?.lambdaVersion).toBe(VERSION);
   });
 
-  it("leaves a stack of somebody else alone", async () => {
+  it("does not touch a stack that is not ours", async () => {
     const stack = freshStack(aws());
     aws().cloudFormation.putStack(stack.stack);
     const before = aws().seen.length;
@@ -284,7 +284,7 @@ describeWithAws("deployStack", (aws) => {
     aws().faults.always("DeleteChangeSet", "unavailable");
     await expect(stack.deploy({ stackOptions: { lambdaMemoryMb: 256 } })).rejects.toThrow();
     aws().faults.clear();
-    // Somebody gives the function another size, without a change set.
+    // The function gets another size, without a change set.
     const found = aws().cloudFormation.stack(stack.stack)!;
     const { target, resources } = found;
     found.target = { ...target!, parameters: { ...target!.parameters, LambdaMemorySize: "512" } };

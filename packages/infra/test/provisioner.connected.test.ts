@@ -40,7 +40,7 @@ describeWithAws("the provisioner of a stack", (aws) => {
     expect((await repository.getVersionRecord())?.lambdaVersion).toBe(VERSION);
   });
 
-  it("is not added to a stack that has none, until somebody asks for it", async () => {
+  it("is not added to a stack that has none, unless an option asks for it", async () => {
     const stack = freshStack(aws());
     await stack.deploy({ stackOptions: { enableProvisioner: false, roleNameFormat: "team-{}" } });
     expect((await stack.deploy()).outcome).toBe("unchanged");
@@ -63,7 +63,7 @@ describeWithAws("the provisioner of a stack", (aws) => {
     const stack = freshStack(aws());
     await stack.deploy({ stackOptions: { enableProvisioner: false } });
     const { target } = scripted(stack);
-    // As somebody left it who deployed the template without code for it.
+    // As a deployment of the template without code leaves it.
     const parameters = { ...target!.parameters, EnableProvisioner: "true", ProvisionerCodeKey: "" };
     scripted(stack).target = { ...target!, parameters };
     await updateLambda(getPlace(stack));
@@ -71,7 +71,7 @@ describeWithAws("the provisioner of a stack", (aws) => {
     expect(getFunction(stack)).toBeUndefined();
   });
 
-  it("is removed only if somebody agrees", async () => {
+  it("is removed only after confirmation", async () => {
     const stack = freshStack(aws());
     await stack.deploy();
     const asked: ResourceChange[] = [];

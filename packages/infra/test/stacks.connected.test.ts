@@ -127,7 +127,7 @@ describeWithAws("stacks", (aws) => {
       });
     });
 
-    it("keeps the table if somebody deploys the stack again meanwhile", async () => {
+    it("keeps the table if the stack is deployed again meanwhile", async () => {
       const stack = freshStack(aws());
       await stack.deploy();
       const onEvent = ({ status, logicalId }: StackEvent): void => {
@@ -154,7 +154,7 @@ describeWithAws("stacks", (aws) => {
       expect(ours.status).toBe("CREATE_COMPLETE");
     });
 
-    it("leaves a name alone that somebody else has taken for a stack to come", async () => {
+    it("does not touch a name that another process has reserved", async () => {
       const mine = freshStack(aws());
       await mine.deploy();
       const [changeSet] = scripted(mine)!.changeSets.values();
@@ -169,10 +169,10 @@ describeWithAws("stacks", (aws) => {
     it("explains a deletion that fails, and can be run again", async () => {
       const stack = freshStack(aws());
       await stack.deploy();
-      aws().cloudFormation.failAt("AggregatorDLQ", "Somebody uses it");
+      aws().cloudFormation.failAt("AggregatorDLQ", "It is in use");
       const error = await deleteStack(getPlace(stack)).catch((thrown: unknown) => thrown);
       expect(error).toBeInstanceOf(StackOperationError);
-      expect(String(error)).toMatch(/its deletion failed at AggregatorDLQ .*: Somebody uses it\./);
+      expect(String(error)).toMatch(/its deletion failed at AggregatorDLQ .*: It is in use\./);
       await expect(stack.deploy()).rejects.toThrow(/DELETE_FAILED.*zae-limiter delete/);
       expect((await deleteStack(getPlace(stack))).outcome).toBe("deleted");
     });

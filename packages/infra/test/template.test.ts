@@ -15,7 +15,7 @@ const CODE = {
 };
 
 /** The properties of a resource, as they are with some parameters. */
-function listProperties(
+function readProperties(
   id: string,
   parameters: Readonly<Record<string, string>> = CODE,
 ): Properties {
@@ -82,7 +82,7 @@ describe("names", () => {
 
 describe("the table", () => {
   it("has no index that copies what calls write [W-17]", () => {
-    const indexes = listProperties("RateLimitsTable")["GlobalSecondaryIndexes"];
+    const indexes = readProperties("RateLimitsTable")["GlobalSecondaryIndexes"];
     expect(indexes).toMatchObject([
       { IndexName: "GSI1", Projection: { ProjectionType: "ALL" } },
       { IndexName: "GSI2", Projection: { ProjectionType: "KEYS_ONLY" } },
@@ -92,7 +92,7 @@ describe("the table", () => {
   });
 
   it("has no local indexes, which would limit a partition to 10 GB [W-70]", () => {
-    expect(listProperties("RateLimitsTable")).not.toHaveProperty("LocalSecondaryIndexes");
+    expect(readProperties("RateLimitsTable")).not.toHaveProperty("LocalSecondaryIndexes");
   });
 
   it("outlives its stack, and so does the archive", () => {
@@ -104,7 +104,7 @@ describe("the table", () => {
   });
 
   it("expires items, keeps both images in its stream, and can be restored", () => {
-    expect(listProperties("RateLimitsTable")).toMatchObject({
+    expect(readProperties("RateLimitsTable")).toMatchObject({
       BillingMode: "PAY_PER_REQUEST",
       StreamSpecification: { StreamViewType: "NEW_AND_OLD_IMAGES" },
       TimeToLiveSpecification: { AttributeName: "ttl", Enabled: true },
@@ -139,7 +139,7 @@ describe("the table", () => {
 
 describe("the aggregator", () => {
   it("loses no record: it begins with the oldest, with real code, and never gives up [W-73]", () => {
-    expect(listProperties("AggregatorEventSourceMapping")).toMatchObject({
+    expect(readProperties("AggregatorEventSourceMapping")).toMatchObject({
       StartingPosition: "TRIM_HORIZON",
       FunctionResponseTypes: ["ReportBatchItemFailures"],
       MaximumRetryAttempts: -1,
@@ -147,7 +147,7 @@ describe("the aggregator", () => {
       BisectBatchOnFunctionError: true,
       BatchSize: 1000,
     });
-    expect(listProperties("AggregatorFunction")).toMatchObject({
+    expect(readProperties("AggregatorFunction")).toMatchObject({
       Runtime: "nodejs22.x",
       Architectures: ["arm64"],
       Handler: "index.handler",
@@ -166,7 +166,7 @@ describe("the aggregator", () => {
     expect(ids).toEqual([]);
   });
 
-  it("takes a role of somebody else, and creates none then", () => {
+  it("takes an existing role, and creates none then", () => {
     const role = "arn:aws:iam::111122223333:role/aggregator";
     const parameters = { ...CODE, EnableIAM: "false", AggregatorRoleArn: role };
     const { Resources } = resolveTemplate(parameters);
@@ -176,7 +176,7 @@ describe("the aggregator", () => {
 
   it("has what its options say in its environment", () => {
     const parameters = { ...CODE, BucketTtlMultiplier: "0", SnapshotRetentionDays: "30" };
-    const { Environment } = listProperties("AggregatorFunction", parameters);
+    const { Environment } = readProperties("AggregatorFunction", parameters);
     expect(Environment).toEqual({
       Variables: {
         TABLE_NAME: { Ref: "RateLimitsTable" },
@@ -190,22 +190,22 @@ describe("the aggregator", () => {
   });
 
   it("gets the records that it needs, by the filter of the library [W-26]", () => {
-    expect(listProperties("AggregatorEventSourceMapping")["FilterCriteria"]).toEqual({
+    expect(readProperties("AggregatorEventSourceMapping")["FilterCriteria"]).toEqual({
       Filters: STREAM_FILTERS.map((Pattern) => ({ Pattern })),
     });
   });
 
-  it("leaves what it cannot do in a queue: pulses, and records that expired", () => {
+  it("leaves in a queue what it cannot process: pulses, and records that expired", () => {
     const queue = { "Fn::GetAtt": ["AggregatorDLQ", "Arn"] };
-    expect(listProperties("AggregatorFunction")["DeadLetterConfig"]).toEqual({ TargetArn: queue });
-    expect(listProperties("AggregatorEventSourceMapping")["DestinationConfig"]).toEqual({
+    expect(readProperties("AggregatorFunction")["DeadLetterConfig"]).toEqual({ TargetArn: queue });
+    expect(readProperties("AggregatorEventSourceMapping")["DestinationConfig"]).toEqual({
       OnFailure: { Destination: queue },
     });
-    expect(JSON.stringify(listProperties("AggregatorRole"))).toContain("sqs:SendMessage");
+    expect(JSON.stringify(readProperties("AggregatorRole"))).toContain("sqs:SendMessage");
   });
 
-  it("may do nothing on resources of others, except what cannot be bound", () => {
-    const { Policies } = listProperties("AggregatorRole", { ...CODE, EnableTracing: "true" });
+  it("may do nothing on other resources, except for actions that cannot be limited", () => {
+    const { Policies } = readProperties("AggregatorRole", { ...CODE, EnableTracing: "true" });
     const statements = (Policies as readonly { PolicyDocument: { Statement: Properties[] } }[])
       .flatMap(({ PolicyDocument }) => PolicyDocument.Statement)
       .filter(({ Resource }) => Resource === "*");
@@ -239,13 +239,13 @@ describe("alarms [W-69]", () => {
 
   it("throttles of the table and of every index are seen", () => {
     for (const direction of ["Read", "Write"]) {
-      expect(listProperties(`DynamoDB${direction}ThrottleAlarm`)).toMatchObject({
+      expect(readProperties(`DynamoDB${direction}ThrottleAlarm`)).toMatchObject({
         MetricName: `${direction}ThrottleEvents`,
         Dimensions: [{ Name: "TableName" }],
       });
       const id = `Index${direction}ThrottleAlarm`;
       expect(listMetrics(id)).toEqual(Array(4).fill(`${direction}ThrottleEvents`));
-      const text = JSON.stringify(listProperties(id)["Metrics"]);
+      const text = JSON.stringify(readProperties(id)["Metrics"]);
       for (const index of ["GSI1", "GSI2", "GSI3", "GSI4"]) {
         expect(text).toContain(`{"Name":"GlobalSecondaryIndexName","Value":"${index}"}`);
         expect(getExpression(id)).toContain(`FILL(${index.toLowerCase()}, 0)`);
@@ -281,7 +281,7 @@ describe("alarms [W-69]", () => {
   };
 
   function listMetrics(id: string): readonly Value[] {
-    const { MetricName, Metrics = [] } = listProperties(id) as { Metrics?: Metric[] } & Properties;
+    const { MetricName, Metrics = [] } = readProperties(id) as { Metrics?: Metric[] } & Properties;
     const inExpression = Metrics.flatMap(
       ({ MetricStat }) => MetricStat?.Metric["MetricName"] ?? [],
     );
@@ -289,7 +289,7 @@ describe("alarms [W-69]", () => {
   }
 
   function getExpression(id: string): string | undefined {
-    return (listProperties(id)["Metrics"] as readonly Metric[])[0]!.Expression;
+    return (readProperties(id)["Metrics"] as readonly Metric[])[0]!.Expression;
   }
 });
 

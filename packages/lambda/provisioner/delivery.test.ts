@@ -3,7 +3,7 @@ import { deliver } from "./delivery.ts";
 
 const URL = "https://bucket.example.com/answer?signature=secret";
 
-/** Delivers to an address that answers as told, the last answer forever. */
+/** Delivers to an address that gives these answers, the last one forever. */
 async function getDelivered(...answers: readonly (number | Error)[]): Promise<{
   readonly puts: number;
   readonly pausesMs: readonly number[];
@@ -25,7 +25,7 @@ async function getDelivered(...answers: readonly (number | Error)[]): Promise<{
   return { puts, pausesMs, error };
 }
 
-it("puts an answer once if it is taken", async () => {
+it("puts an answer once if it is accepted", async () => {
   expect(await getDelivered(200)).toEqual({ puts: 1, pausesMs: [], error: undefined });
 });
 
@@ -43,7 +43,7 @@ it.each([
   [new TypeError("fetch failed", { cause: { code: "ECONNREFUSED" } }), "ECONNREFUSED"],
   [new DOMException("took too long", "TimeoutError"), "TimeoutError"],
   [new TypeError(`Failed to parse URL from ${URL}`), "TypeError"],
-])("gives up after a few attempts, and does not tell the address: %s", async (answer, why) => {
+])("gives up after a few attempts, and does not reveal the address: %s", async (answer, why) => {
   expect(await getDelivered(answer)).toEqual({
     puts: 4,
     pausesMs: [250, 500, 1000],

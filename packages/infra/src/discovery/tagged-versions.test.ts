@@ -20,7 +20,7 @@ it("reads the versions that deploy, or the original, wrote", () => {
   expect(listVersions({ ManagedBy: "zae-limiter" })).toEqual({});
 });
 
-it("takes no stack for ours that somebody else made", () => {
+it("does not take a stack of others for ours", () => {
   expect(listVersions({})).toBeUndefined();
   expect(listVersions({ ManagedBy: "terraform", "zae-limiter:type": "limiter" })).toBeUndefined();
   expect(listVersions({ ...OURS, "zae-limiter:type": "load-test" })).toBeUndefined();

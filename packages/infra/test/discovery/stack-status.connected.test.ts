@@ -152,7 +152,7 @@ describeWithAws("the status of a stack", (aws) => {
     expect(warnings).toEqual([`Versions differ: ${drift}`]);
   });
 
-  it("what may not be seen is unknown in its own part, and leaves the others alone", async () => {
+  it("a part without permission is unknown, and does not affect the others", async () => {
     aws().faults.deny("dynamodb:DescribeTimeToLive");
     expect(await look(stack, SOON_MS)).toMatchObject({
       problems: [],
@@ -203,7 +203,7 @@ describeWithAws("the status of a stack", (aws) => {
     });
   });
 
-  it("does not wait for a service that never answers, and ends when it is told to", async () => {
+  it("does not wait for a service that never answers, and ends when its signal aborts", async () => {
     aws().faults.always("ListStackResources", "hang");
     const place = { stack, region: "eu-west-1", endpointUrl: aws().endpointUrl };
     const { functions } = await stackStatus({ ...place, timeoutMs: 200 });

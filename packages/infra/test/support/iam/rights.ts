@@ -13,7 +13,7 @@ export function getJudge(kind: PolicyKind, namespaceId: string = OWN): PolicyJud
   return new PolicyJudge({ policies, tags: { [NAMESPACE_TAG]: namespaceId } });
 }
 
-/** What a method needs; throws for a method that nobody has given roles. */
+/** The needs of a method; throws for a method without roles. */
 function listNeeds(method: string): Needs {
   const needs = (METHOD_NEEDS as Readonly<Record<string, Needs>>)[method];
   if (needs === undefined) throw new Error(`Give ${method} its roles in method-roles.ts.`);

@@ -15,7 +15,7 @@ import type {
 } from "./stack-state.ts";
 import { inOrder, presentResources, resolveIt, type Scope } from "./template-model.ts";
 
-/** What an operation works with. */
+/** The context of an operation. */
 export interface OperationContext {
   readonly stack: ScriptedStack;
   readonly effects: ResourceEffects;
@@ -28,7 +28,7 @@ export interface OperationContext {
   readonly finished: () => void;
 }
 
-/** What an event is about. */
+/** The subject of an event. */
 interface EventSubject {
   readonly logicalId: string;
   readonly type: string;

@@ -37,13 +37,13 @@ import {
 
 type Action = (input: AwsInput, region: string) => NodeMap | Promise<NodeMap>;
 
-/** What CloudFormation says when a change set would change nothing. */
+/** The reason of a change set that would change nothing. */
 const NO_CHANGES =
   "The submitted information didn't contain changes. Submit different information to create a change set.";
 
 /** CloudFormation with stacks in memory. */
 export class ScriptedCloudFormation {
-  /** How many steps a stack makes whenever it is looked at; 0: only when the test says so. */
+  /** How many steps a stack makes whenever it is read; 0: only when the test says so. */
   stepsPerLook = 40;
   /** For how many looks an operation that was begun does not show. */
   staleLooks = 0;
@@ -81,7 +81,7 @@ export class ScriptedCloudFormation {
     return this.#store.all;
   }
 
-  /** A stack of somebody else, in any status. */
+  /** Adds a stack that others made, in any status. */
   putStack(
     name: string,
     options: {

@@ -120,12 +120,12 @@ function checkParameter(key: string, value: string, declared: Fields): void {
     throw validationError(`Parameter '${key}' must be a number from ${least} to ${most}`);
 }
 
-/** What functions of a template refer to. */
+/** The values that functions of a template refer to. */
 export interface Scope {
   readonly template: ParsedTemplate;
   readonly parameters: Readonly<Record<string, string>>;
   readonly pseudo: Readonly<Record<string, string>>;
-  /** The id of a resource, or one of its attributes; undefined as long as nobody knows it. */
+  /** The id of a resource, or one of its attributes; undefined while it is not known. */
   readonly attribute: (logicalId: string, attribute?: string) => string | undefined;
 }
 
