@@ -313,14 +313,6 @@ describeWithAws("deployStack", (aws) => {
       expect((await freshStack(aws()).deploy()).outcome).toBe("created");
     });
 
-    it("repeats describe calls that are throttled or get no answer", async () => {
-      const stack = freshStack(aws());
-      aws().faults.throttle("DescribeStackEvents", 5);
-      aws().faults.throttle("DescribeStacks", 4);
-      aws().faults.next("DescribeChangeSet", "drop", "unavailable", "drop-reply");
-      expect((await stack.deploy()).outcome).toBe("created");
-    });
-
     it("gives up after a bounded number of attempts", async () => {
       aws().faults.always("DescribeStacks", "throttle");
       const before = aws().getSeen("DescribeStacks").length;

@@ -184,17 +184,6 @@ describeWithAws("opening a stack", (aws) => {
   });
 
   describe("says in one sentence what to do, and leaves nothing behind", () => {
-    it("if an option names another account", async () => {
-      const opening = DynamoRepository.builder()
-        .options(getPlace())
-        .stackOptions({ alarmSnsTopic: "arn:aws:sns:eu-west-1:999999999999:alarms" })
-        .build();
-      await expect(opening).rejects.toMatchObject({
-        code: "ERR_LIMITER_WRONG_ACCOUNT",
-        message: expect.stringContaining("999999999999"),
-      });
-    });
-
     it("if DynamoDB itself is denied", async () => {
       aws().faults.always("BatchGetItem", "deny");
       const start = aws().seen.length;

@@ -1,8 +1,6 @@
 // The provisioner of a stack, on a scripted AWS; tables are those of a real engine.
-import { VERSION } from "zae-limiter";
-import { DynamoRepository } from "zae-limiter/dynamodb";
 import { expect, it } from "vitest";
-import { lambdaPackage, updateLambda, type ResourceChange } from "../src/index.ts";
+import { lambdaPackage, updateLambda } from "../src/index.ts";
 import { freshStack, getPlace, type TestStack } from "./support/deployment.ts";
 import { describeWithAws } from "./support/describe-with-aws.ts";
 
@@ -27,17 +25,6 @@ describeWithAws("the provisioner of a stack", (aws) => {
       ProvisionerFunctionName: `${stack.stack}-limits-provisioner`,
       ProvisionerFunctionArn: expect.stringMatching(`:function:${stack.stack}-limits-provisioner$`),
     });
-  });
-
-  it("needs no aggregator, and is a function with a version too", async () => {
-    const stack = freshStack(aws());
-    await stack.deploy({ stackOptions: { enableAggregator: false } });
-    expect(getFunction(stack)).toMatchObject({ Code: { S3Key: await toKey("provisioner") } });
-    expect(scripted(stack).target?.parameters["AggregatorCodeKey"]).toBe("");
-    expect(scripted(stack).target?.tags["zae-limiter:lambda-version"]).toBe(VERSION);
-    const options = { ...getPlace(stack), provisioning: "never" as const };
-    await using repository = await DynamoRepository.open("default", options);
-    expect((await repository.getVersionRecord())?.lambdaVersion).toBe(VERSION);
   });
 
   it("is not added to a stack that has none, unless an option asks for it", async () => {
@@ -68,24 +55,6 @@ describeWithAws("the provisioner of a stack", (aws) => {
     scripted(stack).target = { ...target!, parameters };
     await updateLambda(getPlace(stack));
     expect(scripted(stack).target?.parameters["ProvisionerCodeKey"]).toBe("");
-    expect(getFunction(stack)).toBeUndefined();
-  });
-
-  it("is removed only after confirmation", async () => {
-    const stack = freshStack(aws());
-    await stack.deploy();
-    const asked: ResourceChange[] = [];
-    const stackOptions = { enableProvisioner: false };
-    const confirm = (changes: readonly ResourceChange[]): boolean => {
-      asked.push(...changes);
-      return false;
-    };
-    expect((await stack.deploy({ stackOptions, confirm })).outcome).toBe("declined");
-    expect(asked).toContainEqual(
-      expect.objectContaining({ action: "remove", logicalId: "ProvisionerFunction" }),
-    );
-    expect(getFunction(stack)).toBeDefined();
-    expect((await stack.deploy({ stackOptions })).outcome).toBe("updated");
     expect(getFunction(stack)).toBeUndefined();
   });
 

@@ -25,13 +25,6 @@ describeWithAws("stacks", (aws) => {
   };
 
   describe("ensureStack", () => {
-    it("of concurrent starts one deploys, and the others wait", async () => {
-      const stack = freshStack(aws());
-      await Promise.all([1, 2, 3, 4].map(() => ensureStack(getPlace(stack))));
-      expect(listExecutions(stack)).toHaveLength(1);
-      expect(scripted(stack)?.status).toBe("CREATE_COMPLETE");
-    });
-
     it("changes nothing about a stack that exists", async () => {
       const stack = freshStack(aws());
       await stack.deploy();

@@ -2,6 +2,7 @@ import { stackTemplate, templateYaml } from "@zae-limiter/infra";
 import { describe, expect, it } from "vitest";
 import { STREAM_FILTERS } from "zae-limiter/aggregator";
 import { metricsLine } from "../../lambda/aggregator/metrics.ts";
+import { QUIET } from "../../lambda/test/support/quiet-report.ts";
 import { Resolver, resolveTemplate } from "../src/options/resolve-template.ts";
 import { defaultParameters } from "../src/options/parameters.ts";
 import type { Properties, Value } from "../src/cloudformation/template.ts";
@@ -259,7 +260,7 @@ describe("alarms [W-69]", () => {
   });
 
   it("the aggregator's own metrics are those that it prints", () => {
-    const printed = JSON.parse(metricsLine(NOTHING, "limits", 0)) as Printed;
+    const printed = JSON.parse(metricsLine(QUIET, "limits", 0)) as Printed;
     const [{ Namespace, Dimensions, Metrics }] = printed["_aws"].CloudWatchMetrics;
     const names = Metrics.map(({ Name }) => Name);
     expect(Dimensions).toEqual([["TableName"]]);
@@ -310,20 +311,6 @@ describe("rules", () => {
 function sort(names: string): readonly string[] {
   return names.split(/\s+/).filter(Boolean).toSorted();
 }
-
-const NOTHING = {
-  records: 0,
-  counted: 0,
-  skipped: 0,
-  snapshotWrites: 0,
-  archived: 0,
-  dropped: 0,
-  splits: 0,
-  merges: 0,
-  shards: 0,
-  lagMs: 0,
-  failures: [],
-};
 
 interface Printed {
   readonly ["_aws"]: {

@@ -48,12 +48,6 @@ describeWithAws("the list of stacks", (aws) => {
     ).toEqual(["DescribeStacks", "DescribeStacks", "DescribeStacks"]);
   });
 
-  it("goes on when throttled", async () => {
-    aws().cloudFormation.pageSize = 2;
-    aws().faults.throttle("DescribeStacks", 3);
-    expect(await list()).toHaveLength(3);
-  });
-
   it("says which permission is missing, or that nothing answers", async () => {
     aws().faults.deny("cloudformation:DescribeStacks");
     await expect(list()).rejects.toThrow(PermissionDenied);
