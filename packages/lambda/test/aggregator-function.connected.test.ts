@@ -61,7 +61,7 @@ describeUnlessMissing("the bundled aggregator", whyMissing() ?? whyS3IsMissing()
     repository!: DynamoRepository;
     fn!: FunctionProcess;
 
-    async start(node: string, environment: Readonly<Record<string, string>> = {}): Promise<this> {
+    async start(node: string): Promise<this> {
       const { endpointUrl } = inject("engine")!;
       this.repository = await DynamoRepository.open("team", {
         stack: this.tableName,
@@ -80,7 +80,6 @@ describeUnlessMissing("the bundled aggregator", whyMissing() ?? whyS3IsMissing()
           AWS_ENDPOINT_URL_DYNAMODB: endpointUrl,
           AWS_ENDPOINT_URL_S3: s3.endpointUrl,
           ARCHIVE_BUCKET_NAME: this.bucket,
-          ...environment,
         },
       });
       onTestFinished(() => this.fn.stop());

@@ -59,10 +59,7 @@ export class ProvisionerWorld {
     await this.address.stop();
   }
 
-  startFunction(
-    node: string,
-    environment: Readonly<Record<string, string>> = {},
-  ): Promise<FunctionProcess> {
+  startFunction(node: string): Promise<FunctionProcess> {
     return FunctionProcess.start({
       node,
       bundle: this.bundle,
@@ -72,7 +69,6 @@ export class ProvisionerWorld {
         AWS_ACCESS_KEY_ID: CREDENTIALS.accessKeyId,
         AWS_SECRET_ACCESS_KEY: CREDENTIALS.secretAccessKey,
         AWS_ENDPOINT_URL_DYNAMODB: this.proxy.endpointUrl,
-        ...environment,
       },
     });
   }
