@@ -117,15 +117,4 @@ onEveryBackend((world) => {
       "Entity  Limit  Available  Capacity  Rate    Set by\nkey-1   rpm           10        10  10/min  system\n",
     );
   });
-
-  it("windows are chosen by age", async () => {
-    await run("system set-defaults rpm:10");
-    await run("acquire key-1 gpt-4 rpm=1");
-    await world.clock.advance(3 * 86_400_000);
-    await run("acquire key-1 gpt-4 rpm=2");
-    const summary = "usage summary key-1 -w daily";
-    expect(await json(`${summary} --start 7d`)).toMatchObject({ total: { rpm: 3 } });
-    expect(await json(`${summary} --start -1w --end 2d`)).toMatchObject({ total: { rpm: 1 } });
-    expect(await json(`${summary} --start 48h`)).toMatchObject({ total: { rpm: 2 } });
-  });
 });

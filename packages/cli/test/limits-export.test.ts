@@ -1,5 +1,4 @@
-import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
-import { dirname } from "node:path";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { Limit } from "zae-limiter";
 import { openRepository } from "zae-limiter/open";
 import { expect, it } from "vitest";
@@ -105,16 +104,6 @@ onEveryBackend((world) => {
     });
     expect(existsSync(file)).toBe(false);
   });
-});
-
-it("creates no repository", async () => {
-  const file = temporaryFile("limits.db");
-  const { code, stderr } = await zaeLimiter("limits export", {
-    open: openRepository,
-    env: { ZAEL_REPOSITORY: `sqlite:${file}` },
-  });
-  expect({ code, stderr }).toMatchObject({ code: 1, stderr: expect.stringContaining(file) });
-  expect(readdirSync(dirname(file))).toEqual([]);
 });
 
 it("shows its progress on a terminal, and clears it", async () => {
