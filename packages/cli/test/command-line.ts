@@ -49,7 +49,7 @@ export async function zaeLimiter(
     },
     isTTY: terminal,
   });
-  const stdin: Environment["stdin"] = Object.assign(getReadable(typed ?? piped), {
+  const stdin: Environment["stdin"] = Object.assign(toReadable(typed ?? piped), {
     isTTY: typed !== undefined,
   });
   const open = setup.open ?? (async () => repository!.namespace("default"));
@@ -73,7 +73,7 @@ export async function zaeLimiter(
   return { code, ...printed };
 }
 
-function getReadable(source: string | Uint8Array | AsyncIterable<string>): Readable {
+function toReadable(source: string | Uint8Array | AsyncIterable<string>): Readable {
   const isWhole = typeof source === "string" || source instanceof Uint8Array;
   return Readable.from(isWhole ? [source] : source);
 }

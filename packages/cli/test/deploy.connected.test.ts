@@ -16,7 +16,7 @@ describeWithAws("deploy and delete", (aws) => {
       place: `--stack ${stack} --region eu-west-1 --endpoint-url ${aws().endpointUrl}`,
     };
   };
-  const toParameters = (stack: string) => aws().cloudFormation.stack(stack)?.target?.parameters;
+  const readParameters = (stack: string) => aws().cloudFormation.stack(stack)?.target?.parameters;
 
   it("shows what will change, follows the events and says what was done", async () => {
     const { stack, place } = freshPlace();
@@ -28,11 +28,11 @@ describeWithAws("deploy and delete", (aws) => {
       `Stack    ${stack}\nRegion   eu-west-1\nAccount  ${aws().account}\n` +
         `Outcome  created\nTable    ${stack}\n`,
     );
-    expect(toParameters(stack)).toMatchObject({ EnableAlarms: "false", LambdaMemorySize: "512" });
+    expect(readParameters(stack)).toMatchObject({ EnableAlarms: "false", LambdaMemorySize: "512" });
 
     const planned = await run(`deploy ${place} --log-retention-days 7 --dry-run`);
     expect(planned.stdout).toMatch(/change {2}AggregatorLogGroup .* RetentionInDays/);
-    expect(toParameters(stack)).toMatchObject({ LogRetentionDays: "30" });
+    expect(readParameters(stack)).toMatchObject({ LogRetentionDays: "30" });
     expect(await readJson(`deploy ${place}`, { env: {} })).toMatchObject({
       outcome: "unchanged",
       changes: [],
@@ -47,11 +47,11 @@ describeWithAws("deploy and delete", (aws) => {
     expect(refused.stderr).toMatch(/This replaces or removes .*\. Go on\? .*Pass --yes to confirm/);
     const declined = await run(`deploy ${place} --no-alarms`, { typed: "n\n" });
     expect(declined).toMatchObject({ code: 1 });
-    expect(toParameters(stack)).toMatchObject({ EnableAlarms: "true" });
+    expect(readParameters(stack)).toMatchObject({ EnableAlarms: "true" });
     // Only the change set of the first deployment is left.
     expect(aws().cloudFormation.stack(stack)?.changeSets.size).toBe(1);
     expect(await run(`deploy ${place} --no-alarms --yes`)).toMatchObject({ code: 0 });
-    expect(toParameters(stack)).toMatchObject({ EnableAlarms: "false" });
+    expect(readParameters(stack)).toMatchObject({ EnableAlarms: "false" });
   });
 
   it("deletes a stack and keeps its table, unless --with-data is passed", async () => {

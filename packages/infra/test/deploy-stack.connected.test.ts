@@ -13,7 +13,7 @@ async function open({ stack, region, endpointUrl }: TestStack): Promise<DynamoRe
 
 describeWithAws("deployStack", (aws) => {
   const readStatus = ({ stack }: TestStack) => aws().cloudFormation.stack(stack)?.status;
-  const toParameters = ({ stack }: TestStack) =>
+  const readParameters = ({ stack }: TestStack) =>
     aws().cloudFormation.stack(stack)?.target?.parameters;
 
   it("creates a stack with real code, its table, version record and namespace", async () => {
@@ -88,7 +88,7 @@ describeWithAws("deployStack", (aws) => {
       expect.objectContaining({ ...change, logicalId: "AggregatorLogGroup" }),
       expect.objectContaining({ ...change, logicalId: "ProvisionerLogGroup" }),
     ]);
-    expect(toParameters(stack)).toMatchObject({
+    expect(readParameters(stack)).toMatchObject({
       LogRetentionDays: "7",
       EnableIAMRoles: "true",
       LambdaMemorySize: "512",
@@ -104,7 +104,7 @@ describeWithAws("deployStack", (aws) => {
     expect(aws().cloudFormation.stack(stack.stack)).toBeUndefined();
     await stack.deploy({ stackOptions: { billingMode: "provisioned", maxReadCapacity: 1000 } });
     await stack.deploy({ stackOptions: { readCapacity: 500 } });
-    expect(toParameters(stack)).toMatchObject({ ReadCapacity: "500", MaxReadCapacity: "1000" });
+    expect(readParameters(stack)).toMatchObject({ ReadCapacity: "500", MaxReadCapacity: "1000" });
     const above = stack.deploy({ stackOptions: { readCapacity: 1001 } });
     await expect(above).rejects.toThrow("must not be above maxReadCapacity, which is 1000");
   });
@@ -128,7 +128,7 @@ describeWithAws("deployStack", (aws) => {
     const place = { stack: name, region, endpointUrl };
     expect((await deployStack({ ...place, stackOptions })).outcome).toBe("declined");
     expect(aws().cloudFormation.stack(name)?.changeSets.size).toBe(1);
-    expect(toParameters(stack)).toMatchObject({ EnableAlarms: "true" });
+    expect(readParameters(stack)).toMatchObject({ EnableAlarms: "true" });
 
     expect((await stack.deploy({ stackOptions, dryRun: true })).outcome).toBe("planned");
     expect(readStatus(stack)).toBe("CREATE_COMPLETE");
@@ -181,7 +181,7 @@ describeWithAws("deployStack", (aws) => {
       /its update failed at AggregatorFunction .*: Too much memory\. The stack is as it was before/,
     );
     expect(readStatus(stack)).toBe("UPDATE_ROLLBACK_COMPLETE");
-    expect(toParameters(stack)).toMatchObject({ LambdaMemorySize: "256" });
+    expect(readParameters(stack)).toMatchObject({ LambdaMemorySize: "256" });
     expect((await stack.deploy({ stackOptions: { lambdaMemoryMb: 1024 } })).outcome).toBe(
       "updated",
     );
@@ -266,7 +266,7 @@ describeWithAws("deployStack", (aws) => {
     );
     aws().cloudFormation.staleLooks = 0;
     expect(readStatus(stack)).toBe("UPDATE_COMPLETE");
-    expect(toParameters(stack)).toMatchObject({ LogRetentionDays: "14" });
+    expect(readParameters(stack)).toMatchObject({ LogRetentionDays: "14" });
   });
 
   it("leaves code and its version out where there is no role that could run it", async () => {

@@ -12,7 +12,7 @@ describeWithAws("the provisioner of a stack", (aws) => {
   it("is deployed with its real code, named by the code's own hash [W-64]", async () => {
     const stack = freshStack(aws());
     const { outputs } = await stack.deploy();
-    const key = await toKey("provisioner");
+    const key = await getCodeKey("provisioner");
     expect(getFunction(stack)).toMatchObject({ Code: { S3Key: key } });
     const bucket = aws().s3.buckets.get(`zae-limiter-code-${aws().account}-eu-west-1`)!;
     const { content } = await lambdaPackage("provisioner");
@@ -43,7 +43,7 @@ describeWithAws("the provisioner of a stack", (aws) => {
     expect(scripted(stack).resources.get("ProvisionerRole")?.physicalId).toBe(
       `team-${stack.stack}-prov`,
     );
-    expect(getFunction(stack)).toMatchObject({ Code: { S3Key: await toKey("provisioner") } });
+    expect(getFunction(stack)).toMatchObject({ Code: { S3Key: await getCodeKey("provisioner") } });
   });
 
   it("is not added by new code for the aggregator", async () => {
@@ -71,14 +71,14 @@ describeWithAws("the provisioner of a stack", (aws) => {
     }
     await updateLambda(getPlace(stack));
     expect(scripted(stack).target?.parameters).toMatchObject({
-      AggregatorCodeKey: await toKey("aggregator"),
-      ProvisionerCodeKey: await toKey("provisioner"),
+      AggregatorCodeKey: await getCodeKey("aggregator"),
+      ProvisionerCodeKey: await getCodeKey("provisioner"),
     });
-    expect(getFunction(stack)).toMatchObject({ Code: { S3Key: await toKey("provisioner") } });
+    expect(getFunction(stack)).toMatchObject({ Code: { S3Key: await getCodeKey("provisioner") } });
   });
 });
 
 /** Where the code of a function is put: the same code has the same key. */
-async function toKey(name: "aggregator" | "provisioner"): Promise<string> {
+async function getCodeKey(name: "aggregator" | "provisioner"): Promise<string> {
   return `zae-limiter/${(await lambdaPackage(name)).sha256}/${name}.zip`;
 }

@@ -20,7 +20,7 @@ import { availableOrSkipped } from "../../../test/package/available.ts";
 import { node22, node24 } from "../../../tools/fetch-packages.mjs";
 import { bundleFunction } from "../../../tools/lambda.mjs";
 import { FunctionProcess } from "./support/function-process.ts";
-import { toStream, type LambdaRecord } from "./support/table-stream.ts";
+import { readStream, type LambdaRecord } from "./support/table-stream.ts";
 
 /** Those that Lambda offers. */
 const NODES = [
@@ -114,7 +114,7 @@ describeUnlessMissing("the bundled aggregator", whyMissing() ?? whyS3IsMissing()
     }
 
     #records(): Promise<readonly LambdaRecord[]> {
-      return toStream(inject("engine")!.endpointUrl, this.tableName);
+      return readStream(inject("engine")!.endpointUrl, this.tableName);
     }
 
     /** The snapshots of the entity, without what the engine does not promise to order. */

@@ -38,7 +38,7 @@ const ENTRIES: readonly PlanEntry[] = [
   ),
 ];
 
-function getPlanned(more: Partial<LimitsPlan> = {}, isRegistered = true) {
+function buildPlanned(more: Partial<LimitsPlan> = {}, isRegistered = true) {
   const plan = {
     namespace: "team-a",
     revision: 3,
@@ -59,7 +59,7 @@ const PENDING = {
 
 describe("a plan", () => {
   it("is shown level by level, with old and new values and without what stays", () => {
-    expect(planText(getPlanned(), PLAIN)).toBe(`+ create entity acme
+    expect(planText(buildPlanned(), PLAIN)).toBe(`+ create entity acme
     + name  ""
 ~ update system
     ~ rpm             100/min → 200/min
@@ -77,7 +77,7 @@ Plan for team-a: 2 to create, 1 to update, 1 to delete, 1 unchanged.
 
   it("mentions an apply that has not ended, and a namespace that is not registered", () => {
     for (const text of [planText, diffText])
-      expect(text(getPlanned({ pending: PENDING }, false), PLAIN)).toMatch(
+      expect(text(buildPlanned({ pending: PENDING }, false), PLAIN)).toMatch(
         /^Namespace team-a is not registered; limits apply will register it\.\nAn apply that began at 2026-11-15 06:30:00Z by ci has not ended: .*\n\n/,
       );
   });
@@ -85,13 +85,13 @@ Plan for team-a: 2 to create, 1 to update, 1 to delete, 1 unchanged.
   it("mentions that CloudFormation applied the limits, because an apply takes them over", () => {
     const owner = "limits/team-a/limits-provisioner/0123abcd";
     for (const text of [planText, diffText])
-      expect(text(getPlanned({ owner }), PLAIN)).toMatch(
+      expect(text(buildPlanned({ owner }), PLAIN)).toMatch(
         /^CloudFormation applied the limits of team-a \(limits\/team-a\/.*takes them over\.\n\n/,
       );
   });
 
   it("is cut where only a part is wanted, and shows first what goes", () => {
-    expect(planText(getPlanned(), PLAIN, 1)).toBe(`- delete entity k\\u001b[2J for gpt-4
+    expect(planText(buildPlanned(), PLAIN, 1)).toBe(`- delete entity k\\u001b[2J for gpt-4
     - rpm  1/min
 … and 3 more; limits plan shows all of them.
 
@@ -101,14 +101,14 @@ Plan for team-a: 2 to create, 1 to update, 1 to delete, 1 unchanged.
 
   it("is coloured on a terminal", () => {
     const colours = coloursFor({ write: () => undefined, isTTY: true }, {});
-    const text = planText(getPlanned(), colours);
+    const text = planText(buildPlanned(), colours);
     expect(text).toContain("\u001B[32m+ create\u001B[0m entity acme\n");
     expect(text).toContain("\u001B[31m-\u001B[0m rph ");
     expect(text).not.toContain("\u001B[2J");
   });
 
   it("is a model for programs, with counts and without what an apply declares", () => {
-    expect(planModel(getPlanned({ pending: PENDING }))).toEqual({
+    expect(planModel(buildPlanned({ pending: PENDING }))).toEqual({
       namespace: "team-a",
       revision: 3,
       registered: true,
@@ -116,12 +116,12 @@ Plan for team-a: 2 to create, 1 to update, 1 to delete, 1 unchanged.
       entries: ENTRIES,
       counts: { create: 2, update: 1, delete: 1, unchanged: 1, drift: 1, adopt: 0 },
     });
-    expect(planModel(getPlanned())).not.toHaveProperty("pending");
+    expect(planModel(buildPlanned())).not.toHaveProperty("pending");
   });
 });
 
 it("a diff is shown value by value, and drift is marked", () => {
-  expect(diffText(getPlanned(), PLAIN)).toBe(
+  expect(diffText(buildPlanned(), PLAIN)).toBe(
     `Where                          Value           Stored   Declared
 entity acme                    name                     ""
 system                         rpm             100/min  200/min   drift

@@ -24,7 +24,7 @@ describeWithAws("the status of a stack", (aws) => {
   beforeAll(async () => {
     stack = await deployedStack(aws());
     await open(stack);
-    await readCounted(stack);
+    await writeHeartbeat(stack);
   });
 
   afterEach(() => {
@@ -50,7 +50,7 @@ describeWithAws("the status of a stack", (aws) => {
   }
 
   /** What an aggregator writes when it has counted. */
-  async function readCounted(name: string): Promise<void> {
+  async function writeHeartbeat(name: string): Promise<void> {
     const client = new DynamoDBClient({
       endpoint: aws().endpointUrl,
       region: "eu-west-1",
@@ -120,7 +120,7 @@ describeWithAws("the status of a stack", (aws) => {
   it("a runner in place of the function is seen by its heartbeat [W-78]", async () => {
     const name = freshTableName();
     await open(name);
-    await readCounted(name);
+    await writeHeartbeat(name);
     expect((await look(name, COUNTED_MS + 60_000)).aggregator.state).toBe("enabled");
     expect((await look(name)).aggregator.state).toBe("none");
   });

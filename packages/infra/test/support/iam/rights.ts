@@ -14,7 +14,7 @@ export function getJudge(kind: PolicyKind, namespaceId: string = OWN): PolicyJud
 }
 
 /** The needs of a method; throws for a method without roles. */
-function listNeeds(method: string): Needs {
+function getNeeds(method: string): Needs {
   const needs = (METHOD_NEEDS as Readonly<Record<string, Needs>>)[method];
   if (needs === undefined) throw new Error(`Give ${method} its roles in method-roles.ts.`);
   return needs;
@@ -38,7 +38,7 @@ export function neededBy(
   calls: readonly RecordedCall[],
 ): readonly RecordedCall[] {
   return calls.filter(({ method, leadingKeys }) => {
-    const { roles, tenants } = listNeeds(method);
+    const { roles, tenants } = getNeeds(method);
     if (roles.some((role) => POLICIES_OF[role].all === kind)) return true;
     // A repository may be used for several tenants; a tenant uses it for one.
     const isOwn = leadingKeys.every((key) => key.startsWith(OWN) || key.startsWith("_/"));
