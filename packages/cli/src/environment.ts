@@ -12,14 +12,14 @@ export interface TextOutput {
 /** What counts as an interrupt. */
 export interface InterruptOptions {
   /**
-   * Also that nobody reads the output any more, which is noticed when something is written: for
-   * verbs that have no end of their own.
+   * A closed output counts as an interrupt too. It is noticed at the next write. For verbs that do
+   * not end by themselves.
    */
   readonly orUnread?: boolean;
 }
 
 /**
- * Everything outside itself that the program uses, so that tests can run it in their own process.
+ * The environment that the program uses, so that tests can run it in their own process.
  */
 export interface Environment {
   readonly stdout: TextOutput;

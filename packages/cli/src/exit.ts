@@ -20,7 +20,7 @@ export const EXIT = { done: 0, failed: 1, wrongUsage: 2, refused: 3, differs: 3 
 /** One of the exit codes. */
 export type ExitCode = (typeof EXIT)[keyof typeof EXIT];
 
-/** The command cannot be run as it was written; the message says how to write it. */
+/** The command line is wrong; the message says how to write it. */
 export class UsageError extends Error {
   readonly code = "ERR_CLI_USAGE";
 }
@@ -66,7 +66,7 @@ export function reportError(error: unknown, json: boolean, { stderr, env }: Envi
   return toExitCode(error);
 }
 
-/** What commander says of a wrong command, which repeats arguments, and may suggest others. */
+/** The message of commander for a wrong command, which repeats arguments and may suggest others. */
 export function usageErrorText(text: string): string {
   const lines = text.trimEnd().split(/\n(?=\(Did you mean )/);
   return `${lines.map((line) => printable(withoutCredentials(line))).join("\n")}\n`;
@@ -121,13 +121,13 @@ function isApplyError(error: unknown): error is ApplyError {
   return toCode(error) === "ERR_LIMITER_APPLY";
 }
 
-/** What a failed apply has left; without a cause it has not even begun. */
+/** The changes that a failed apply has left; without a cause it has not even started. */
 function formatLeft(error: unknown, colours: Colours): string {
   const isPart = isApplyError(error) && error.cause !== undefined && error.left.length > 0;
   return isPart ? formatRemaining(error.left, colours) : "";
 }
 
-/** What programs may want to know of an error besides its code and its message. */
+/** The details of an error for programs, besides its code and its message. */
 function toFacts(error: unknown): object {
   if (isManifestError(error)) return { problems: error.problems };
   return isApplyError(error) ? { done: error.done, left: error.left } : {};

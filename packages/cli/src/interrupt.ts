@@ -5,13 +5,12 @@ type Interruptible = Pick<NodeJS.Process, "on" | "off" | "exit" | "stdout" | "st
 
 const SIGNALS = ["SIGINT", "SIGTERM"] as const;
 
-/** What a shell shows for a program that Ctrl-C has ended. */
+/** The exit code that shells use for a program ended by Ctrl-C. */
 const ENDED_BY_SIGNAL = 130;
 
 /**
- * Calls the listener at the first Ctrl-C or SIGTERM, and ends the process at the second. If it is
- * to be called also when nobody reads the output any more, that counts as the first. Returns what
- * stops listening.
+ * Calls the listener at the first Ctrl-C or SIGTERM, and ends the process at the second. On
+ * request, a closed output counts as the first. Returns a function that stops listening.
  */
 export function onInterrupt(
   target: Interruptible,

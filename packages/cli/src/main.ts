@@ -5,13 +5,13 @@ import { holdNodeNotice } from "./node-notice.ts";
 import { reportUnwritten, run } from "./program.ts";
 
 // A reader that has seen enough (`… | head`) closes the pipe. The verb goes on, so its exit code is
-// the same; one that would go on forever is told as of an interrupt. After any other error, such
-// as a full disk, it goes on too, but has failed.
+// the same; a command that never ends gets the same signal as on Ctrl-C. After any other error,
+// such as a full disk, it goes on too, but has failed.
 let unwritten: Error | undefined;
 process.stdout.on("error", (error: NodeJS.ErrnoException) => {
   if (error.code !== "EPIPE") unwritten ??= error;
 });
-// There is nowhere left to say it, and what is under way must not stop halfway.
+// There is nowhere left to report it, and the running work must not stop halfway.
 process.stderr.on("error", () => {});
 
 const { stdout, stderr, stdin, env, version: nodeVersion } = process;
@@ -31,7 +31,7 @@ const environment: Environment = {
 };
 const argv = process.argv.slice(2);
 process.exitCode = await run(argv, environment);
-// What was written last may still be on its way.
+// The last output may not be flushed yet.
 process.on("exit", () => {
   if (unwritten !== undefined) process.exitCode = reportUnwritten(unwritten, argv, environment);
 });

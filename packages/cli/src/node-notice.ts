@@ -3,7 +3,8 @@ type Warnings = Pick<NodeJS.Process, "emitWarning">;
 
 /**
  * Holds back the AWS SDK's notice about the version of Node, which would head the output of every
- * command. Other warnings pass. Returns what reads the notice, on one line, for `status`.
+ * command. Other warnings pass. Returns a function that returns the notice, on one line, for
+ * `status`.
  */
 export function holdNodeNotice(target: Warnings): () => string | undefined {
   const original = target.emitWarning.bind(target);

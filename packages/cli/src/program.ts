@@ -29,12 +29,12 @@ import { EXIT, OutputError, reportError, usageErrorText, type ExitCode } from ".
 
 /** Runs one command line and returns its exit code. Never throws. */
 export async function run(argv: readonly string[], environment: Environment): Promise<ExitCode> {
-  // Looked up before parsing, because parsing itself may fail.
+  // Read before parsing, because parsing itself may fail.
   const json = argv.includes("--json");
   let exitCode: ExitCode = EXIT.done;
   try {
     const program = createProgram(environment, { json, exitWith: (code) => (exitCode = code) });
-    // The program alone asks for nothing wrong, so it shows its help and exits 0.
+    // The program without arguments is not an error, so it shows its help and exits 0.
     await program.parseAsync(argv.length === 0 ? ["--help"] : argv, { from: "user" });
     return exitCode;
   } catch (error) {
@@ -42,19 +42,19 @@ export async function run(argv: readonly string[], environment: Environment): Pr
   }
 }
 
-/** Says that standard output could not be written, and returns the exit code of that. */
+/** Reports that standard output could not be written, and returns its exit code. */
 export function reportUnwritten(
   cause: Error,
   argv: readonly string[],
   environment: Environment,
 ): ExitCode {
   const error = new OutputError(
-    `The output could not be written: ${cause.message}. What the command changed is changed.`,
+    `The output could not be written: ${cause.message}. The changes of the command remain.`,
   );
   return reportError(error, argv.includes("--json"), environment);
 }
 
-/** What a run knows before any command is parsed. */
+/** The inputs of a run before any command is parsed. */
 export interface RunOptions {
   readonly json: boolean;
   readonly exitWith: (code: ExitCode) => void;

@@ -10,7 +10,7 @@ const PROGRAM = fileURLToPath(new URL("../bin/zae-limiter.js", import.meta.url))
 
 describeWithEngine("aggregate", (engine) => {
   it(
-    "goes on until it is told to end, and then exits 0 with what it did",
+    "runs until it is interrupted, and then exits 0 with what it did",
     { timeout: 60_000 },
     async () => {
       const { endpointUrl } = engine();

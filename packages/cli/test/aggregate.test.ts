@@ -68,16 +68,6 @@ it("prints the report alone with --json, and on standard error only problems", a
   expect(JSON.parse(outcome.stdout)).toEqual(REPORT);
 });
 
-it("says what goes wrong also with --json, beside the report", async () => {
-  const outcome = await aggregate(" --json", async ({ onProblem }) => {
-    const error = new Error("The archive is full.");
-    onProblem?.({ kind: "retry", shardId: undefined, error, attempts: 1, retryInMs: 500 });
-    return REPORT;
-  });
-  expect(outcome.stderr).toBe("The archive is full. Trying again in 0.5 s.\n");
-  expect(JSON.parse(outcome.stdout)).toEqual(REPORT);
-});
-
 it.each([["./archive"], ["s3://bucket/audit"]])("archives to %s", async (place) => {
   const seen: RunnerOptions[] = [];
   await aggregate(` --archive ${place}`, async (options) => {
@@ -168,7 +158,7 @@ describe("an interrupt", () => {
     expect(target.listenerCount("SIGINT") + target.listenerCount("SIGTERM")).toBe(0);
   });
 
-  it("is also that nobody reads the output, which is said once, for those who ask for it", () => {
+  it("is also a closed output, reported once, for verbs that ask for it", () => {
     const [stdout, stderr] = [new EventEmitter(), new EventEmitter()];
     const exits: unknown[] = [];
     const exit = (code: number): unknown => exits.push(code);

@@ -7,7 +7,7 @@ import { ManualClock } from "zae-limiter/testing";
 import { afterEach, beforeEach, describe } from "vitest";
 import { readJson, zaeLimiter, type Outcome, type Setup } from "./command-line.ts";
 
-/** What the tests on one backend share. It is set up anew for each test. */
+/** The shared setup of the tests on one backend, new for each test. */
 export interface World {
   readonly repository: Repository;
   readonly clock: ManualClock;

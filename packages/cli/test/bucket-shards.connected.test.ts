@@ -88,12 +88,12 @@ describeWithEngine("bucket split and merge on DynamoDB", (engine) => {
 
   it.each([
     [
-      "bucket merge nobody -r gpt-4 --shards 1",
-      "has no bucket for gpt-4 yet; the first acquire creates it (got 'nobody')",
+      "bucket merge unknown -r gpt-4 --shards 1",
+      "has no bucket for gpt-4 yet; the first acquire creates it (got 'unknown')",
     ],
     [
-      "bucket split nobody -r gpt-4 --shards 2",
-      "has no bucket for gpt-4 yet; the first acquire creates it (got 'nobody')",
+      "bucket split unknown -r gpt-4 --shards 2",
+      "has no bucket for gpt-4 yet; the first acquire creates it (got 'unknown')",
     ],
     [
       "bucket split key-1 -r gpt-4 --shards 64",

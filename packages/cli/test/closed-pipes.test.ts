@@ -1,4 +1,4 @@
-// The built program when nobody reads what it writes any more, as in `zae-limiter … | head -n 1`.
+// The built program when its output is closed, as in `zae-limiter … | head -n 1`.
 import { spawn, type ChildProcessByStdio } from "node:child_process";
 import { once } from "node:events";
 import type { Readable } from "node:stream";

@@ -8,30 +8,30 @@ import type { runAggregator } from "zae-limiter/aggregator";
 import type { Environment, InterruptOptions } from "../src/environment.ts";
 import { createProgram, run } from "../src/program.ts";
 
-/** What one command line did. */
+/** The outcome of one command line. */
 export interface Outcome {
   readonly code: number;
   readonly stdout: string;
   readonly stderr: string;
 }
 
-/** What a test may choose about a run. */
+/** Options of a run. */
 export interface Setup {
   readonly repository?: Repository;
   readonly open?: typeof openRepository;
   readonly env?: Readonly<Record<string, string>>;
-  /** What a person types; undefined when standard input is not a terminal. */
+  /** The typed input; undefined when standard input is not a terminal. */
   readonly typed?: string | AsyncIterable<string>;
-  /** What standard input is when it is not a terminal. */
+  /** Standard input when it is not a terminal. */
   readonly piped?: string | Uint8Array;
   readonly terminal?: boolean;
   readonly nowMs?: () => number;
   readonly nodeNotice?: string;
   /** By default, there is no table. */
   readonly runAggregator?: typeof runAggregator;
-  /** Gets everything that is printed, in its order. */
+  /** Receives everything that is printed, in order. */
   readonly onOutput?: (text: string) => void;
-  /** Gets what interrupts the program. */
+  /** Receives the function that interrupts the program. */
   readonly onListening?: (interrupt: () => void, options?: InterruptOptions) => void;
 }
 
@@ -49,7 +49,7 @@ export async function zaeLimiter(
     },
     isTTY: terminal,
   });
-  const stdin: Environment["stdin"] = Object.assign(getReadable(typed ?? piped), {
+  const stdin: Environment["stdin"] = Object.assign(toReadable(typed ?? piped), {
     isTTY: typed !== undefined,
   });
   const open = setup.open ?? (async () => repository!.namespace("default"));
@@ -61,7 +61,7 @@ export async function zaeLimiter(
     stdout: output("stdout"),
     stderr: output("stderr"),
     stdin,
-    // No command of a test gets at the local system of whoever runs it.
+    // No command of a test reaches the local system of the developer.
     env: { ZAEL_REPOSITORY: "memory:", ZAEL_LOCAL_FOLDER: join(process.execPath, "none"), ...env },
     openRepository: open,
     runAggregator: setup.runAggregator ?? noTable,
@@ -73,7 +73,7 @@ export async function zaeLimiter(
   return { code, ...printed };
 }
 
-function getReadable(source: string | Uint8Array | AsyncIterable<string>): Readable {
+function toReadable(source: string | Uint8Array | AsyncIterable<string>): Readable {
   const isWhole = typeof source === "string" || source instanceof Uint8Array;
   return Readable.from(isWhole ? [source] : source);
 }

@@ -19,7 +19,7 @@ function optionTable(command: Command): readonly string[] {
   return [
     "| global option | meaning |",
     "|---|---|",
-    ...buildOptions(command).map(({ flags, description }) => `| \`${flags}\` | ${description} |`),
+    ...listOptions(command).map(({ flags, description }) => `| \`${flags}\` | ${description} |`),
   ];
 }
 
@@ -28,7 +28,7 @@ function commandTable(command: Command): readonly string[] {
     "| command | options | what it does |",
     "|---|---|---|",
     ...listLeaves(command, "").map(([name, leaf]) => {
-      const options = buildOptions(leaf).map(({ long, argChoices }) =>
+      const options = listOptions(leaf).map(({ long, argChoices }) =>
         argChoices === undefined ? `\`${long}\`` : `\`${long}\` ${argChoices.join(", ")}`,
       );
       const shown =
@@ -51,7 +51,7 @@ function listLeaves(command: Command, path: string): readonly (readonly [string,
   });
 }
 
-function buildOptions(command: Command): readonly Option[] {
+function listOptions(command: Command): readonly Option[] {
   const help = command.createHelp();
   return help.visibleOptions(command).filter(({ long }) => long !== "--help");
 }

@@ -35,7 +35,7 @@ describeWithAws("the page on deployment", (aws) => {
         nowMs: () => NOW_MS,
         env: { ZAEL_REPOSITORY: "" },
       });
-      if (stdout.includes("created")) await readCounted(aws());
+      if (stdout.includes("created")) await writeHeartbeat(aws());
       return { code, printed: ofNoMachine(shorten(stderr) + stdout) };
     });
     await expect(asRun).toMatchFileSnapshot(PAGE);
@@ -68,7 +68,7 @@ describeWithAws("the page on deployment", (aws) => {
 });
 
 /** What the function does each minute: it tells until when usage is counted. */
-async function readCounted({ endpointUrl }: ScriptedAws): Promise<void> {
+async function writeHeartbeat({ endpointUrl }: ScriptedAws): Promise<void> {
   const client = new DynamoDBClient({
     endpoint: endpointUrl,
     region: "eu-west-1",

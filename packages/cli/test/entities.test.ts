@@ -57,7 +57,7 @@ onEveryBackend((world) => {
   });
 
   it.each(["entity show", "entity delete --yes", "entity update --name x", "entity children"])(
-    "%s of nobody exits 1, and names the entity that was probably meant",
+    "%s of an unknown entity exits 1, and suggests a similar one",
     async (verb) => {
       await run("entity create key-1");
       expect(await run(`${verb} kye-1`)).toEqual({
@@ -65,8 +65,8 @@ onEveryBackend((world) => {
         stdout: "",
         stderr: "error: Entity kye-1 does not exist. Did you mean key-1?\n",
       });
-      expect((await run(`${verb} nobody-at-all`)).stderr).toBe(
-        "error: Entity nobody-at-all does not exist. To list entities: zae-limiter entity list\n",
+      expect((await run(`${verb} someone-else`)).stderr).toBe(
+        "error: Entity someone-else does not exist. To list entities: zae-limiter entity list\n",
       );
     },
   );
@@ -116,16 +116,5 @@ onEveryBackend((world) => {
     expect((await run("available key-1 gpt-4")).stdout).toBe(
       "Entity  Limit  Available  Capacity  Rate    Set by\nkey-1   rpm           10        10  10/min  system\n",
     );
-  });
-
-  it("windows are chosen by age", async () => {
-    await run("system set-defaults rpm:10");
-    await run("acquire key-1 gpt-4 rpm=1");
-    await world.clock.advance(3 * 86_400_000);
-    await run("acquire key-1 gpt-4 rpm=2");
-    const summary = "usage summary key-1 -w daily";
-    expect(await json(`${summary} --start 7d`)).toMatchObject({ total: { rpm: 3 } });
-    expect(await json(`${summary} --start -1w --end 2d`)).toMatchObject({ total: { rpm: 1 } });
-    expect(await json(`${summary} --start 48h`)).toMatchObject({ total: { rpm: 2 } });
   });
 });

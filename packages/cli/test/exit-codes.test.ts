@@ -132,24 +132,18 @@ describe("verbs that need an existing repository", () => {
     expect(readdirSync(folder)).toEqual([]);
   });
 
-  it.each(["system set-defaults", "entity set-limits key-1", "resource set-defaults gpt-4"])(
-    "are checked before the repository is opened: %s",
-    async (verb) => {
-      const { code } = await run(`${verb} --repository sqlite:${folder}/limits.db`, {
-        open: openRepository,
-      });
-      expect(code).toBe(2);
-      expect(readdirSync(folder)).toEqual([]);
-    },
-  );
-
-  it.each(["usage list", "usage summary", "audit list"])(
-    "are wrong before the repository is missing: %s",
-    async (verb) => {
-      const { code } = await run(`${verb} --repository sqlite:${folder}/limits.db`, {
-        open: openRepository,
-      });
-      expect(code).toBe(2);
-    },
-  );
+  it.each([
+    "system set-defaults",
+    "entity set-limits key-1",
+    "resource set-defaults gpt-4",
+    "usage list",
+    "usage summary",
+    "audit list",
+  ])("are checked before the repository is opened: %s", async (verb) => {
+    const { code } = await run(`${verb} --repository sqlite:${folder}/limits.db`, {
+      open: openRepository,
+    });
+    expect(code).toBe(2);
+    expect(readdirSync(folder)).toEqual([]);
+  });
 });

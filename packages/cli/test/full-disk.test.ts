@@ -22,8 +22,8 @@ it.skipIf(!existsSync(FULL)).each([
   const [code] = (await once(child, "close")) as readonly unknown[];
   closeSync(full);
   const message =
-    "The output could not be written: ENOSPC: no space left on device, write. What the command " +
-    "changed is changed.";
+    "The output could not be written: ENOSPC: no space left on device, write. The changes of the " +
+    "command remain.";
   expect(code).toBe(1);
   if (words.includes("--json"))
     expect(JSON.parse(text)).toEqual({ error: { code: "ERR_CLI_OUTPUT", message } });

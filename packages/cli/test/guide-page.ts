@@ -1,16 +1,16 @@
 import { expect } from "vitest";
 
-/** What a command of a page did: its exit code, and what it printed, of no machine or moment. */
+/** The outcome of a command on a page: its exit code and its output, without machine or time. */
 interface Shown {
   readonly code: number;
   readonly printed: string;
 }
 
 /**
- * A page of the guide as it ought to be: every `$ zae-limiter …` line of its console blocks is run
- * in reading order, and what it prints stands below it. `# exit 1` after a command says that it
- * exits so. Other commands (`$ export …`) are given to `runOther`, and print nothing. Compare the
- * result with `toMatchFileSnapshot`; `vitest -u` then updates the page.
+ * Rewrites a page of the guide as its commands run: every `$ zae-limiter …` line of its console
+ * blocks is run in reading order, and what it prints stands below it. `# exit 1` after a command is
+ * its exit code. Other commands (`$ export …`) are given to `runOther`, and print nothing. Compare
+ * the result with `toMatchFileSnapshot`; `vitest -u` then updates the page.
  */
 export async function pageAsRun(
   page: string,

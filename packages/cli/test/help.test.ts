@@ -12,7 +12,7 @@ const run = (line: string | readonly string[]): Promise<Outcome> =>
   zaeLimiter(line, { repository });
 
 /**
- * Verbs that would reach AWS with the credentials of whoever runs this, or write a file: they are
+ * Verbs that would reach AWS with the credentials of the developer, or write a file: they are
  * only parsed.
  */
 const IS_ONLY_PARSED = /^(?:deploy|delete|status|list|version|check|upgrade|lambda-export)$/;

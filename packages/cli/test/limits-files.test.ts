@@ -1,4 +1,4 @@
-// Which files `--file` stands for, and what is said when something is wrong with them.
+// The files that `--file` stands for, and the errors about them.
 import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join, relative } from "node:path";
@@ -158,7 +158,7 @@ describe("what is wrong", () => {
   });
 
   it("is a file that cannot be read", async () => {
-    // Root may read everything, but nobody the beginning of this.
+    // Root may read everything except the beginning of this.
     if (process.platform !== "linux") return;
     const { code, stderr } = await plan(["-f", "/proc/self/mem"], unopened);
     expect({ code, stderr }).toEqual({

@@ -41,7 +41,7 @@ it("says what is wrong with the manifest, the namespace or the stack, and prints
   expect(long.stderr).toContain("must have at most 45 characters");
 });
 
-it("tells what a large template needs, and refuses one that cannot be deployed", async () => {
+it("says what a large template needs, and refuses one that cannot be deployed", async () => {
   const inBucket = await run("-f", manifest(withBytes(60_000)));
   expect(inBucket).toMatchObject({ code: 0 });
   expect(inBucket.stderr).toMatch(

@@ -77,12 +77,12 @@ onEveryBackend((world) => {
     const plan = await run("plan", file);
     expect(plan.code).toBe(3);
     expect(plan.stdout).toMatch(/^~ update system\n {4}~ limits\.rpm +7\/min → 100\/min\n/);
-    // A change of the manifest is none of the store.
+    // A change of the manifest is not a change of the store.
     await world.repository.setSystemDefaults([Limit.perMinute("rpm", 100)]);
     expect((await run("diff", manifest(SECOND))).stdout).not.toContain("drift");
   });
 
-  it("what is stored as declared is taken over without a question, which is said", async () => {
+  it("what is stored as declared is taken over without a question, and the output says so", async () => {
     await world.repository.setResourceDefaults("gpt-4", [Limit.perMinute("rpm", 7)]);
     const file = manifest({ resources: { "gpt-4": { limits: { rpm: 7 } } } });
     const unchanged = "Nothing to change in default: 1 unchanged.\n";
@@ -215,7 +215,7 @@ describe("a repository that is missing", () => {
       ...setup,
     });
 
-  /** The file, with what drivers keep beside it until nobody uses it any more. */
+  /** The file, with the changes that drivers keep beside it while it is in use. */
   const stored = async (): Promise<Buffer> => {
     const path = join(folder, "limits.db");
     const database = await observedDatabase(path, {});
@@ -236,7 +236,7 @@ describe("a repository that is missing", () => {
     expect(readdirSync(folder)).toEqual([]);
   });
 
-  it("is created by apply, once the plan is agreed to", async () => {
+  it("is created by apply, once the plan is confirmed", async () => {
     const words = ["apply", "-f", manifest(FIRST)];
     expect((await run(words)).code).toBe(2);
     const declined = await run(words, { typed: "n\n" });

@@ -18,13 +18,13 @@ import { listExamples, verbNames, zaeLimiter, type Outcome } from "./command-lin
 /** Verbs that are there to change a stack, or to start an engine. */
 const MANAGING = /^(?:deploy|delete|upgrade|local .*)$/;
 
-/** Verbs that ask nobody; some of them write files. */
+/** Verbs that send no request; some of them write files. */
 const OFFLINE = /^(?:(?:limits )?cfn-template|lambda-export)$/;
 
 /** Verbs that register the namespaces that they are given. */
 const REGISTERING = /^(?:namespace register|limits apply)$/;
 
-/** What a verb may ask of AWS, whichever service: operations that change nothing. */
+/** The requests that a verb may send to any service of AWS: those that change nothing. */
 const READING = /^(?:Get|BatchGet|List|Describe|Scan|Query|Head|GET$|HEAD$)/;
 
 const verbs = verbNames().filter((verb) => !MANAGING.test(verb) && !OFFLINE.test(verb));
@@ -105,7 +105,7 @@ describe("a namespace that is missing", () => {
   });
 });
 
-/** What a table without items answers. */
+/** The answers of a table without items. */
 const EMPTY: Readonly<Record<string, object>> = {
   BatchGetItem: { Responses: {} },
   Query: { Items: [] },
@@ -114,7 +114,7 @@ const EMPTY: Readonly<Record<string, object>> = {
 
 /**
  * The operation of a request. DynamoDB names it in a header, CloudFormation in the body, CloudWatch
- * in the path; of the rest the method tells enough.
+ * in the path; for the rest the method is enough.
  */
 function getOperation({ method, path, headers, body }: SeenRequest): string {
   const target = headers["x-amz-target"];

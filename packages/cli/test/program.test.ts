@@ -5,7 +5,6 @@ import { cpSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { openRepository } from "zae-limiter/open";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { Outcome } from "./command-line.ts";
 
@@ -55,38 +54,6 @@ describe("the program", { timeout: 60_000 }, () => {
     expect(
       JSON.parse((await zaeLimiter("usage", "summary", "-e", "key-1", "--json")).stdout),
     ).toMatchObject({ total: { rpm: 2 } });
-  });
-
-  it("waits until a call fits", async () => {
-    await zaeLimiter("system", "set-defaults", "-l", "rps:5/sec");
-    await zaeLimiter("acquire", "key-1", "gpt-4", "rps=5");
-    expect((await zaeLimiter("acquire", "key-1", "gpt-4", "rps=1", "--wait", "5")).code).toBe(0);
-  });
-
-  it("registers no namespace when it reads or when it writes to a missing one", async () => {
-    await (await openRepository(url, { namespace: "tenant" })).close();
-    for (const verb of [
-      ["entity", "list"],
-      ["entity", "create", "key-1"],
-      ["namespace", "list"],
-    ])
-      await zaeLimiter(...verb);
-    expect((await zaeLimiter("entity", "list")).stderr).toContain(
-      "zae-limiter namespace register default",
-    );
-    expect(JSON.parse((await zaeLimiter("namespace", "list", "--json")).stdout)).toMatchObject([
-      { name: "tenant" },
-    ]);
-    expect((await zaeLimiter("entity", "create", "key-1", "-N", "tenant")).code).toBe(0);
-  });
-
-  it("recovers the default namespace after its deletion", async () => {
-    await zaeLimiter("entity", "create", "key-1");
-    const { stdout } = await zaeLimiter("namespace", "delete", "default", "--yes", "--json");
-    const { namespaceId } = JSON.parse(stdout) as { namespaceId: string };
-    expect((await zaeLimiter("entity", "show", "key-1")).code).toBe(1);
-    expect((await zaeLimiter("namespace", "recover", namespaceId)).code).toBe(0);
-    expect((await zaeLimiter("entity", "show", "key-1")).code).toBe(0);
   });
 
   it("reports a file that is not a database", async () => {
@@ -142,22 +109,6 @@ describe("the program", { timeout: 60_000 }, () => {
     expect((await waitForEnd(child)).code).toBe(0);
     expect(shown).toContain("tpm 1,000/min (system)");
     expect(shown).toMatch(/tpm +1,000\/min +1,000 +system/);
-  });
-
-  it("exits quietly when its reader closes the pipe", async () => {
-    const repository = await openRepository(url);
-    for (let index = 0; index < 300; index += 1)
-      await repository.createEntity(`key-${index}`, { name: "x".repeat(200) });
-    await repository.close();
-    const child = spawn(
-      process.execPath,
-      [PROGRAM, "--repository", url, "entity", "list", "--limit", "300"],
-      {
-        stdio: ["ignore", "pipe", "pipe"],
-      },
-    );
-    child.stdout.destroy();
-    expect(await waitForEnd(child)).toEqual({ code: 0, stderr: "" });
   });
 });
 

@@ -33,14 +33,6 @@ onEveryBackend((world) => {
       expect(await world.repository.getEntity("key-1")).toBeUndefined();
     });
 
-    it("fails for an entity that does not exist and suggests the nearest", async () => {
-      await world.repository.createEntity("key-1");
-      const { code, stderr } = await run("entity show kye-1");
-      expect(code).toBe(1);
-      expect(stderr).toContain("Did you mean key-1?");
-      expect((await run("entity children unknown-entity")).code).toBe(1);
-    });
-
     it("exits 1, not 2, when an entity that has children is to be deleted", async () => {
       await world.repository.createEntity("project-1");
       await world.repository.createEntity("key-1", { parentId: "project-1" });

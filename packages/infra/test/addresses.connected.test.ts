@@ -1,4 +1,4 @@
-// Addresses that are not AWS's: of an engine, which has no stacks, and of nobody.
+// Addresses other than AWS's: of an engine, which has no stacks, and one where nothing listens.
 import { expect, it } from "vitest";
 import { describeWithEngine } from "../../limiter/test/support/engine.ts";
 import { AwsClients } from "../src/aws/clients.ts";
@@ -22,8 +22,8 @@ describeWithEngine("an engine of DynamoDB", (engine) => {
 });
 
 it.each([
-  ["three times if nobody has ever answered", 0, 3],
-  ["longer once somebody has answered", 1, 8],
+  ["three times before the first answer", 0, 3],
+  ["longer after the first answer", 1, 8],
 ])("asks %s", async (_, answers, attempts) => {
   const endpointUrl = "http://127.0.0.1:1";
   const clients = await AwsClients.open(resolvePlace({ region: "eu-west-1", endpointUrl }));

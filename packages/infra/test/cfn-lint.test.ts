@@ -1,6 +1,6 @@
 /*
- * cfn-lint reads the template as it is printed, and as it is for a generated set of options: a
- * warning about a resource that exists only with certain options shows with these at the latest.
+ * cfn-lint reads the template as it is printed, and as it is for some sets of options: a warning
+ * about a resource that exists only with certain options shows with these at the latest.
  * All are checked by one process.
  */
 import { writeFileSync } from "node:fs";
@@ -16,27 +16,43 @@ import { temporaryFile } from "../../limiter/test/support/temporary-file.ts";
 import { resolveTemplate, Resolver } from "../src/options/resolve-template.ts";
 import { defaultParameters } from "../src/options/parameters.ts";
 
-/** The options that conditions depend on, with values that turn these; the first is the default. */
-const CHOICES: readonly (readonly StackOptions[])[] = [
-  [{}, { createIam: false }, { createIamRoles: true }],
-  [{}, { aggregatorRoleArn: "arn:aws:iam::111122223333:role/aggregator" }],
-  [{}, { enableAggregator: false }],
-  [{}, { enableProvisioner: false }],
-  [{}, { enableAlarms: false }],
-  [{}, { enableAuditArchival: false }],
-  [{}, { billingMode: "provisioned" }],
-  [{}, { enableTracing: true }],
-  [{}, { enableDeletionProtection: true }],
-  [{}, { pitrRecoveryDays: 7 }],
-  [{}, { aggregatorReservedConcurrency: 5 }],
-  [{}, { alarmSnsTopic: "arn:aws-cn:sns:cn-north-1:111122223333:alarms" }],
-  [
-    {},
-    { permissionBoundary: "boundary" },
-    { permissionBoundary: "arn:aws:iam::aws:policy/boundary" },
-  ],
-  [{}, { roleNameFormat: "team-{}" }],
-  [{}, { policyNameFormat: "team-{}" }],
+/** The options that conditions depend on, each with a value that turns these. */
+const CHOICES: readonly StackOptions[] = [
+  {},
+  { createIam: false },
+  { createIamRoles: true },
+  { aggregatorRoleArn: "arn:aws:iam::111122223333:role/aggregator" },
+  { enableAggregator: false },
+  { enableProvisioner: false },
+  { enableAlarms: false },
+  { enableAuditArchival: false },
+  { billingMode: "provisioned" },
+  { enableTracing: true },
+  { enableDeletionProtection: true },
+  { pitrRecoveryDays: 7 },
+  { aggregatorReservedConcurrency: 5 },
+  { alarmSnsTopic: "arn:aws-cn:sns:cn-north-1:111122223333:alarms" },
+  { permissionBoundary: "boundary" },
+  { roleNameFormat: "team-{}" },
+  { policyNameFormat: "team-{}" },
+];
+
+/** Values that change the same resources. */
+const TOGETHER: readonly StackOptions[] = [
+  { createIam: false, aggregatorRoleArn: "arn:aws:iam::111122223333:role/aggregator" },
+  { enableAggregator: false, enableProvisioner: false, enableAlarms: false },
+  { enableAggregator: false, createIamRoles: true, enableTracing: true },
+  {
+    createIamRoles: true,
+    permissionBoundary: "arn:aws:iam::aws:policy/boundary",
+    roleNameFormat: "team-{}",
+    policyNameFormat: "team-{}",
+    enableTracing: true,
+    enableAuditArchival: false,
+    billingMode: "provisioned",
+    pitrRecoveryDays: 7,
+    alarmSnsTopic: "arn:aws:sns:eu-west-1:111122223333:alarms",
+  },
 ];
 
 /** Limits whose templates are checked too, with names that look like values in YAML. */
@@ -48,8 +64,8 @@ const LIMITS: readonly string[] = [
   `entities: {Ref: {resources: {_default_: {limits: {rpm: 5}}}}}`,
 ];
 
-/** Every two values of different options are in one of these together, unless they contradict. */
-const COMBINATIONS = everyPair(CHOICES);
+/** Each value alone, and some together. */
+const COMBINATIONS: readonly StackOptions[] = [...CHOICES, ...TOGETHER];
 
 const TEMPLATE = stackTemplate();
 const title = `finds nothing in the template, nor with ${COMBINATIONS.length} sets of options`;
@@ -101,60 +117,4 @@ function parametersWith(options: StackOptions): Readonly<Record<string, string>>
     ProvisionerCodeKey: "zae-limiter/abc/provisioner.zip",
   };
   return { ...defaultParameters(), ...toParameters("limits", options), ...code };
-}
-
-/**
- * Few combinations in which every pair of values occurs: each takes up, choice by choice, the value
- * that brings the most pairs that are still missing. Options that contradict make no pair.
- */
-function everyPair(choices: readonly (readonly StackOptions[])[]): readonly StackOptions[] {
-  const values = choices.flat();
-  const choiceOf = choices.flatMap((each, at) => each.map(() => at));
-  const pairs = values.flatMap((_, left) =>
-    values.flatMap((__, right) =>
-      choiceOf[left]! < choiceOf[right]! && isValid({ ...values[left], ...values[right] })
-        ? [`${left} ${right}`]
-        : [],
-    ),
-  );
-  const missingPairs = new Set(pairs);
-  const combinations: StackOptions[] = [];
-  while (missingPairs.size > 0) {
-    const [first] = missingPairs;
-    let chosen = first!.split(" ").map(Number);
-    for (const [at] of choices.entries()) {
-      if (chosen.some((value) => choiceOf[value] === at)) continue;
-      const best = [...values.keys()]
-        .filter((value) => choiceOf[value] === at)
-        .map((value) => chosen.concat(value))
-        .filter((all) => isValid(merge(all)))
-        .toSorted((left, right) => gain(right) - gain(left))[0];
-      chosen = best ?? chosen;
-    }
-    for (const pair of listPairs(chosen)) missingPairs.delete(pair);
-    combinations.push(merge(chosen));
-  }
-  return combinations;
-
-  function merge(chosen: readonly number[]): StackOptions {
-    return Object.assign({}, ...chosen.map((value) => values[value])) as StackOptions;
-  }
-
-  function gain(chosen: readonly number[]): number {
-    return listPairs(chosen).filter((pair) => missingPairs.has(pair)).length;
-  }
-}
-
-function listPairs(chosen: readonly number[]): readonly string[] {
-  const sorted = chosen.toSorted((left, right) => left - right);
-  return sorted.flatMap((left, at) => sorted.slice(at + 1).map((right) => `${left} ${right}`));
-}
-
-function isValid(options: StackOptions): boolean {
-  try {
-    toParameters("limits", options);
-    return true;
-  } catch {
-    return false;
-  }
 }

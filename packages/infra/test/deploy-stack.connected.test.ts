@@ -13,7 +13,7 @@ async function open({ stack, region, endpointUrl }: TestStack): Promise<DynamoRe
 
 describeWithAws("deployStack", (aws) => {
   const readStatus = ({ stack }: TestStack) => aws().cloudFormation.stack(stack)?.status;
-  const toParameters = ({ stack }: TestStack) =>
+  const readParameters = ({ stack }: TestStack) =>
     aws().cloudFormation.stack(stack)?.target?.parameters;
 
   it("creates a stack with real code, its table, version record and namespace", async () => {
@@ -88,7 +88,7 @@ describeWithAws("deployStack", (aws) => {
       expect.objectContaining({ ...change, logicalId: "AggregatorLogGroup" }),
       expect.objectContaining({ ...change, logicalId: "ProvisionerLogGroup" }),
     ]);
-    expect(toParameters(stack)).toMatchObject({
+    expect(readParameters(stack)).toMatchObject({
       LogRetentionDays: "7",
       EnableIAMRoles: "true",
       LambdaMemorySize: "512",
@@ -104,7 +104,7 @@ describeWithAws("deployStack", (aws) => {
     expect(aws().cloudFormation.stack(stack.stack)).toBeUndefined();
     await stack.deploy({ stackOptions: { billingMode: "provisioned", maxReadCapacity: 1000 } });
     await stack.deploy({ stackOptions: { readCapacity: 500 } });
-    expect(toParameters(stack)).toMatchObject({ ReadCapacity: "500", MaxReadCapacity: "1000" });
+    expect(readParameters(stack)).toMatchObject({ ReadCapacity: "500", MaxReadCapacity: "1000" });
     const above = stack.deploy({ stackOptions: { readCapacity: 1001 } });
     await expect(above).rejects.toThrow("must not be above maxReadCapacity, which is 1000");
   });
@@ -123,12 +123,12 @@ describeWithAws("deployStack", (aws) => {
     expect(asked[0]!.map(({ action, logicalId }) => `${action} ${logicalId}`)).toEqual(
       expect.arrayContaining(["replace AcquireOnlyPolicy", "remove AggregatorDLQAlarm"]),
     );
-    // Nobody was asked, so nothing that destroys is done.
+    // Without a question, nothing destructive is done.
     const { stack: name, region, endpointUrl } = stack;
     const place = { stack: name, region, endpointUrl };
     expect((await deployStack({ ...place, stackOptions })).outcome).toBe("declined");
     expect(aws().cloudFormation.stack(name)?.changeSets.size).toBe(1);
-    expect(toParameters(stack)).toMatchObject({ EnableAlarms: "true" });
+    expect(readParameters(stack)).toMatchObject({ EnableAlarms: "true" });
 
     expect((await stack.deploy({ stackOptions, dryRun: true })).outcome).toBe("planned");
     expect(readStatus(stack)).toBe("CREATE_COMPLETE");
@@ -181,13 +181,13 @@ describeWithAws("deployStack", (aws) => {
       /its update failed at AggregatorFunction .*: Too much memory\. The stack is as it was before/,
     );
     expect(readStatus(stack)).toBe("UPDATE_ROLLBACK_COMPLETE");
-    expect(toParameters(stack)).toMatchObject({ LambdaMemorySize: "256" });
+    expect(readParameters(stack)).toMatchObject({ LambdaMemorySize: "256" });
     expect((await stack.deploy({ stackOptions: { lambdaMemoryMb: 1024 } })).outcome).toBe(
       "updated",
     );
   });
 
-  it("waits for an operation of somebody else, and then goes on", async () => {
+  it("waits for an operation of another process, and then goes on", async () => {
     const stack = freshStack(aws());
     expect((await stack.deploy({ wait: false })).outcome).toBe("started");
     expect(readStatus(stack)).toBe("CREATE_IN_PROGRESS");
@@ -196,13 +196,13 @@ describeWithAws("deployStack", (aws) => {
     expect(notices).toEqual([
       `Stack ${stack.stack} is in CREATE_IN_PROGRESS; waiting until that has ended.`,
     ]);
-    // What was left undone behind the stack is done now.
+    // The work after the stack, which was left undone, is done now.
     expect(report.outcome).toBe("unchanged");
     await using repository = await open(stack);
     expect((await repository.getVersionRecord())?.lambdaVersion).toBe(VERSION);
   });
 
-  it("leaves a stack of somebody else alone", async () => {
+  it("does not touch a stack that is not ours", async () => {
     const stack = freshStack(aws());
     aws().cloudFormation.putStack(stack.stack);
     const before = aws().seen.length;
@@ -266,7 +266,7 @@ describeWithAws("deployStack", (aws) => {
     );
     aws().cloudFormation.staleLooks = 0;
     expect(readStatus(stack)).toBe("UPDATE_COMPLETE");
-    expect(toParameters(stack)).toMatchObject({ LogRetentionDays: "14" });
+    expect(readParameters(stack)).toMatchObject({ LogRetentionDays: "14" });
   });
 
   it("leaves code and its version out where there is no role that could run it", async () => {
@@ -284,7 +284,7 @@ describeWithAws("deployStack", (aws) => {
     aws().faults.always("DeleteChangeSet", "unavailable");
     await expect(stack.deploy({ stackOptions: { lambdaMemoryMb: 256 } })).rejects.toThrow();
     aws().faults.clear();
-    // Somebody gives the function another size, without a change set.
+    // The function gets another size, without a change set.
     const found = aws().cloudFormation.stack(stack.stack)!;
     const { target, resources } = found;
     found.target = { ...target!, parameters: { ...target!.parameters, LambdaMemorySize: "512" } };
@@ -311,14 +311,6 @@ describeWithAws("deployStack", (aws) => {
       aws().s3.buckets.clear();
       aws().faults.next("CreateBucket", new AwsError("OperationAborted", conflict, 409));
       expect((await freshStack(aws()).deploy()).outcome).toBe("created");
-    });
-
-    it("repeats describe calls that are throttled or get no answer", async () => {
-      const stack = freshStack(aws());
-      aws().faults.throttle("DescribeStackEvents", 5);
-      aws().faults.throttle("DescribeStacks", 4);
-      aws().faults.next("DescribeChangeSet", "drop", "unavailable", "drop-reply");
-      expect((await stack.deploy()).outcome).toBe("created");
     });
 
     it("gives up after a bounded number of attempts", async () => {

@@ -184,31 +184,6 @@ describeWithAws("opening a stack", (aws) => {
   });
 
   describe("says in one sentence what to do, and leaves nothing behind", () => {
-    it.each([
-      ["deny", "ERR_LIMITER_PERMISSION_DENIED", "AWS denied cloudformation:CreateChangeSet"],
-      ["expired", "ERR_LIMITER_NO_CREDENTIALS", "AWS does not accept the credentials"],
-      ["invalid-token", "ERR_LIMITER_NO_CREDENTIALS", "AWS does not accept the credentials"],
-    ] as const)("if its change set meets %s: %s", async (fault, code, text) => {
-      const place = getPlace();
-      aws().faults.always("CreateChangeSet", fault);
-      const opening = DynamoRepository.open("my-team", place);
-      await expect(opening).rejects.toMatchObject({ code, message: expect.stringContaining(text) });
-      await expect(
-        DynamoRepository.open("my-team", { ...place, provisioning: "never" }),
-      ).rejects.toMatchObject({ code: "ERR_LIMITER_INFRASTRUCTURE_NOT_FOUND" });
-    });
-
-    it("if an option names another account", async () => {
-      const opening = DynamoRepository.builder()
-        .options(getPlace())
-        .stackOptions({ alarmSnsTopic: "arn:aws:sns:eu-west-1:999999999999:alarms" })
-        .build();
-      await expect(opening).rejects.toMatchObject({
-        code: "ERR_LIMITER_WRONG_ACCOUNT",
-        message: expect.stringContaining("999999999999"),
-      });
-    });
-
     it("if DynamoDB itself is denied", async () => {
       aws().faults.always("BatchGetItem", "deny");
       const start = aws().seen.length;

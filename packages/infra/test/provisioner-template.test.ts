@@ -10,7 +10,7 @@ const CODE = {
 };
 
 /** The properties of a resource, as they are with some parameters. */
-function listProperties(
+function readProperties(
   id: string,
   parameters: Readonly<Record<string, string>> = CODE,
 ): Properties {
@@ -19,7 +19,7 @@ function listProperties(
 
 describe("the provisioner in the template [W-64]", () => {
   it("has real code, time for many entities, and the table", () => {
-    expect(listProperties("ProvisionerFunction")).toMatchObject({
+    expect(readProperties("ProvisionerFunction")).toMatchObject({
       FunctionName: { "Fn::Sub": "${AWS::StackName}-limits-provisioner" },
       Runtime: "nodejs22.x",
       Architectures: ["arm64"],
@@ -30,7 +30,7 @@ describe("the provisioner in the template [W-64]", () => {
       Role: { "Fn::GetAtt": ["ProvisionerRole", "Arn"] },
       Environment: { Variables: { TABLE_NAME: { Ref: "RateLimitsTable" } } },
     });
-    expect(listProperties("ProvisionerFunction")).not.toHaveProperty(
+    expect(readProperties("ProvisionerFunction")).not.toHaveProperty(
       "ReservedConcurrentExecutions",
     );
     expect(JSON.stringify(stackTemplate())).not.toContain("ZipFile");
@@ -47,7 +47,7 @@ describe("the provisioner in the template [W-64]", () => {
     expect(ids.filter((id) => id.includes("Provisioner"))).toEqual([]);
   });
 
-  it("needs no aggregator, and tells its bucket then too", () => {
+  it("needs no aggregator, and exports its bucket without one too", () => {
     const parameters = { ...CODE, EnableAggregator: "false", AggregatorCodeKey: "" };
     const { Resources, Outputs } = resolveTemplate(parameters);
     expect(Object.keys(Resources)).toContain("ProvisionerFunction");
@@ -56,7 +56,7 @@ describe("the provisioner in the template [W-64]", () => {
 
   it("has a role with the name, the boundary and the rights that it needs", () => {
     const names = { ProvisionerRoleName: "team-limits-prov", PermissionBoundary: "bound" };
-    const { RoleName, PermissionsBoundary, AssumeRolePolicyDocument, Policies } = listProperties(
+    const { RoleName, PermissionsBoundary, AssumeRolePolicyDocument, Policies } = readProperties(
       "ProvisionerRole",
       { ...CODE, ...names },
     );
@@ -81,7 +81,7 @@ describe("the provisioner in the template [W-64]", () => {
         },
       },
     ]);
-    expect(listProperties("ProvisionerRole")["RoleName"]).toEqual({
+    expect(readProperties("ProvisionerRole")["RoleName"]).toEqual({
       "Fn::Sub": "${AWS::StackName}-prov",
     });
   });

@@ -1,8 +1,6 @@
 // The provisioner of a stack, on a scripted AWS; tables are those of a real engine.
-import { VERSION } from "zae-limiter";
-import { DynamoRepository } from "zae-limiter/dynamodb";
 import { expect, it } from "vitest";
-import { lambdaPackage, updateLambda, type ResourceChange } from "../src/index.ts";
+import { lambdaPackage, updateLambda } from "../src/index.ts";
 import { freshStack, getPlace, type TestStack } from "./support/deployment.ts";
 import { describeWithAws } from "./support/describe-with-aws.ts";
 
@@ -14,7 +12,7 @@ describeWithAws("the provisioner of a stack", (aws) => {
   it("is deployed with its real code, named by the code's own hash [W-64]", async () => {
     const stack = freshStack(aws());
     const { outputs } = await stack.deploy();
-    const key = await toKey("provisioner");
+    const key = await getCodeKey("provisioner");
     expect(getFunction(stack)).toMatchObject({ Code: { S3Key: key } });
     const bucket = aws().s3.buckets.get(`zae-limiter-code-${aws().account}-eu-west-1`)!;
     const { content } = await lambdaPackage("provisioner");
@@ -29,18 +27,7 @@ describeWithAws("the provisioner of a stack", (aws) => {
     });
   });
 
-  it("needs no aggregator, and is a function with a version too", async () => {
-    const stack = freshStack(aws());
-    await stack.deploy({ stackOptions: { enableAggregator: false } });
-    expect(getFunction(stack)).toMatchObject({ Code: { S3Key: await toKey("provisioner") } });
-    expect(scripted(stack).target?.parameters["AggregatorCodeKey"]).toBe("");
-    expect(scripted(stack).target?.tags["zae-limiter:lambda-version"]).toBe(VERSION);
-    const options = { ...getPlace(stack), provisioning: "never" as const };
-    await using repository = await DynamoRepository.open("default", options);
-    expect((await repository.getVersionRecord())?.lambdaVersion).toBe(VERSION);
-  });
-
-  it("is not added to a stack that has none, until somebody asks for it", async () => {
+  it("is not added to a stack that has none, unless an option asks for it", async () => {
     const stack = freshStack(aws());
     await stack.deploy({ stackOptions: { enableProvisioner: false, roleNameFormat: "team-{}" } });
     expect((await stack.deploy()).outcome).toBe("unchanged");
@@ -56,36 +43,18 @@ describeWithAws("the provisioner of a stack", (aws) => {
     expect(scripted(stack).resources.get("ProvisionerRole")?.physicalId).toBe(
       `team-${stack.stack}-prov`,
     );
-    expect(getFunction(stack)).toMatchObject({ Code: { S3Key: await toKey("provisioner") } });
+    expect(getFunction(stack)).toMatchObject({ Code: { S3Key: await getCodeKey("provisioner") } });
   });
 
   it("is not added by new code for the aggregator", async () => {
     const stack = freshStack(aws());
     await stack.deploy({ stackOptions: { enableProvisioner: false } });
     const { target } = scripted(stack);
-    // As somebody left it who deployed the template without code for it.
+    // As a deployment of the template without code leaves it.
     const parameters = { ...target!.parameters, EnableProvisioner: "true", ProvisionerCodeKey: "" };
     scripted(stack).target = { ...target!, parameters };
     await updateLambda(getPlace(stack));
     expect(scripted(stack).target?.parameters["ProvisionerCodeKey"]).toBe("");
-    expect(getFunction(stack)).toBeUndefined();
-  });
-
-  it("is removed only if somebody agrees", async () => {
-    const stack = freshStack(aws());
-    await stack.deploy();
-    const asked: ResourceChange[] = [];
-    const stackOptions = { enableProvisioner: false };
-    const confirm = (changes: readonly ResourceChange[]): boolean => {
-      asked.push(...changes);
-      return false;
-    };
-    expect((await stack.deploy({ stackOptions, confirm })).outcome).toBe("declined");
-    expect(asked).toContainEqual(
-      expect.objectContaining({ action: "remove", logicalId: "ProvisionerFunction" }),
-    );
-    expect(getFunction(stack)).toBeDefined();
-    expect((await stack.deploy({ stackOptions })).outcome).toBe("updated");
     expect(getFunction(stack)).toBeUndefined();
   });
 
@@ -102,14 +71,14 @@ describeWithAws("the provisioner of a stack", (aws) => {
     }
     await updateLambda(getPlace(stack));
     expect(scripted(stack).target?.parameters).toMatchObject({
-      AggregatorCodeKey: await toKey("aggregator"),
-      ProvisionerCodeKey: await toKey("provisioner"),
+      AggregatorCodeKey: await getCodeKey("aggregator"),
+      ProvisionerCodeKey: await getCodeKey("provisioner"),
     });
-    expect(getFunction(stack)).toMatchObject({ Code: { S3Key: await toKey("provisioner") } });
+    expect(getFunction(stack)).toMatchObject({ Code: { S3Key: await getCodeKey("provisioner") } });
   });
 });
 
 /** Where the code of a function is put: the same code has the same key. */
-async function toKey(name: "aggregator" | "provisioner"): Promise<string> {
+async function getCodeKey(name: "aggregator" | "provisioner"): Promise<string> {
   return `zae-limiter/${(await lambdaPackage(name)).sha256}/${name}.zip`;
 }

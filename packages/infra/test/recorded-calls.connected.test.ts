@@ -100,28 +100,6 @@ describeWithEngine("the calls of every method, by the role of its caller", (engi
     expect(await getJudge(kind).allowed(mixed)).toEqual([]);
   });
 
-  it.each(TENANT_KINDS)("%s denies every write and every query of the registry", async (kind) => {
-    const registry = recorder.calls
-      .filter(({ leadingKeys: [key] }) => key?.startsWith("_/"))
-      .flatMap(single)
-      .filter(({ leadingKeys: [key] }) => key === "_/SYSTEM#");
-    const rest = distinct(registry).filter(({ action }) => !/:(?:Batch)?GetItem$/.test(action));
-    expect(rest.map(({ action }) => action).sort()).toEqual([
-      "dynamodb:DeleteItem",
-      "dynamodb:PutItem",
-      "dynamodb:Query",
-      "dynamodb:UpdateItem",
-    ]);
-    expect(await getJudge(kind).allowed(rest)).toEqual([]);
-  });
-
-  it.each(TENANT_KINDS)("%s denies every call without a key", async (kind) => {
-    const without = distinct(
-      recorder.calls.map((call) => ({ ...withoutMethod(call), leadingKeys: [] })),
-    );
-    expect(await getJudge(kind).allowed(without)).toEqual([]);
-  });
-
   it("an aggregator that reads the stream itself has the rights that it needs", async () => {
     const streamArn = `${TABLE_ARN}/stream/label`;
     const Statement = runnerStatements({ tableArn: TABLE_ARN, streamArn });

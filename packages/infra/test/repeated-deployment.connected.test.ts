@@ -9,7 +9,7 @@ import { freshStack } from "./support/deployment.ts";
 import { getEach, seedsFromEnvironment } from "../../limiter/test/support/seeded/seeds.ts";
 
 const SEEDS = seedsFromEnvironment({ usual: 3 });
-/** With every tenth request lost, nobody has ever needed half of these. */
+/** With every tenth request lost, half of these was always enough. */
 const MAX_RUNS = 30;
 const FAULTS: readonly Fault[] = ["throttle", "drop", "drop-reply", "unavailable"];
 

@@ -25,22 +25,6 @@ describeWithAws("stacks", (aws) => {
   };
 
   describe("ensureStack", () => {
-    it("of concurrent starts one deploys, and the others wait", async () => {
-      const stack = freshStack(aws());
-      await Promise.all([1, 2, 3, 4].map(() => ensureStack(getPlace(stack))));
-      expect(listExecutions(stack)).toHaveLength(1);
-      expect(scripted(stack)?.status).toBe("CREATE_COMPLETE");
-    });
-
-    it("also where they want different stacks: the first wins", async () => {
-      const stack = freshStack(aws());
-      const memories = [256, 512, 1024];
-      await Promise.all(
-        memories.map((lambdaMemoryMb) => ensureStack(getPlace(stack), { lambdaMemoryMb })),
-      );
-      expect(listExecutions(stack)).toHaveLength(1);
-    });
-
     it("changes nothing about a stack that exists", async () => {
       const stack = freshStack(aws());
       await stack.deploy();
@@ -136,7 +120,7 @@ describeWithAws("stacks", (aws) => {
       });
     });
 
-    it("keeps the table if somebody deploys the stack again meanwhile", async () => {
+    it("keeps the table if the stack is deployed again meanwhile", async () => {
       const stack = freshStack(aws());
       await stack.deploy();
       const onEvent = ({ status, logicalId }: StackEvent): void => {
@@ -144,7 +128,7 @@ describeWithAws("stacks", (aws) => {
           aws().cloudFormation.putStack(stack.stack, { tags: { ManagedBy: "zae-limiter" } });
       };
       const deletion = deleteStack({ ...getPlace(stack), withData: true, onEvent });
-      await expect(deletion).rejects.toThrow("somebody deployed it again");
+      await expect(deletion).rejects.toThrow("it was deployed again");
       expect(await tableExists(stack)).toBe(true);
     });
 
@@ -163,7 +147,7 @@ describeWithAws("stacks", (aws) => {
       expect(ours.status).toBe("CREATE_COMPLETE");
     });
 
-    it("leaves a name alone that somebody else has taken for a stack to come", async () => {
+    it("does not touch a name that another process has reserved", async () => {
       const mine = freshStack(aws());
       await mine.deploy();
       const [changeSet] = scripted(mine)!.changeSets.values();
@@ -178,10 +162,10 @@ describeWithAws("stacks", (aws) => {
     it("explains a deletion that fails, and can be run again", async () => {
       const stack = freshStack(aws());
       await stack.deploy();
-      aws().cloudFormation.failAt("AggregatorDLQ", "Somebody uses it");
+      aws().cloudFormation.failAt("AggregatorDLQ", "It is in use");
       const error = await deleteStack(getPlace(stack)).catch((thrown: unknown) => thrown);
       expect(error).toBeInstanceOf(StackOperationError);
-      expect(String(error)).toMatch(/its deletion failed at AggregatorDLQ .*: Somebody uses it\./);
+      expect(String(error)).toMatch(/its deletion failed at AggregatorDLQ .*: It is in use\./);
       await expect(stack.deploy()).rejects.toThrow(/DELETE_FAILED.*zae-limiter delete/);
       expect((await deleteStack(getPlace(stack))).outcome).toBe("deleted");
     });

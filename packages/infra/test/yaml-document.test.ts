@@ -1,10 +1,7 @@
 import { yamlDocument } from "@zae-limiter/infra/manifest";
 import { Limit } from "zae-limiter";
 import { ManifestError, readManifest, type ManifestProblem } from "zae-limiter/manifest";
-import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { stringify } from "yaml";
-import { writtenManifest } from "../../limiter/test/support/written-manifests.ts";
 
 const EXAMPLE = `namespace: team-a
 resources:
@@ -203,20 +200,6 @@ describe("what is not a valid file", () => {
     const lines = listLines(bomb + tenfold("f", "e") + tenfold("g", "f"));
     expect(lines).toEqual([expect.stringMatching(/^1:1: An alias is used more than 100000 times/)]);
   });
-
-  it("throws an error of the manifest, with problems for programs", () => {
-    const problems = listProblems(() => yamlDocument("limits.yaml", "a: 1\na: 2"));
-    expect(problems).toEqual([
-      {
-        file: "limits.yaml",
-        line: 2,
-        column: 1,
-        path: "",
-        message: "This key appears twice in one map.",
-        suggestion: "Keep one of them.",
-      },
-    ]);
-  });
 });
 
 it("has problems of its content at the keys that they are about", () => {
@@ -233,30 +216,6 @@ resources:
   expect(() => readManifest([document])).toThrow(
     /^team\/limits\.yaml:4:5: Invalid system\.limits\.rpm: .* Write 10000\.\nteam\/limits\.yaml:6:39: Invalid .* Did you mean refill_amount\?$/,
   );
-});
-
-it("reads what the package writes, in the style of YAML and of JSON", () => {
-  fc.assert(
-    fc.property(writtenManifest(), fc.boolean(), ({ content }, isJson) => {
-      const text = isJson
-        ? JSON.stringify(content, null, 2)
-        : stringify(content, { compat: "yaml-1.1" });
-      expect(yamlDocument("a", text).content).toEqual(content);
-    }),
-    { numRuns: 50 },
-  );
-});
-
-it("reads a thousand entities that share their limits by alias", () => {
-  const entities = Array.from({ length: 1000 }, (_, index) => `  key-${index}: *gold\n`).join("");
-  const document = yamlDocument(
-    "a",
-    `namespace: a
-entities:
-  first: &gold {resources: {_default_: {limits: {rpm: 5}}}}
-${entities}`,
-  );
-  expect(Object.keys(readManifest([document]).declared.entities)).toHaveLength(1001);
 });
 
 it("has a place for anchors, under keys that begin with x-", () => {

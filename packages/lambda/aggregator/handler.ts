@@ -6,12 +6,12 @@ import { invoke, type BatchResponse, type InvocationContext } from "./invocation
 import { readSettings, type Settings } from "./settings.ts";
 
 /*
- * The entry of the function. Everything that can be wrong with its environment is wrong when it
- * starts, and clients are made once, while Lambda gives the process a whole CPU.
+ * The entry point of the function. It checks its environment and creates its clients once, at the
+ * start, while Lambda gives the process a whole CPU.
  */
 const context = await buildContext(readSettings(process.env));
 
-/** What Lambda calls. */
+/** The function that Lambda calls. */
 export function handler(event: unknown, lambda: LambdaContext): Promise<BatchResponse> {
   return invoke(event, context, lambda);
 }

@@ -1,23 +1,10 @@
 import type { BatchReport, RawStreamRecord, StreamRecord } from "zae-limiter/aggregator";
 import { expect, it } from "vitest";
+import { QUIET } from "../test/support/quiet-report.ts";
 import type { LambdaContext } from "../runtime/lambda-context.ts";
 import { invoke, type BatchResponse, type InvocationContext } from "./invocation.ts";
 
 const NOW_MS = Date.UTC(2026, 0, 15);
-
-const QUIET: BatchReport = {
-  records: 0,
-  counted: 0,
-  skipped: 0,
-  snapshotWrites: 0,
-  archived: 0,
-  dropped: 0,
-  splits: 0,
-  merges: 0,
-  shards: 0,
-  lagMs: 0,
-  failures: [],
-};
 
 /** An aggregator that only notes what it is asked for, and the lines that were printed. */
 class World {

@@ -8,7 +8,7 @@ import { computeWorkTimeMs, type LambdaContext } from "../runtime/lambda-context
 import { failureLines, formatSkipped } from "./log-lines.ts";
 import { metricsLine } from "./metrics.ts";
 
-/** What Lambda is told about a batch: everything from the first of these on is delivered again. */
+/** The answer to a batch: Lambda delivers everything from the first of these on again. */
 export interface BatchResponse {
   readonly batchItemFailures: readonly { readonly itemIdentifier: string }[];
 }
@@ -23,7 +23,7 @@ export interface InvocationContext {
 }
 
 /**
- * What is begun last must end in time: 20 s for an object of the archive, less for a write. Lambda
+ * The last operation must end in time: 20 s for an object of the archive, less for a write. Lambda
  * would end the process, and deliver the whole batch again.
  */
 const RESERVED_MS = 25_000;

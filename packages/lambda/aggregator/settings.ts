@@ -7,7 +7,7 @@ import {
   type TableSettings,
 } from "../runtime/environment.ts";
 
-/** What the function is told by its environment. */
+/** The settings in the environment of the function. */
 export interface Settings extends TableSettings {
   readonly windows: readonly UsageWindow[];
   /** For how many fill times an idle bucket is kept; undefined: the library's default. */
@@ -56,7 +56,7 @@ function wholeNumber(environment: Environment, name: string): number | undefined
   throw new Error(`${name} must be a whole number, not '${text}'.`);
 }
 
-/** Whoever names a bucket wants an archive, unless it is switched off. */
+/** A bucket enables the archive, unless it is switched off. */
 function isArchiving(environment: Environment): boolean {
   const text = environment["ENABLE_ARCHIVAL"];
   if (!text) return Boolean(environment["ARCHIVE_BUCKET_NAME"]);

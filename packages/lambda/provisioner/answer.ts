@@ -1,12 +1,12 @@
 import type { ApplyReport } from "zae-limiter/manifest";
 import type { ResourceRequest } from "./request.ts";
 
-/** What became of a request. */
+/** The outcome of a request. */
 export type Outcome =
   | { readonly status: "SUCCESS"; readonly physicalId: string; readonly report: ApplyReport }
   | { readonly status: "FAILED"; readonly physicalId: string; readonly reason: string };
 
-/** CloudFormation reads no longer answer. */
+/** The longest answer that CloudFormation reads. */
 const MAX_BYTES = 4096;
 
 const CUT = " … (the log of the function has more)";
@@ -16,7 +16,7 @@ export function buildAnswer(request: ResourceRequest, outcome: Outcome): string 
   const whole = buildBody(request, outcome);
   if (outcome.status === "SUCCESS" || byteLength(whole) <= MAX_BYTES) return whole;
   const { reason } = outcome;
-  // The longest beginning that fits, found by halves: how many bytes a letter takes, differs.
+  // A binary search for the longest prefix that fits, because characters differ in their bytes.
   let [fits, tooLong] = [0, reason.length];
   while (tooLong - fits > 1) {
     const middle = Math.floor((fits + tooLong) / 2);

@@ -3,8 +3,8 @@ import { deliver } from "./delivery.ts";
 
 const URL = "https://bucket.example.com/answer?signature=secret";
 
-/** Delivers to an address that answers as told, the last answer forever. */
-async function getDelivered(...answers: readonly (number | Error)[]): Promise<{
+/** Delivers to an address that gives these answers, the last one forever. */
+async function tryDelivery(...answers: readonly (number | Error)[]): Promise<{
   readonly puts: number;
   readonly pausesMs: readonly number[];
   readonly error: string | undefined;
@@ -25,13 +25,13 @@ async function getDelivered(...answers: readonly (number | Error)[]): Promise<{
   return { puts, pausesMs, error };
 }
 
-it("puts an answer once if it is taken", async () => {
-  expect(await getDelivered(200)).toEqual({ puts: 1, pausesMs: [], error: undefined });
+it("puts an answer once if it is accepted", async () => {
+  expect(await tryDelivery(200)).toEqual({ puts: 1, pausesMs: [], error: undefined });
 });
 
 it("tries again after longer and longer pauses", async () => {
   const refused = new TypeError("fetch failed", { cause: { code: "ECONNREFUSED" } });
-  expect(await getDelivered(503, refused, 200)).toEqual({
+  expect(await tryDelivery(503, refused, 200)).toEqual({
     puts: 3,
     pausesMs: [250, 500],
     error: undefined,
@@ -43,8 +43,8 @@ it.each([
   [new TypeError("fetch failed", { cause: { code: "ECONNREFUSED" } }), "ECONNREFUSED"],
   [new DOMException("took too long", "TimeoutError"), "TimeoutError"],
   [new TypeError(`Failed to parse URL from ${URL}`), "TypeError"],
-])("gives up after a few attempts, and does not tell the address: %s", async (answer, why) => {
-  expect(await getDelivered(answer)).toEqual({
+])("gives up after a few attempts, and does not reveal the address: %s", async (answer, why) => {
+  expect(await tryDelivery(answer)).toEqual({
     puts: 4,
     pausesMs: [250, 500, 1000],
     error: `CloudFormation's address for the answer did not take it: ${why}.`,

@@ -8,8 +8,8 @@ const PAUSES_MS = [250, 500, 1000];
 const ATTEMPT_MS = 2000;
 
 /**
- * Delivers an answer to CloudFormation, or throws. Then the invocation fails, and Lambda repeats it
- * later. The error does not tell the address: whoever knows it can answer.
+ * Delivers an answer to CloudFormation, or throws: then the invocation fails, and Lambda repeats it
+ * later. The error does not contain the address, because the address alone permits an answer.
  */
 export async function deliver(
   url: string,
@@ -42,7 +42,7 @@ export async function putToSignedUrl(url: string, body: string): Promise<number>
   return response.status;
 }
 
-/** Returns what is wrong in a few words, or undefined if the answer was taken. */
+/** Returns the problem in a few words, or undefined if the answer was accepted. */
 async function attempt(url: string, body: string, put: Put): Promise<string | undefined> {
   try {
     const status = await put(url, body);

@@ -12,7 +12,7 @@ import type { DirectRequest } from "./request.ts";
 import type { Provisioning } from "./resource.ts";
 import { withinTime } from "./time.ts";
 
-/** What a program is told that calls the function itself. */
+/** The result for a program that calls the function itself. */
 export type DirectAnswer = { readonly namespace: string } & (
   | {
       readonly status: "planned";
@@ -26,7 +26,7 @@ export type DirectAnswer = { readonly namespace: string } & (
 
 const KNOWN = ["action", "namespace", "manifest"];
 
-/** Plans or applies a manifest. Whatever goes wrong is thrown. */
+/** Plans or applies a manifest. Throws if that fails. */
 export async function answerDirectly(
   request: DirectRequest,
   { open, sleep }: Provisioning,
@@ -52,7 +52,7 @@ function toManifest(request: DirectRequest): Manifest {
   const unknown = Object.keys(request).filter((name) => !KNOWN.includes(name));
   if (unknown.length > 0)
     throw new Error(
-      `The event has ${unknown.join(", ")}, which nobody knows: known are ${KNOWN.join(", ")}.`,
+      `The event has ${unknown.join(", ")}, which are unknown; the known fields are ${KNOWN.join(", ")}.`,
     );
   const { namespace, manifest } = request;
   if (typeof manifest !== "string")

@@ -10,9 +10,9 @@ import { invoke, type InvocationContext } from "./invocation.ts";
 import type { Provisioning } from "./resource.ts";
 
 /*
- * The entry of the function. What can be wrong with its environment is wrong when it starts. That
- * does not end it: CloudFormation would wait for an answer. The transport is made once, while
- * Lambda gives the process a whole CPU.
+ * The entry point of the function. It checks its environment at the start, but an error does not
+ * end it, because CloudFormation waits for an answer. The transport is created once, while Lambda
+ * gives the process a whole CPU.
  */
 const [started] = await Promise.allSettled([openProvisioning(process.env)]);
 
@@ -26,7 +26,7 @@ const context: InvocationContext = {
   put: putToSignedUrl,
 };
 
-/** What Lambda calls. */
+/** The function that Lambda calls. */
 export function handler(event: unknown, lambda: LambdaContext): Promise<DirectAnswer | undefined> {
   return invoke(event, context, lambda);
 }

@@ -106,7 +106,7 @@ it("fails if the answer cannot be delivered, so that Lambda repeats it", async (
   await expect(world.invoke(EVENT)).rejects.toThrow("did not take it: its status is 503");
 });
 
-it("plans and applies for whoever calls it directly", async () => {
+it("plans and applies for direct callers", async () => {
   const world = new World();
   const manifest = "namespace: default\nsystem: {limits: {rpm: 100}}\n";
   expect(await world.invoke({ action: "plan", manifest })).toMatchObject({

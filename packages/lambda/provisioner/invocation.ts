@@ -9,7 +9,7 @@ import { changeResource, type Provisioning } from "./resource.ts";
 
 /** What an invocation needs of the process. */
 export interface InvocationContext extends Pick<Provisioning, "sleep"> {
-  /** What changing limits needs; throws if something is wrong with the environment. */
+  /** What is needed to change limits; throws if the environment is invalid. */
   readonly start: () => Provisioning;
   /** Prints one line. */
   readonly print: (line: string) => void;
@@ -55,7 +55,7 @@ async function computeOutcome(
 /** No table has this name, so the id of a resource with it owns nothing. */
 const NO_TABLE = "-";
 
-/** Tells what became of a request. Properties are not logged: some may be secret. */
+/** Logs the outcome of a request. Properties are not logged: some may be secret. */
 function formatLine(request: ResourceRequest, outcome: Outcome): string {
   const { RequestType, LogicalResourceId, RequestId, StackId } = request;
   const about = { LogicalResourceId, PhysicalResourceId: outcome.physicalId, RequestId, StackId };

@@ -35,7 +35,7 @@ it("of a resource that names no namespace, leads to none", () => {
   expect(isMadeUp(id)).toBe(false);
 });
 
-it("tells ids of CloudFormation from those of the Python zae-limiter, which own nothing here", () => {
+it("distinguishes ids of CloudFormation from those of the Python zae-limiter, which own nothing here", () => {
   expect(isMadeUp("app-Limits-1ABCDEFGHIJKL")).toBe(true);
   expect(isMadeUp("limits/team-a/limits-provisioner")).toBe(false);
   expect(namespaceOwnedBy("limits/team-a/limits-provisioner", "limits")).toBeUndefined();

@@ -6,8 +6,8 @@ const NO_NAMESPACE = "-";
 
 /**
  * The physical id of the resource that owns the declared limits of a namespace. It stays the same
- * while stack, logical id and namespace do; with another one of them it is another resource, and
- * CloudFormation deletes the one before.
+ * while stack, logical id and namespace do; if one of them changes, it is another resource, and
+ * CloudFormation deletes the earlier one.
  */
 export function physicalId(
   { StackId, LogicalResourceId }: Pick<ResourceRequest, "StackId" | "LogicalResourceId">,
@@ -21,7 +21,7 @@ export function physicalId(
 const OWN_ID = /^(?<table>[^/]+)\/(?<namespace>[A-Za-z][^/]*)\/limits-provisioner\/[0-9a-f]{8}$/;
 
 /**
- * The namespace whose limits the resource of an id may own; undefined if that is none of this
+ * The namespace whose limits the resource with an id may own; undefined if the id is not for this
  * table.
  */
 export function namespaceOwnedBy(id: string, tableName: string): string | undefined {

@@ -4,12 +4,12 @@ import { errorFields } from "../runtime/log-line.ts";
 /** How many changes that were not made are listed. */
 const MAX_LEFT = 10;
 
-/** Why something failed, with everything that whoever wrote the template needs to know. */
+/** Why something failed, with everything that the author of the template needs to know. */
 export function toReason(error: unknown): string {
   if (error instanceof ManifestError) return error.problems.map(formatProblem).join("\n");
   const { message } = errorFields(error);
   if (!(error instanceof ApplyError) || error.left.length === 0)
-    // CloudFormation takes no answer without a reason.
+    // CloudFormation rejects an answer without a reason.
     return message || String(error);
   return `${message} Left: ${formatList(error.left)}.`;
 }

@@ -1,7 +1,7 @@
-/** What CloudFormation sends for a custom resource. */
+/** The request of CloudFormation for a custom resource. */
 export interface ResourceRequest {
   readonly RequestType: "Create" | "Update" | "Delete";
-  /** Where it waits for the answer: whoever knows this address can answer, so it is not logged. */
+  /** The address for the answer. Knowing it is enough to answer, so it is not logged. */
   readonly ResponseURL: string;
   readonly StackId: string;
   readonly RequestId: string;
@@ -13,7 +13,7 @@ export interface ResourceRequest {
   readonly OldResourceProperties?: unknown;
 }
 
-/** What a program sends that calls the function itself. */
+/** The request of a program that calls the function itself. */
 export interface DirectRequest {
   readonly action: "plan" | "apply";
   /** Must be that of the manifest, or stands for it. */
@@ -33,7 +33,7 @@ export function isResourceRequest(event: unknown): event is ResourceRequest {
   );
 }
 
-/** Whether an event is a direct call. What is wrong with its manifest is said later. */
+/** Whether an event is a direct call. Its manifest is checked later. */
 export function isDirectRequest(event: unknown): event is DirectRequest {
   const { action } = Object(event) as Readonly<Record<string, unknown>>;
   return action === "plan" || action === "apply";

@@ -22,7 +22,7 @@ import { toReason } from "./reason.ts";
 import type { ResourceRequest } from "./request.ts";
 import { withinTime, type Sleep } from "./time.ts";
 
-/** What changing limits needs of the process. */
+/** What is needed of the process to change limits. */
 export interface Provisioning {
   readonly tableName: string;
   /**
@@ -54,14 +54,14 @@ const NOTHING: ApplyReport = { revision: 0, created: 0, updated: 0, deleted: 0, 
 const LOOK_EVERY_MS = 1000;
 const MAX_LOOKS = 900;
 
-/** Does what CloudFormation asks for. Whatever goes wrong is in the outcome. */
+/** Does what CloudFormation asks for. A failure is part of the outcome. */
 export async function changeResource(
   request: ResourceRequest,
   provisioning: Provisioning,
   lambda: LambdaContext,
 ): Promise<Outcome> {
   const { tableName, sleep } = provisioning;
-  // What fails leaves the resource that there was, and a new one is deleted by this id.
+  // A failure leaves the existing resource, and CloudFormation deletes a new one by this id.
   let id = request.PhysicalResourceId ?? physicalId(request, { tableName });
   const runWithin = (
     owner: string,
@@ -98,8 +98,8 @@ export async function changeResource(
 }
 
 /**
- * Whether another request may have been given up before this one: a "Create" whose id was never
- * told, or an "Update" that this one takes back. An event that Lambda repeats looks the same.
+ * Whether CloudFormation may have given up another request before this one: a "Create" whose id it
+ * never got, or an "Update" that this one reverts. An event that Lambda repeats looks the same.
  */
 function isAfterAnother(request: ResourceRequest): boolean {
   const { RequestType, PhysicalResourceId, ResourceProperties, OldResourceProperties } = request;
@@ -115,7 +115,7 @@ async function applyOwned(manifest: Manifest, work: Work): Promise<ApplyReport> 
     const report = await applyOrJoin(repository, manifest, work);
     const { created, updated, deleted, revision } = report;
     if (!work.isAfterAnother || created + updated + deleted > 0) return report;
-    // Nothing was to be done, perhaps because the other request has not begun to write.
+    // There was nothing to do, perhaps because the other request has not started to write.
     const state = await repository.getProvisionerState();
     if (state.revision === revision && (await outdateState(repository, state)))
       return { ...report, revision: revision + 1 };
@@ -124,8 +124,8 @@ async function applyOwned(manifest: Manifest, work: Work): Promise<ApplyReport> 
 }
 
 /**
- * Gives the state another revision, so that whoever has planned with this one stops before the
- * first change. Returns false if the state was changed before.
+ * Gives the state another revision, so that an apply that was planned with this one stops before
+ * its first change. Returns false if the state was changed before.
  */
 async function outdateState(repository: Repository, state: ProvisionerState): Promise<boolean> {
   try {
@@ -169,7 +169,7 @@ async function removeFrom(
     work.signal.throwIfAborted();
     return removeFrom(repository, nothing, work);
   }
-  // Whoever takes over meanwhile changes the revision, and nothing is deleted.
+  // If another resource takes over meanwhile, the revision changes and nothing is deleted.
   const plan = { ...(await planLimits(repository, nothing)), revision };
   try {
     return await applyOrJoin(repository, nothing, work, plan);
@@ -183,7 +183,7 @@ async function removeFrom(
 /**
  * Applies a manifest. Lambda may deliver an event twice at once: if another apply of the same
  * manifest overtakes this one, it waits for the end of that one. One of anything else came later
- * and wins: CloudFormation did not wait for this one any more.
+ * and wins: CloudFormation no longer waited for this one.
  */
 async function applyOrJoin(
   repository: Repository,
@@ -209,8 +209,9 @@ async function applyOrJoin(
 }
 
 /**
- * The id of what a failed update to another namespace has left behind. CloudFormation goes back to
- * the resource of before, or on to another one, and knows of no other one to delete.
+ * The id of the resource that a failed update to another namespace has left behind. CloudFormation
+ * returns to the earlier resource, or goes on to another one, and does not know that this one
+ * exists.
  */
 function findAbandonedId(
   request: ResourceRequest,

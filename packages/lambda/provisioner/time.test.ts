@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { withinTime, type Sleep } from "./time.ts";
 
-/** Time that passes when it is told to. */
+/** Time that passes when a test says so. */
 class Time {
   readonly #waiting: { readonly ms: number; readonly end: () => void }[] = [];
   open = 0;
@@ -55,7 +55,7 @@ it.each([
   await failing;
 });
 
-it("leaves work alone that does not stop, while there is time to answer", async () => {
+it("abandons work that does not stop, while there is time to answer", async () => {
   const time = new Time();
   const working = withinTime(left(60_000), time.sleep, () => new Promise<never>(() => {}));
   const failing = expect(working).rejects.toThrow("and what was under way did not end");
@@ -63,7 +63,7 @@ it("leaves work alone that does not stop, while there is time to answer", async 
   await failing;
 });
 
-it("works without an end where nobody says how much time there is", async () => {
+it("works without an end if the context does not say how much time there is", async () => {
   const time = new Time();
   expect(await withinTime({}, time.sleep, async () => "done")).toBe("done");
   expect(time.open).toBe(0);

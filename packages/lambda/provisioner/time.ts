@@ -1,7 +1,7 @@
 import { computeWorkTimeMs, type LambdaContext } from "../runtime/lambda-context.ts";
 
 /**
- * What is kept for the end: half of it for the change that is under way, of which each request may
+ * The time kept for the end: half of it for the change that is under way, of which each request may
  * take 7 s, and half for the answer, which may take 10 s.
  */
 const RESERVED_MS = 20_000;
@@ -11,8 +11,8 @@ export type Sleep = (ms: number, options?: { readonly signal?: AbortSignal }) =>
 
 /**
  * Does some work while there is time. Shortly before its end, the signal stops the work between two
- * changes. If it has not ended after a while, which is only the case if the table does not answer,
- * it is left alone.
+ * changes. If it has not ended after a while, which happens only if the table does not answer, it
+ * is abandoned.
  */
 export async function withinTime<Result>(
   lambda: LambdaContext,
@@ -35,7 +35,7 @@ export async function withinTime<Result>(
   try {
     return await Promise.race([working, watching]);
   } finally {
-    // Whichever of them is left fails unheard.
+    // The rejection of the one that lost must not be unhandled.
     ended.abort();
     watching.catch(() => {});
     working.catch(() => {});

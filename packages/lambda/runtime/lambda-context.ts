@@ -1,11 +1,11 @@
-/** The part of what Lambda tells about an invocation that is used; not all that call have it. */
+/** The used part of Lambda's context of an invocation; some callers do not pass it. */
 export interface LambdaContext {
   readonly getRemainingTimeInMillis?: () => number;
 }
 
 /**
- * How long an invocation may work, so that some time is left to answer; undefined if Lambda does
- * not say how much it has. At least half of the time is for work, also where there is little.
+ * How long an invocation may work so that some time is left to answer; undefined if the context
+ * does not say. At least half of the time is for work, even if there is little.
  */
 export function computeWorkTimeMs(lambda: LambdaContext, reservedMs: number): number | undefined {
   const leftMs = lambda.getRemainingTimeInMillis?.();

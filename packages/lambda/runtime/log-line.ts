@@ -6,7 +6,10 @@ export function logLine(
   return JSON.stringify({ level, ...fields });
 }
 
-/** What a line says about something that was thrown: its message, and its code if it has one. */
+/**
+ * The fields of a log line about something that was thrown: its message, and its code if it has
+ * one.
+ */
 export function errorFields(error: unknown): {
   readonly message: string;
   readonly code?: string;

@@ -20,7 +20,7 @@ import { availableOrSkipped } from "../../../test/package/available.ts";
 import { node22, node24 } from "../../../tools/fetch-packages.mjs";
 import { bundleFunction } from "../../../tools/lambda.mjs";
 import { FunctionProcess } from "./support/function-process.ts";
-import { toStream, type LambdaRecord } from "./support/table-stream.ts";
+import { readStream, type LambdaRecord } from "./support/table-stream.ts";
 
 /** Those that Lambda offers. */
 const NODES = [
@@ -61,7 +61,7 @@ describeUnlessMissing("the bundled aggregator", whyMissing() ?? whyS3IsMissing()
     repository!: DynamoRepository;
     fn!: FunctionProcess;
 
-    async start(node: string, environment: Readonly<Record<string, string>> = {}): Promise<this> {
+    async start(node: string): Promise<this> {
       const { endpointUrl } = inject("engine")!;
       this.repository = await DynamoRepository.open("team", {
         stack: this.tableName,
@@ -80,7 +80,6 @@ describeUnlessMissing("the bundled aggregator", whyMissing() ?? whyS3IsMissing()
           AWS_ENDPOINT_URL_DYNAMODB: endpointUrl,
           AWS_ENDPOINT_URL_S3: s3.endpointUrl,
           ARCHIVE_BUCKET_NAME: this.bucket,
-          ...environment,
         },
       });
       onTestFinished(() => this.fn.stop());
@@ -115,7 +114,7 @@ describeUnlessMissing("the bundled aggregator", whyMissing() ?? whyS3IsMissing()
     }
 
     #records(): Promise<readonly LambdaRecord[]> {
-      return toStream(inject("engine")!.endpointUrl, this.tableName);
+      return readStream(inject("engine")!.endpointUrl, this.tableName);
     }
 
     /** The snapshots of the entity, without what the engine does not promise to order. */
@@ -234,33 +233,6 @@ describeUnlessMissing("the bundled aggregator", whyMissing() ?? whyS3IsMissing()
       ]);
     });
 
-    it("reports the records that failed, and does them when they come again [W-25, W-26]", async () => {
-      const world = await new World().start(node!);
-      await world.live();
-      const Records = await world.batch();
-      const expired = Records.findIndex(isExpired);
-      const failed = Records[expired]!.dynamodb.SequenceNumber;
-
-      expect(await world.fn.invoke({ Records })).toEqual({
-        result: { batchItemFailures: [{ itemIdentifier: failed }] },
-      });
-      expect(await world.consumed("daily")).toEqual([3000, 300_000, 3]);
-      expect(await world.lines(2)).toEqual([
-        {
-          level: "ERROR",
-          code: "ERR_LIMITER_INFRASTRUCTURE_NOT_FOUND",
-          message: expect.stringContaining(world.bucket) as unknown,
-          sequenceNumber: failed,
-        },
-        expect.objectContaining({ Failures: 1, Archived: 0 }),
-      ]);
-
-      await s3Client.send(new CreateBucketCommand({ Bucket: world.bucket }));
-      expect(await world.fn.invoke({ Records: Records.slice(expired) })).toEqual(ALL_WELL);
-      expect(Object.keys(await world.archived())).toHaveLength(1);
-      expect(await world.consumed("daily")).toEqual([3000, 300_000, 3]);
-    });
-
     it("writes a pulse by a schedule, and fails on any other event", async () => {
       const world = await new World().start(node!);
       expect(await world.pulses()).toBe(0);
@@ -269,15 +241,6 @@ describeUnlessMissing("the bundled aggregator", whyMissing() ?? whyS3IsMissing()
       expect(await world.fn.invoke({ source: "aws.s3" })).toMatchObject({
         error: {
           errorMessage: expect.stringContaining("check what invokes this function") as unknown,
-        },
-      });
-    });
-
-    it("does not start with wrong settings, and says why", async () => {
-      const { fn } = await new World().start(node!, { SNAPSHOT_WINDOWS: "weekly" });
-      expect(await fn.started).toMatchObject({
-        error: {
-          errorMessage: expect.stringContaining("SNAPSHOT_WINDOWS must be a list of") as unknown,
         },
       });
     });

@@ -8,15 +8,15 @@ import {
   type TransactItem,
 } from "zae-limiter/dynamodb-internals";
 
-/** What becomes of items that belong together. */
+/** The change to a group of items that belong together. */
 export interface Change {
   /** What they are, in the plural, such as "buckets"; reports count by it. */
   readonly kind: string;
   /** The items as they were read. */
   readonly seen: readonly AttributeMap[];
-  /** What is there afterwards. */
+  /** The items afterwards. */
   readonly result: readonly AttributeMap[];
-  /** What this library cannot enforce, in words: an upgrade needs to be forced to go on. */
+  /** What this library cannot enforce, in words: the upgrade then requires `force`. */
   readonly dropped?: readonly string[] | undefined;
   /** What stays as it is and is not used any more, in words. */
   readonly left?: readonly string[] | undefined;
@@ -37,7 +37,7 @@ export const MAX_ITEMS = 90;
 
 /**
  * The writes of a change. Each requires its item as it was read, so a change is applied once and
- * whole, or not at all, whoever else writes.
+ * whole, or not at all, even if others write too.
  */
 export function buildWrites(change: Change): readonly TransactItem[] {
   const seen = new Map(change.seen.map((item) => [toText(getKey(item)), item]));
@@ -74,7 +74,7 @@ function asRead(item: AttributeMap | undefined): object {
     };
   const compared = Object.entries(item)
     .filter(([, value]) => "S" in value || "N" in value || "BOOL" in value)
-    // What changes with every call comes first.
+    // Attributes that every call changes come first.
     .sort(([left], [right]) => rank(left) - rank(right))
     .slice(0, MAX_COMPARED);
   const conditions = compared.map(

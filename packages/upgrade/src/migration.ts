@@ -9,8 +9,8 @@ export interface Migration {
   /** What it does, in a sentence. */
   readonly description: string;
   /**
-   * Each pass goes through the whole table, and is over before the next begins. Whatever it does,
-   * it recognises what it has done before, and leaves that alone: a pass may be repeated.
+   * Each pass goes through the whole table, and is over before the next begins. It recognises and
+   * skips what it has already done, so a pass may be repeated.
    */
   readonly passes: readonly Pass[];
 }
@@ -21,7 +21,7 @@ export interface Pass {
   readonly name: string;
   /** The fields of a scan that reads fewer items. */
   readonly filter?: object;
-  /** What becomes of an item; undefined when another item stands for it. */
+  /** The change for an item; undefined when another item stands for it. */
   readonly computeChange: (
     item: AttributeMap,
     context: MigrationContext,
@@ -33,7 +33,7 @@ export interface MigrationContext {
   /** Reads further items, consistently, in the order of their keys. */
   readonly read: (keys: readonly ItemKey[]) => Promise<readonly (AttributeMap | undefined)[]>;
   readonly nowMs: number;
-  /** Which windows the aggregator of the original was told to count. */
+  /** The windows that the original's aggregator was configured to count. */
   readonly countedWindows: readonly UsageWindow[];
   /** The most items of one change. */
   readonly maxItems: number;

@@ -7,7 +7,7 @@
  *              refill of any of them, by its share of the rate and up to its share of the capacity;
  *              then the sum, up to the capacity. Every step rounds down, so nothing is minted.
  *   wcu        the write budget of a shard: it is not a limit here (ADR 008)
- *   sd         says to aggregators that the change of totals consumed nothing
+ *   sd         marks for aggregators that the change of totals consumed nothing
  *   ttl        stays, except on a bucket in debt: its expiry would forgive the debt
  */
 import type { Bucket, BucketLimit } from "zae-limiter/backend";

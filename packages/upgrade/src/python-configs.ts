@@ -52,7 +52,7 @@ export function configChange(
       limits: limits.length === 0 ? undefined : limits,
       ...(settings !== undefined && { settings }),
     }),
-    // Whoever changes settings requires the version that it has read.
+    // A change of settings requires the version that was read.
     ...(isSystem && item["config_version"] && { config_version: item["config_version"] }),
     ...(Object.keys(unused).length > 0 && { [KEPT_ATTRIBUTE]: { M: unused } }),
   };

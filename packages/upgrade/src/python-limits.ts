@@ -16,9 +16,9 @@ export interface Unsupported {
 }
 
 /**
- * What a limit of the Python zae-limiter has that this library does not; undefined when nothing.
- * Its attributes begin with `prefix`: `b_{name}_` on buckets, `l_{name}_` or `w_{name}_` in
- * configuration.
+ * Finds a feature of a Python zae-limiter limit that this library does not have; undefined if there
+ * is none. Its attributes begin with `prefix`: `b_{name}_` on buckets, `l_{name}_` or `w_{name}_`
+ * in configuration.
  */
 export function findUnsupported(item: AttributeMap, prefix: string): Unsupported | undefined {
   if (item[`${prefix}rsa`] !== undefined) return toLost("a quota for a duration");
@@ -35,7 +35,9 @@ function toLost(reason: string): Unsupported {
   return { reason, isKept: false };
 }
 
-/** What a whole level says that this library cannot do; undefined when nothing. */
+/**
+ * Finds a setting of a whole level that this library does not support; undefined if there is none.
+ */
 export function findUnsupportedLevel(item: AttributeMap): string | undefined {
   const { disabled, cascade } = item;
   if (getString(disabled) !== undefined) return "bypassed";

@@ -52,7 +52,7 @@ export const pythonMigration: Migration = {
     "Items of the Python zae-limiter: shards become one bucket, usage is filed by window, " +
     "indexes replace registries.",
   passes: [
-    // First, because a day is told apart from its first hour by the other hours, as they are stored
+    // First, because separating a day from its first hour takes the other hours, as they are stored
     // until the next pass.
     { name: "usage of days", filter: midnightFilter(), computeChange: midnightChange },
     { name: "all other items", computeChange: itemChange },
@@ -87,7 +87,7 @@ async function itemChange(
 ): Promise<Change | undefined> {
   const key = getKey(item);
   const snapshot = parseSnapshot(key);
-  // What is still there of days was left by the first pass, and told then.
+  // The days that are still there were left and reported by the first pass.
   if (snapshot !== undefined)
     return isMidnight(snapshot.startMs) ? undefined : usageChange(snapshot, item, context);
   const bucket = parseBucketPartition(key.PK);
@@ -187,7 +187,7 @@ async function tableItemChange(
 
 /**
  * A crash of the original may have left a name without its namespace, or a namespace without its
- * name, which nobody can recover or purge (W-61): whoever has the name is active.
+ * name, which cannot be recovered or purged (W-61): the namespace that has the name is active.
  */
 function repairStatus(status: NamespaceStatus, isNamed: boolean): NamespaceStatus {
   if (status === "purging") return status;

@@ -8,11 +8,11 @@
  *                             hour is (m − s) / 2 and the day (m + s) / 2: both counted the same
  *                             calls. Where that is not whole, or negative, the item is left.
  *   midnight, days only       the day
- *   the first of a month,     left: the three parts cannot be told apart
+ *   the first of a month,     left: the three parts cannot be separated
  *   with months counted
  *
  * Counters become millitokens with a prefix. `total_events` counted limits and adjustments (W-27),
- * so it does not become the number of requests; it is kept for those who look for it.
+ * so it does not become the number of requests; it is kept under its own name.
  */
 import type { UsageWindow } from "zae-limiter";
 import {
@@ -73,13 +73,13 @@ export function listWindows(snapshot: PythonSnapshot): readonly UsageName[] {
   return lengths.map((window) => ({ entityId, resource, startMs, window }));
 }
 
-/** What a snapshot is split with. */
+/** The inputs for splitting a snapshot. */
 export interface SnapshotContext {
   /** The items of the other hours of its day, at midnight. */
   readonly hours: readonly AttributeMap[];
   /** Items that an aggregator of ours has begun for the same windows, by length. */
   readonly begun: ReadonlyMap<UsageWindow, AttributeMap>;
-  /** Which windows the aggregator of the original was told to count. */
+  /** The windows that the original's aggregator was configured to count. */
   readonly counted: readonly UsageWindow[];
 }
 
@@ -138,7 +138,7 @@ function toParts(
   return parts;
 }
 
-/** What a snapshot says besides counters; `wcu` counted writes of the original itself. */
+/** The other attributes of a snapshot; `wcu` counted writes of the original itself. */
 const OTHER_ATTRIBUTES: ReadonlySet<string> = new Set([
   "PK",
   "SK",

@@ -21,10 +21,10 @@ const CONCURRENT_CHANGES = 8;
 /** The most decisions on one item that others change at the same time. */
 const MAX_DECISIONS = 5;
 
-/** Where items come from, and what is done with changes. */
+/** The source of items, and the destination of changes. */
 export interface PassOptions {
   readonly source: Connection;
-  /** What is written: the changes in place, everything into another table, or nothing. */
+  /** What to write: the changes in place, everything into another table, or nothing. */
   readonly write: "in place" | "nothing" | { readonly into: Connection };
   readonly context: Omit<MigrationContext, "read" | "maxItems">;
   readonly tally: UpgradeTally;

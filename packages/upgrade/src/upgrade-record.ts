@@ -50,7 +50,7 @@ export class UpgradeRecord {
     this.#source = source;
   }
 
-  /** Takes the lease, and tells how far an earlier run came. */
+  /** Takes the lease, and returns how far an earlier run came. */
   static async take(
     connection: Connection,
     { owner, source }: { readonly owner: string; readonly source: string | undefined },
@@ -98,7 +98,7 @@ export class UpgradeRecord {
     return { Delete: this.#ownRecord() };
   }
 
-  /** The write that ends a copy: the record stays, so that nobody copies again. */
+  /** The write that ends a copy: the record stays, so that no other run copies again. */
   endCopy(): TransactItem {
     const alias = new Aliases();
     const condition = this.#isOwn(alias);

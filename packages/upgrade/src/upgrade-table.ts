@@ -37,20 +37,20 @@ import { UpgradeTally, type UpgradeCount } from "./upgrade-tally.ts";
 
 /** How far an upgrade is. */
 export interface UpgradeProgress {
-  /** What it is doing, such as "usage of days". */
+  /** The current step, such as "usage of days". */
   readonly step: string;
   /** Groups of items that were looked at so far. */
   readonly items: number;
 }
 
-/** How a table is upgraded. */
+/** Options of `upgradeTable`. */
 export interface UpgradeOptions extends TablePlace {
   /**
    * The name of another stack, whose new and empty table gets the items; the old table stays as it
    * is. Without it, items are upgraded where they are.
    */
   readonly into?: string;
-  /** Only tells what would be done, and writes nothing. @default false */
+  /** Only reports what would be done, and writes nothing. @default false */
   readonly dryRun?: boolean;
   /** Goes on although something of the table cannot be enforced afterwards. @default false */
   readonly force?: boolean;
@@ -62,7 +62,7 @@ export interface UpgradeOptions extends TablePlace {
   /** The version of the Lambda that was deployed for the new schema, if one was. */
   readonly lambdaVersion?: string;
   /**
-   * Told after every hundred items.
+   * Called after every hundred items.
    * @example await upgradeTable({ onProgress: ({ step, items }) => console.error(step, items) });
    */
   readonly onProgress?: (progress: UpgradeProgress) => void;
@@ -70,7 +70,7 @@ export interface UpgradeOptions extends TablePlace {
   readonly signal?: AbortSignal;
 }
 
-/** What an upgrade did, or would do. */
+/** The result of an upgrade, or of a dry run. */
 export interface UpgradeReport {
   /** The version of the items before; undefined when the table has no version record. */
   readonly from: string | undefined;
@@ -90,7 +90,7 @@ export interface UpgradeReport {
 
 const MIGRATIONS: readonly Migration[] = [pythonMigration];
 
-/** What is done in a table of this schema. */
+/** The migrations for a table of this schema. */
 const LEFTOVERS =
   "Buckets that a process of the Python zae-limiter has written since the upgrade become ours.";
 

@@ -1,6 +1,6 @@
 import { isChange, type Change } from "./change.ts";
 
-/** What was found of one kind of items. */
+/** The counts of one kind of items. */
 export interface UpgradeCount {
   /** Groups of items that are written or deleted. */
   readonly changed: number;
@@ -8,7 +8,7 @@ export interface UpgradeCount {
   readonly unchanged: number;
 }
 
-/** The most texts of one list in a report; whether there are more is told at the end. */
+/** The most texts of one list in a report; if there are more, the report says so at the end. */
 const MAX_TEXTS = 100;
 
 /** Counts what an upgrade does, or would do. */

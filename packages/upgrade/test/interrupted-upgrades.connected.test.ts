@@ -28,7 +28,7 @@ describeWithEngine("an upgrade of a table", (engine) => {
   const upgrade = async (options: UpgradeOptions = {}): ReturnType<typeof upgradeTable> =>
     upgradeTable({ stack, transport, clock, ...options });
 
-  /** What an upgrade that nobody disturbs makes of the table. */
+  /** The items after an undisturbed upgrade. */
   async function undisturbed(): Promise<ReadonlyMap<string, AttributeMap>> {
     const other = await loadPythonTable(transport, python);
     await upgrade({ stack: other });
@@ -47,7 +47,7 @@ describeWithEngine("an upgrade of a table", (engine) => {
       );
       if (isDone) break;
       deaths += 1;
-      // Nobody opens the table in between, except where the last answer alone was lost.
+      // The table cannot be opened in between, unless only the last answer was lost.
       const { state } = await checkTable({ stack, transport });
       if (state === "compatible") break;
       expect(state).toBe("upgrade needed");
@@ -79,7 +79,7 @@ describeWithEngine("an upgrade of a table", (engine) => {
     const into = `${stack}-new`;
     const options = { stack: into, transport, clock } as const;
     await (await DynamoRepository.open("default", { ...options, provisioning: "table" })).close();
-    // What is there when another run has done everything, and a client has taken from a bucket.
+    // The items after another run has finished, and a client has taken from a bucket.
     const untilTaken = async (): Promise<ReadonlyMap<string, AttributeMap>> => {
       await clock.advance(61_000);
       await upgrade({ into });
@@ -149,7 +149,7 @@ describeWithEngine("an upgrade of a table", (engine) => {
   });
 });
 
-/** What the original does when two requests are taken from a bucket. */
+/** The original's write that takes two requests from a bucket. */
 function take(input: object): object {
   const { Item, TableName } = input as { Item: AttributeMap; TableName: string };
   return {
@@ -196,7 +196,7 @@ function dead(): Error {
   return Object.assign(new Error("the process is dead"), { name: "AccessDeniedException" });
 }
 
-/** Items without what says when they were upgraded. */
+/** Items without the attributes that depend on the time of the upgrade. */
 function timeless(items: ReadonlyMap<string, AttributeMap>): ReadonlyMap<string, AttributeMap> {
   const upgraded = new Set(["sv", "sd", "cr", "updated_at"]);
   return new Map(

@@ -107,7 +107,7 @@ describe("the migration of tables of the Python zae-limiter", () => {
       expect(isChange((await computeChange(marshalItem(item)))!)).toBe(false);
   });
 
-  it("items that nobody knows are left and named; older ones are in the way", async () => {
+  it("unknown items are left and named; older ones block the upgrade", async () => {
     const unknown = await computeChange(marshalItem({ PK: "ns/ENTITY#e", SK: "#SOMETHING" }));
     expect(unknown).toMatchObject({ left: [expect.stringContaining("#SOMETHING")] });
     const older = await computeChange(marshalItem({ PK: "ns/ENTITY#e", SK: "#BUCKET#gpt-4" }));

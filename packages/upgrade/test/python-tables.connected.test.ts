@@ -8,8 +8,6 @@ import { openWith, RELEASES } from "../../../tools/python-tables/make.mjs";
 import { heartbeatKey } from "../../limiter/src/repository/dynamodb/items/keys.ts";
 import {
   marshalItem,
-  getNumber,
-  getString,
   type AttributeMap,
 } from "../../limiter/src/repository/dynamodb/transport/attribute-values.ts";
 import type { DynamoTransport } from "../../limiter/src/repository/dynamodb/transport/transport.ts";
@@ -92,21 +90,6 @@ describeWithEngine("tables of the Python zae-limiter", (engine) => {
         expect({ bucket, ...Object.fromEntries(floored) }).toEqual({ bucket, ...expected });
       }
       expect(python.available["debtor gpt-4"]?.["tpm"]).toBeLessThan(-100_000);
-    });
-
-    it("have one shard with what all of them held, up to the capacity", async () => {
-      const shards = python.items.filter((item) => /BUCKET#hot#/.test(getString(item["PK"])!));
-      expect(shards).toHaveLength(4);
-      const kept = [...(await listItems(transport, upgradedStack))].filter(([key]) =>
-        /BUCKET#hot#/.test(key),
-      );
-      expect(kept).toHaveLength(1);
-      for (const limit of ["rpm", "tpm"]) {
-        const sum = total(shards, `b_${limit}_tk`);
-        const capacity = getNumber(shards[0]![`b_${limit}_cp`])!;
-        expect(getNumber(kept[0]![1][`b_${limit}_tk`])).toBe(Math.min(sum, capacity));
-        expect(getNumber(kept[0]![1][`b_${limit}_tc`])).toBe(total(shards, `b_${limit}_tc`));
-      }
     });
 
     it("have the usage of hours and days apart, which were one item [W-20]", async () => {
@@ -265,8 +248,4 @@ describeWithEngine("tables of the Python zae-limiter", (engine) => {
 
 function isData([key]: readonly [string, unknown]): boolean {
   return !/#(VERSION|UPGRADE)$/.test(key);
-}
-
-function total(items: readonly AttributeMap[], attribute: string): number {
-  return items.reduce((sum, item) => sum + (getNumber(item[attribute]) ?? 0), 0);
 }

@@ -60,7 +60,7 @@ export function addAcquireCommand(program: Command, session: Session): void {
 }
 
 interface AcquireOptions {
-  /** In milliseconds; the command line says seconds. */
+  /** In milliseconds; the option is in seconds. */
   readonly wait?: number;
   readonly onUnavailable?: OnUnavailable;
 }

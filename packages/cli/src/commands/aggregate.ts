@@ -82,7 +82,7 @@ async function archiveAt(
   { env }: Environment,
 ): Promise<AuditArchive> {
   const { folderArchive, s3Archive } = await import("zae-limiter/aggregator");
-  // A letter and a colon are a drive. Whatever else begins like a URL is not meant as a folder.
+  // A letter and a colon are a drive. Anything else that begins like a URL is not a folder.
   if (!/^[a-z][a-z\d+.-]+:/i.test(place)) return folderArchive(place);
   // A bucket is likely to be where its table is, unless the environment says otherwise.
   const bucketRegion = env["AWS_REGION"] || region;

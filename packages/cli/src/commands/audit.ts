@@ -100,7 +100,9 @@ function detailsText(details: AuditEvent["details"]): string {
     .join(", ");
 }
 
-/** Another version may have recorded the event; what is not a valid limit is shown as it is. */
+/**
+ * Another version may have recorded the event; text that is not a valid limit is shown unchanged.
+ */
 function limitText(value: unknown): string {
   try {
     return Limit.format(value as Limit);

@@ -46,7 +46,7 @@ export function addAvailableCommand(program: Command, session: Session): void {
 
 const HEADERS = ["Entity", "Limit", "Available", "Capacity", "Rate", "Set by"] as const;
 
-/** Without amounts no call was described, so nothing is said about whether it fits. */
+/** Without amounts there is no call to judge, so the text does not say whether one fits. */
 function balancesText({ statuses }: Availability, colours: Colours): string {
   return tableText(HEADERS, statuses.map(balanceCells), colours);
 }

@@ -188,7 +188,7 @@ function takeDescription(command: Command): Command {
     );
 }
 
-/** What the command line says about an entity, in the words of the library. */
+/** The options of the library for an entity. */
 function toDescription({
   displayName,
   name = displayName,
@@ -206,7 +206,7 @@ function toDescription({
 
 /**
  * Defaults are meant for one entity each. A parent without limits of its own has them too, and all
- * calls that cascade into it share them; that surprises, so it is said where it comes to be.
+ * calls that cascade into it share them; that is surprising, so the command that causes it says so.
  */
 async function parentNote(repository: Repository, { parentId, cascade }: Entity): Promise<string> {
   if (parentId === undefined || !cascade || (await hasOwnLimits(repository, parentId))) return "";
@@ -227,7 +227,7 @@ async function hasOwnLimits(repository: Repository, entityId: string): Promise<b
   return false;
 }
 
-/** The most ids among which a similar one is looked for: one page. */
+/** The most ids to search for a similar one: one page. */
 const MAX_CANDIDATES = 1000;
 
 async function getExistingEntity(repository: Repository, id: string): Promise<Entity> {
@@ -241,7 +241,7 @@ async function getExistingEntity(repository: Repository, id: string): Promise<En
   );
 }
 
-/** Passes work on; if the entity does not exist, the error says which one was probably meant. */
+/** Runs some work; if the entity does not exist, the error suggests a similar id. */
 async function orSuggestion<T>(repository: Repository, id: string, work: Promise<T>): Promise<T> {
   return work.catch(async (error: unknown) => {
     if (!(error instanceof EntityNotFoundError) || error.entityId !== id) throw error;

@@ -113,7 +113,7 @@ export function addNamespaceCommands(program: Command, session: Session): void {
           ...(await repository.listNamespaces()),
         ];
         const info = known.find((candidate) => candidate.namespaceId === namespaceId);
-        // Of one that was purged before, something may have been under way: nothing to confirm.
+        // A namespace that was purged before may have got late writes: there is nothing to confirm.
         const name = info?.name ?? namespaceId;
         if (info !== undefined && info.status !== "active")
           await session.confirm(

@@ -41,7 +41,7 @@ export function addStatusCommand(program: Command, session: Session): void {
   });
 }
 
-/** A command line that is written wrongly is an error here too; whatever else fails is a status. */
+/** A wrong command line is an error here too; any other failure is a status. */
 async function inspectRepository(session: Session, command: Command, url: string): Promise<Found> {
   let found: Found = { reachable: false };
   try {
@@ -60,7 +60,7 @@ async function inspectRepository(session: Session, command: Command, url: string
   }
 }
 
-/** The same of the stack. If it leads nowhere, so does the repository, which says why. */
+/** The same for the stack. If it cannot be reached, neither can the repository, which says why. */
 async function readDeployment(session: Session, url: string): Promise<StackStatus | undefined> {
   if (!url.startsWith("dynamodb:")) return undefined;
   const { nowMs } = session.environment;
@@ -93,7 +93,7 @@ async function findNamespaceId(repository: Repository, name: string): Promise<st
   }
 }
 
-/** What reads and writes the data, where they are, and the version of their format. */
+/** The driver, the place of the data, and the version of their format. */
 async function describeStore(
   repository: Repository,
 ): Promise<Pick<Found, "driver" | "table" | "region" | "dataVersion" | "countedUntil">> {

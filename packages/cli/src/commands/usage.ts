@@ -98,10 +98,10 @@ function noteText(mark: string): string {
   return mark === "" ? "" : "* may still grow\n";
 }
 
-/** Younger than that, usage is what one expects of something that is counted with a delay. */
+/** Usage younger than this is normal, because it is counted with a delay. */
 const OLD_MS = 10 * 60_000;
 
-/** Says so when nothing was counted for a while. */
+/** The note that nothing was counted for a while. */
 function noticeAge(countedUntil: Date | undefined, nowMs: number, screen: Screen): void {
   if (countedUntil === undefined) return;
   const ageMs = nowMs - countedUntil.getTime();
@@ -179,7 +179,7 @@ function toMark(snapshots: readonly UsageSnapshot[]): string {
   return snapshots.every(({ complete }) => complete) ? "" : MARK;
 }
 
-/** What came to parents from the calls of their children. */
+/** The usage of parents by the calls of their children. */
 const BY_CASCADE = "By cascade";
 
 function isCascaded({ cascaded, cascadedRequests }: UsageSnapshot | UsageSummary): boolean {

@@ -3,15 +3,15 @@ import type { Colours } from "./colours.ts";
 import { fieldsText, type Cell } from "./table.ts";
 import { ageText, numberText, printable, timeText } from "./text.ts";
 
-/** What a section holds: fields, or sentences. */
+/** The content of a section: fields, or sentences. */
 type Content = readonly (readonly [string, Cell])[] | readonly string[];
 
 /** The title of a section, and what it holds. */
 type Section = readonly [title: string, content: Content];
 
 /**
- * The sections about a stack and what belongs to it; none where neither a stack nor a table could
- * be seen, because the reason is the same for all of them.
+ * The sections about a stack and what belongs to it; none if neither a stack nor a table could be
+ * read, because the reason is the same for all of them.
  */
 export function deploymentSections(
   deployment: StackStatus,

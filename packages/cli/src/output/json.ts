@@ -2,7 +2,7 @@ import { printable } from "./text.ts";
 
 /**
  * JSON for programs: models as they are declared, times as ISO strings, and null for a wait that
- * never ends. It may be shown on a terminal, so texts in it are escaped as others are.
+ * never ends. It may be shown on a terminal, so its texts are escaped like others.
  */
 export function jsonText(value: unknown): string {
   const lines = JSON.stringify(value, finiteOrNull, 2).split("\n");

@@ -1,14 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { LimitsPlan, PlanEntry, ValueChange } from "zae-limiter/manifest";
 import { coloursFor, PLAIN } from "./colours.ts";
-import {
-  formatAdopted,
-  diffText,
-  formatRemaining,
-  planModel,
-  planText,
-  problemsText,
-} from "./plan.ts";
+import { diffText, planModel, planText, problemsText } from "./plan.ts";
 
 function value(name: string, before?: string, after?: string, drift = false): ValueChange {
   return { name, before, after, drift };
@@ -45,7 +38,7 @@ const ENTRIES: readonly PlanEntry[] = [
   ),
 ];
 
-function getPlanned(more: Partial<LimitsPlan> = {}, isRegistered = true) {
+function buildPlanned(more: Partial<LimitsPlan> = {}, isRegistered = true) {
   const plan = {
     namespace: "team-a",
     revision: 3,
@@ -66,7 +59,7 @@ const PENDING = {
 
 describe("a plan", () => {
   it("is shown level by level, with old and new values and without what stays", () => {
-    expect(planText(getPlanned(), PLAIN)).toBe(`+ create entity acme
+    expect(planText(buildPlanned(), PLAIN)).toBe(`+ create entity acme
     + name  ""
 ~ update system
     ~ rpm             100/min → 200/min
@@ -82,19 +75,9 @@ Plan for team-a: 2 to create, 1 to update, 1 to delete, 1 unchanged.
 `);
   });
 
-  it("says so when nothing would change", () => {
-    const entries = ENTRIES.filter(({ action }) => action === "unchanged");
-    expect(planText(getPlanned({ entries }), PLAIN)).toBe(
-      "Nothing to change in team-a: 1 unchanged.\n",
-    );
-    expect(diffText(getPlanned({ entries }), PLAIN)).toBe(
-      "Nothing to change in team-a: 1 unchanged.\n",
-    );
-  });
-
   it("mentions an apply that has not ended, and a namespace that is not registered", () => {
     for (const text of [planText, diffText])
-      expect(text(getPlanned({ pending: PENDING }, false), PLAIN)).toMatch(
+      expect(text(buildPlanned({ pending: PENDING }, false), PLAIN)).toMatch(
         /^Namespace team-a is not registered; limits apply will register it\.\nAn apply that began at 2026-11-15 06:30:00Z by ci has not ended: .*\n\n/,
       );
   });
@@ -102,26 +85,13 @@ Plan for team-a: 2 to create, 1 to update, 1 to delete, 1 unchanged.
   it("mentions that CloudFormation applied the limits, because an apply takes them over", () => {
     const owner = "limits/team-a/limits-provisioner/0123abcd";
     for (const text of [planText, diffText])
-      expect(text(getPlanned({ owner }), PLAIN)).toMatch(
+      expect(text(buildPlanned({ owner }), PLAIN)).toMatch(
         /^CloudFormation applied the limits of team-a \(limits\/team-a\/.*takes them over\.\n\n/,
       );
   });
 
-  it("counts the levels that an apply takes over: stored, and declared for the first time", () => {
-    const entries = ENTRIES.map((old) => ({ ...old, managed: false }));
-    const record = entry("unchanged", { level: "record", entityId: "acme" });
-    const shown = getPlanned({ entries: [...entries, { ...record, managed: false }] });
-    for (const text of [planText, diffText])
-      expect(text(shown, PLAIN)).toMatch(
-        /, 2 unchanged\.\nNo manifest has declared 2 of these levels so far; limits apply takes them over\.\n$/,
-      );
-    expect(planModel(shown)).toMatchObject({ counts: { adopt: 2 } });
-    expect(formatAdopted(shown)).toBe("Took over 2 levels that no manifest had declared.\n");
-    expect(formatAdopted(getPlanned())).toBe("");
-  });
-
   it("is cut where only a part is wanted, and shows first what goes", () => {
-    expect(planText(getPlanned(), PLAIN, 1)).toBe(`- delete entity k\\u001b[2J for gpt-4
+    expect(planText(buildPlanned(), PLAIN, 1)).toBe(`- delete entity k\\u001b[2J for gpt-4
     - rpm  1/min
 … and 3 more; limits plan shows all of them.
 
@@ -131,14 +101,14 @@ Plan for team-a: 2 to create, 1 to update, 1 to delete, 1 unchanged.
 
   it("is coloured on a terminal", () => {
     const colours = coloursFor({ write: () => undefined, isTTY: true }, {});
-    const text = planText(getPlanned(), colours);
+    const text = planText(buildPlanned(), colours);
     expect(text).toContain("\u001B[32m+ create\u001B[0m entity acme\n");
     expect(text).toContain("\u001B[31m-\u001B[0m rph ");
     expect(text).not.toContain("\u001B[2J");
   });
 
   it("is a model for programs, with counts and without what an apply declares", () => {
-    expect(planModel(getPlanned({ pending: PENDING }))).toEqual({
+    expect(planModel(buildPlanned({ pending: PENDING }))).toEqual({
       namespace: "team-a",
       revision: 3,
       registered: true,
@@ -146,12 +116,12 @@ Plan for team-a: 2 to create, 1 to update, 1 to delete, 1 unchanged.
       entries: ENTRIES,
       counts: { create: 2, update: 1, delete: 1, unchanged: 1, drift: 1, adopt: 0 },
     });
-    expect(planModel(getPlanned())).not.toHaveProperty("pending");
+    expect(planModel(buildPlanned())).not.toHaveProperty("pending");
   });
 });
 
 it("a diff is shown value by value, and drift is marked", () => {
-  expect(diffText(getPlanned(), PLAIN)).toBe(
+  expect(diffText(buildPlanned(), PLAIN)).toBe(
     `Where                          Value           Stored   Declared
 entity acme                    name                     ""
 system                         rpm             100/min  200/min   drift
@@ -165,16 +135,6 @@ drift: changed by hand since the last apply.
 Plan for team-a: 2 to create, 1 to update, 1 to delete, 1 unchanged.
 `,
   );
-});
-
-it("what is left is listed, but not without end", () => {
-  const left = Array.from({ length: 23 }, (_, index) =>
-    entry("create", { level: "record", entityId: `e${index}` }),
-  );
-  const text = formatRemaining(left, PLAIN);
-  expect(text).toContain("Not changed yet:\n  + create entity e0\n");
-  expect(text.split("\n")).toHaveLength(1 + 20 + 1 + 1);
-  expect(text).toMatch(/ {2}… and 3 more\n$/);
 });
 
 it("problems are lines that begin with their place, as far as it is known", () => {

@@ -33,21 +33,21 @@ function countEntries(entries: readonly PlanEntry[]): PlanCounts {
 }
 
 /**
- * Whether an apply takes over what others have stored: from then on, it goes when it leaves the
- * manifest. Records never go.
+ * Whether an apply takes over what others have stored: from then on, an apply deletes them once
+ * they leave the manifest. Records are never deleted.
  */
 function isAdopted({ action, level, managed }: PlanEntry): boolean {
   return !managed && level !== "record" && (action === "update" || action === "unchanged");
 }
 
-/** What an apply has taken over; empty if nothing. */
+/** The note on what an apply has taken over; empty if nothing. */
 export function formatAdopted({ plan: { entries } }: ShownPlan): string {
   const { adopt } = countEntries(entries);
   if (adopt === 0) return "";
   return `Took over ${numberText(adopt)} level${adopt === 1 ? "" : "s"} that no manifest had declared.\n`;
 }
 
-/** What differs, in the order of the plan. */
+/** The differences, in the order of the plan. */
 export function listChanges(entries: readonly PlanEntry[]): readonly PlanEntry[] {
   return entries.filter(({ action }) => action !== "unchanged");
 }
@@ -101,7 +101,7 @@ export function diffText(shown: ShownPlan, colours: Colours): string {
 /** The most changes that are listed where something else is the point. */
 const MOST_LEFT = 20;
 
-/** What an apply has not changed, one line each. */
+/** The changes that an apply has not made, one line each. */
 export function formatRemaining(left: readonly PlanEntry[], colours: Colours): string {
   const lines = left.slice(0, MOST_LEFT).map((entry) => `  ${titleText(entry, colours)}\n`);
   const rest = left.length - lines.length;
@@ -109,7 +109,7 @@ export function formatRemaining(left: readonly PlanEntry[], colours: Colours): s
   return `Not changed yet:\n${lines.join("")}${more}`;
 }
 
-/** What is wrong with a manifest, one line each, as compilers write it. */
+/** The problems of a manifest, one line each, in the format of compilers. */
 export function problemsText(problems: readonly ManifestProblem[]): string {
   return problems.map((problem) => `${printable(problemText(problem))}\n`).join("");
 }
@@ -164,7 +164,7 @@ const SIGNS: Readonly<Record<PlanAction, string>> = {
   unchanged: " ",
 };
 
-/** What is lost is seen first. */
+/** Losses are shown first. */
 const RANKS: Readonly<Record<PlanAction, number>> = {
   delete: 0,
   update: 1,
@@ -199,7 +199,7 @@ function chooseColour(action: PlanAction, colours: Colours): Colours["bold"] {
   return action === "delete" ? colours.red : colours.bold;
 }
 
-/** What an entry is about. A record is the entity itself. */
+/** The subject of an entry. A record is the entity itself. */
 function placeText({ level, entityId = "", resource = "" }: PlanEntry): string {
   if (level === "system") return "system";
   if (level === "resource") return `resource ${printable(resource)}`;

@@ -21,7 +21,7 @@ export class Screen {
     this.#environment.stdout.write(this.json ? jsonText(value) : text());
   }
 
-  /** Tells people something about a result, on standard error. */
+  /** Prints a note for people about a result, on standard error. */
   notice(text: string): void {
     this.#environment.stderr.write(`${text}\n`);
   }

@@ -11,7 +11,7 @@ const ACTIONS: Readonly<Record<ResourceChange["action"], string>> = {
   remove: "REMOVE",
 };
 
-/** What would change, as a table. */
+/** The planned changes, as a table. */
 export function changesText(changes: readonly ResourceChange[], colours: Colours): string {
   const rows = changes.map(({ action, logicalId, resourceType, because }) => [
     ACTIONS[action],

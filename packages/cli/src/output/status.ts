@@ -5,7 +5,7 @@ import { deploymentSections, sectionText } from "./deployment.ts";
 import { fieldsText, type Cell } from "./table.ts";
 import { ageText, timeText } from "./text.ts";
 
-/** What is known of a repository; most of it only when it could be opened. */
+/** The status of a repository; most of it only if it could be opened. */
 export interface Found {
   readonly reachable: boolean;
   /** Why it could not be reached. */
@@ -22,7 +22,7 @@ export interface Found {
   readonly capabilities?: BackendCapabilities;
 }
 
-/** What `status` shows. */
+/** The content of `status`. */
 export interface Status extends Found {
   readonly repository: string;
   readonly namespace: string;

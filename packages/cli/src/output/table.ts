@@ -1,7 +1,7 @@
 import { PLAIN, type Colours } from "./colours.ts";
 import { numberText, printable, measureWidth } from "./text.ts";
 
-/** What a cell may hold; numbers are aligned to the right. */
+/** The values of a cell; numbers are aligned to the right. */
 export type Cell = string | number | boolean | undefined;
 
 const GAP = "  ";

@@ -63,7 +63,7 @@ export function waitText(seconds: number): string {
 }
 
 /**
- * Makes stored or given text safe to print, because control characters could move the cursor or
+ * Makes stored or given text safe to print: control characters could move the cursor or
  * recolour the terminal, and others change the order in which text is read.
  */
 export function printable(text: string): string {

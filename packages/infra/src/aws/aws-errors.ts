@@ -7,7 +7,7 @@ import {
   ZaeLimiterError,
 } from "zae-limiter";
 
-/** What AWS says if the rate of requests is exceeded: nothing was done. */
+/** The errors of AWS for too many requests. The request had no effect. */
 const THROTTLED: ReadonlySet<string> = new Set([
   "Throttling",
   "ThrottlingException",
@@ -17,10 +17,10 @@ const THROTTLED: ReadonlySet<string> = new Set([
   "SlowDown",
 ]);
 
-/** What S3 says while another process creates the same bucket. */
+/** The error of S3 while another process creates the same bucket. */
 const CONFLICT = "OperationAborted";
 
-/** What AWS says about credentials that it does not know, or that have expired. */
+/** The errors of AWS for unknown or expired credentials. */
 const REFUSED_CREDENTIALS: ReadonlySet<string> = new Set([
   "ExpiredToken",
   "ExpiredTokenException",
@@ -34,7 +34,7 @@ const REFUSED_CREDENTIALS: ReadonlySet<string> = new Set([
   "InvalidToken",
 ]);
 
-/** What the SDK says if it finds no credentials. */
+/** The error of the SDK when it finds no credentials. */
 const NO_CREDENTIALS: ReadonlySet<string> = new Set([
   "CredentialsProviderError",
   "ProviderError",
@@ -48,7 +48,10 @@ const DENIED: ReadonlySet<string> = new Set([
   "NotAuthorized",
 ]);
 
-/** What engines of DynamoDB answer to requests of other services; beside them, no JSON or XML. */
+/**
+ * The errors with which DynamoDB engines answer requests to other services, unless the answer is
+ * not even JSON or XML.
+ */
 const NO_SERVICE: ReadonlySet<string> = new Set([
   "NotFound",
   "UnknownOperation",
@@ -73,7 +76,7 @@ export function isTransient(error: unknown): boolean {
   return isUnreachable(error) || (getErrorStatus(error) ?? 0) >= 500;
 }
 
-/** AWS itself has every service: only another address may lack one. */
+/** AWS has every service; only a custom endpoint may lack one. */
 export function hasNoService(error: unknown, endpointUrl: string | undefined): boolean {
   return (
     endpointUrl !== undefined &&
@@ -108,7 +111,7 @@ export function isStackAbsent(error: unknown): boolean {
   return getErrorName(error) === "ValidationError" && /does not exist/.test(getErrorMessage(error));
 }
 
-/** What was attempted. */
+/** The attempted request. */
 export interface Attempted {
   /** As policies name it: `cloudformation:CreateChangeSet`. */
   readonly action: string;
@@ -117,7 +120,10 @@ export interface Attempted {
   readonly endpointUrl: string | undefined;
 }
 
-/** The error of a request in one sentence that says what to do; others are left as they are. */
+/**
+ * Turns the error of a request into one sentence that says what to do. Returns other errors
+ * unchanged.
+ */
 export function translateError(error: unknown, attempted: Attempted): unknown {
   if (error instanceof ZaeLimiterError || getErrorName(error) === "AbortError") return error;
   const options = { cause: error };

@@ -6,9 +6,9 @@ import { STSClient } from "@aws-sdk/client-sts";
 import { isTransient, isUnreachable, noRegion, translateError } from "./aws-errors.ts";
 import { isLocal, type CheckedPlace } from "./place.ts";
 
-/** How AWS is waited for. */
+/** How long to wait for AWS. */
 export interface Pace {
-  /** Milliseconds between two looks at a stack. */
+  /** Milliseconds between two requests for the state of a stack. */
   readonly pollMs: number;
   /** The longest wait before the first repetition of a request; it doubles with each. */
   readonly backoffMs: number;
@@ -16,7 +16,7 @@ export interface Pace {
 
 /** CloudFormation allows a few describe calls a second, for all of an account. */
 const AWS_PACE: Pace = { pollMs: 2500, backoffMs: 500 };
-/** What runs on this machine is not throttled, and done at once. */
+/** An engine on this machine does not throttle and finishes at once. */
 const LOCAL_PACE: Pace = { pollMs: 10, backoffMs: 2 };
 /** Without it, a connection that died unnoticed would be waited for forever. */
 const TIMEOUTS = { connectionTimeout: 5_000, requestTimeout: 60_000, throwOnRequestTimeout: true };
@@ -40,7 +40,7 @@ export class AwsClients {
   readonly signal: AbortSignal | undefined;
   readonly #made = new Map<string, { destroy(): void }>();
   readonly #configuration: object;
-  /** Whether anybody has ever answered. */
+  /** Whether any request was ever answered. */
   #isReached = false;
 
   private constructor({ stack, endpointUrl, signal }: CheckedPlace, configuration: ClientSettings) {
@@ -85,9 +85,9 @@ export class AwsClients {
   }
 
   /**
-   * Sends a request, and repeats it a few times if it is throttled or gets no answer; so only what
-   * may be done twice is sent by it. The signal of the place ends it. Throws errors in the words of
-   * this package, except those that `expected` says the caller handles.
+   * Sends a request, and repeats it a few times if it is throttled or gets no answer, so it must be
+   * safe to send twice. The signal of the place aborts it. Throws the errors of this package,
+   * except those that the caller handles itself according to `expected`.
    */
   async call<Result>(
     action: string,
@@ -176,7 +176,9 @@ async function readSharedRegion(): Promise<string> {
   }
 }
 
-/** Nobody on this machine checks signatures, and a search for credentials takes seconds. */
+/**
+ * An engine on this machine does not check signatures, and searching for credentials takes seconds.
+ */
 function localCredentials(endpointUrl: string | undefined): object {
   const variables = ["AWS_ACCESS_KEY_ID", "AWS_PROFILE", "AWS_WEB_IDENTITY_TOKEN_FILE"];
   const hasCredentials = variables.some((name) => process.env[name]);

@@ -8,9 +8,9 @@ export interface StackPlace {
   readonly region?: string;
   /** An address other than AWS's, for every service. */
   readonly endpointUrl?: string;
-  /** The id of the account that is meant; any other one is refused. */
+  /** The id of the expected account; any other account is refused. */
   readonly account?: string;
-  /** Ends waiting. What AWS has begun goes on. */
+  /** Stops waiting. AWS finishes what it has started. */
   readonly signal?: AbortSignal;
 }
 
@@ -27,7 +27,9 @@ export interface CheckedPlace {
 export type Environment = Readonly<Record<string, string | undefined>>;
 
 const DEFAULT_STACK = "zae-limiter";
-/** What the names of everything in a stack leave over, as in the library. */
+/**
+ * The length that the suffixes of all names in a stack leave for its own name, as in the library.
+ */
 const MAX_STACK_LENGTH = 55;
 /** Engines on this machine ignore the region, but requests are signed for one. */
 const LOCAL_REGION = "us-east-1";

@@ -13,7 +13,7 @@ import { loadPeer } from "./load-cdk.ts";
 const cdk = loadPeer("aws-cdk-lib");
 const { Construct } = loadPeer("constructs");
 
-/** Options that are not for a construct, and what to do instead. */
+/** Options that a construct does not take, and what to do instead. */
 const ELSEWHERE = {
   auditRetentionDays: "is stored in the table: call setSystemDefaults",
   tags: "are the app's: call Tags.of(stack).add",
@@ -29,7 +29,7 @@ export interface ZaeLimiterProps extends Omit<StackOptions, keyof typeof ELSEWHE
 }
 
 /**
- * What a stack of zae-limiter consists of, as a part of a CDK app.
+ * The resources of a zae-limiter stack, as a construct of a CDK app.
  *
  * @example
  * const limiter = new ZaeLimiter(this, "Limiter", { stackName: "limits" });
@@ -105,7 +105,7 @@ export class ZaeLimiter extends Construct {
     const code: Record<string, string> = {};
     for (const name of listFunctions(parameters)) {
       const id = `${name[0]!.toUpperCase()}${name.slice(1)}Code`;
-      // From the sources and from what is built of them, it is two folders up.
+      // Two folders up, both from the sources and from the build.
       const path = fileURLToPath(new URL(`../../dist/lambda/${name}.zip`, import.meta.url));
       const asset = new cdk.aws_s3_assets.Asset(this, id, { path });
       code["CodeBucket"] = asset.s3BucketName;
@@ -132,7 +132,7 @@ export class ZaeLimiter extends Construct {
   }
 }
 
-/** A value whose references to resources are those of the app, which has names of its own. */
+/** Replaces references to resources of the template by those of the app, whose names differ. */
 function linkResources(value: Value, resources: ReadonlyMap<string, CfnResource>): unknown {
   if (typeof value !== "object") return value;
   if (Array.isArray(value)) return value.map((each: Value) => linkResources(each, resources));

@@ -3,7 +3,7 @@ import type { Value } from "./template.ts";
 
 /** How a template is printed. */
 export interface TextOptions {
-  /** What stands above the template, line by line. */
+  /** The comment above the template, line by line. */
   readonly comment: readonly string[];
   /** The longest value in one line, as JSON; as YAML it is about a third shorter. */
   readonly longestLine: number;
@@ -11,7 +11,7 @@ export interface TextOptions {
 
 /** A template as YAML. */
 export function templateText(template: object, { comment, longestLine }: TextOptions): string {
-  // CloudFormation reads YAML 1.1, to which an unquoted date is not a text.
+  // CloudFormation reads YAML 1.1, where an unquoted date is not a string.
   const document = new Document(undefined, { version: "1.1" });
   document.commentBefore = comment.map((line) => ` ${line}`).join("\n");
   const sections = new YAMLMap();
@@ -21,8 +21,8 @@ export function templateText(template: object, { comment, longestLine }: TextOpt
   }
   document.contents = sections;
   quoteInLines(sections);
-  // A text is never broken: whoever searches for its words finds them. Two spaces for each level
-  // would make the template of a stack too long.
+  // Strings are never broken, so a search for their words finds them. An indent of two spaces would
+  // make the template of a stack too long.
   return document.toString({
     lineWidth: 0,
     flowCollectionPadding: false,
@@ -31,13 +31,13 @@ export function templateText(template: object, { comment, longestLine }: TextOpt
   });
 }
 
-/** How deep a value is: a section, what has a name in it, or something within that. */
+/** The depth of a value: a section, a named entry of it, or something within that entry. */
 const SECTION = 0;
 const WITHIN = 1;
 
 /**
- * A value as YAML: functions in their short form, and what is small in one line. Without either the
- * template would be too long.
+ * Prints a value as YAML: functions in their short form, and small values in one line. Without
+ * both, the template would be too long.
  */
 function toNode(value: Value, depth: number, longest: number): Node {
   if (typeof value !== "object") return new Scalar(value);
@@ -54,7 +54,7 @@ function toNode(value: Value, depth: number, longest: number): Node {
   return node;
 }
 
-/** A function in its short form; undefined when the value is none. */
+/** The short form of a function; undefined for any other value. */
 function toCall(value: { readonly [name: string]: Value }, longest: number): Node | undefined {
   const [entry, ...others] = Object.entries(value);
   if (entry === undefined || others.length > 0) return undefined;

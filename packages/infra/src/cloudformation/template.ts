@@ -32,7 +32,7 @@ export interface Parameter {
   readonly MaxValue?: number;
 }
 
-/** Something that a stack tells others. */
+/** An output of a stack. */
 export interface Output {
   readonly Condition?: string;
   readonly Value: Value;

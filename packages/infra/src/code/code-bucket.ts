@@ -12,14 +12,14 @@ import { getErrorName, getErrorStatus } from "../aws/aws-errors.ts";
 import type { AwsClients } from "../aws/clients.ts";
 import { codeKey, type LambdaPackage } from "./lambda-package.ts";
 
-/** Where code is put. */
+/** The place of the code. */
 export interface CodePlace {
   readonly bucket: string;
-  /** The account that must own the bucket, so that nobody else can exchange the code. */
+  /** The account that must own the bucket, so that no other account can replace the code. */
   readonly account: string;
 }
 
-/** The bucket of an account that is used, and made, when nobody names one. */
+/** The name of the account's own bucket, which is used and created if no bucket is named. */
 export function defaultCodeBucket(account: string, region: string): string {
   return `zae-limiter-code-${account}-${region}`;
 }
@@ -64,7 +64,7 @@ export async function uploadCode(
   }
 }
 
-/** S3 says 403 instead of 404 to whoever may not list a bucket. */
+/** S3 answers 403 instead of 404 to callers that may not list the bucket. */
 function isAbsent(error: unknown): boolean {
   const status = getErrorStatus(error);
   return status === 404 || status === 403;
@@ -118,7 +118,7 @@ async function createBucket(clients: AwsClients, { bucket, account }: CodePlace)
       throw new ValidationError(
         "codeBucket",
         bucket,
-        "belongs to somebody else; name another bucket with --code-bucket or the option codeBucket",
+        "belongs to another account; name another bucket with --code-bucket or the option codeBucket",
       );
     if (!isTaken(error)) throw error;
   }

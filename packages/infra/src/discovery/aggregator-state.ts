@@ -1,7 +1,7 @@
 import { isUnknown } from "./parts.ts";
 import type { AggregatorStatus, HeartbeatState, NamedResource, Seen } from "./status-model.ts";
 
-/** What an aggregator is judged by. */
+/** The facts by which an aggregator is judged. */
 export interface AggregatorEvidence {
   readonly heartbeat: Seen<HeartbeatState>;
   /** The function of the stack; undefined if the stack has none, or if there is no stack. */

@@ -9,14 +9,14 @@ import { DynamoRepository } from "zae-limiter/dynamodb";
 import type { AwsClients } from "../aws/clients.ts";
 import type { Connectivity, HeartbeatState, Seen, VersionsState } from "./status-model.ts";
 
-/** What a client sees of the table. */
+/** The table as a client sees it. */
 export interface ClientView {
   readonly connectivity: Connectivity;
   readonly versions: Seen<VersionsState>;
   readonly heartbeat: Seen<HeartbeatState>;
 }
 
-/** Opens the table as every client does, creates nothing, and reads what it says of itself. */
+/** Opens the table as every client does, creates nothing, and reads its version record. */
 export async function viewAsClient(
   { stack, region, endpointUrl }: AwsClients,
   nowMs: () => number,
@@ -77,7 +77,9 @@ function buildVersions(record: VersionRecord | undefined): VersionsState {
   };
 }
 
-/** A table that this client must not use says so; whatever else fails is a lack of connection. */
+/**
+ * Reports a table that this client must not use; any other failure means that it is not reachable.
+ */
 function explainFailure(error: unknown): ClientView {
   if (!(error instanceof ZaeLimiterError)) throw error;
   const unknown = error.message;

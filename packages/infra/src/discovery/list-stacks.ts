@@ -13,7 +13,7 @@ export interface StackSummary extends TaggedVersions {
   readonly updatedAt?: Date;
 }
 
-/** An account has at most 2000 stacks in a region unless AWS was asked for more; a page has 100. */
+/** An account has at most 2000 stacks in a region unless AWS raised the quota; a page has 100. */
 const MOST_PAGES = 1000;
 
 /**

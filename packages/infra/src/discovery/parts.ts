@@ -14,7 +14,7 @@ export function getKnown<T>(part: Seen<T>): T | undefined {
   return isUnknown(part) ? undefined : part;
 }
 
-/** The service that is asked about a part, and how it says that there is nothing. */
+/** The service that knows a part, and the error with which it says that there is none. */
 export interface Service {
   /** As people write it. */
   readonly name: string;
@@ -30,8 +30,8 @@ export type Send = <Output>(
 ) => Promise<Output>;
 
 /**
- * What a service answers; undefined if there is no such thing. An error concerns this part, and
- * never the whole status.
+ * Returns the answer of a service; undefined if the part does not exist. An error concerns this
+ * part only, never the whole status.
  */
 export async function askPart<T>(
   clients: AwsClients,

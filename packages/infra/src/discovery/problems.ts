@@ -3,7 +3,7 @@ import type { StackState, StackStatus } from "./status-model.ts";
 
 type Parts = Omit<StackStatus, "stack" | "region" | "endpointUrl" | "problems" | "warnings">;
 
-/** What needs attention now: whatever makes `zae-limiter status` exit 1. */
+/** What needs attention now: any of these makes `zae-limiter status` exit 1. */
 export function findProblems(parts: Parts): readonly string[] {
   const { connectivity, infrastructure, aggregator, versions } = parts;
   const stack = getKnown(infrastructure);
@@ -19,7 +19,7 @@ export function findProblems(parts: Parts): readonly string[] {
   ].filter((text) => text !== undefined);
 }
 
-/** What should be looked at, and lets everything go on. */
+/** What should be looked at, although everything still works. */
 export function findWarnings({ infrastructure, table }: Parts): readonly string[] {
   const stack = getKnown(infrastructure);
   const tableStatus = getKnown(table)?.status;

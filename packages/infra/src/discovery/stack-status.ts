@@ -17,9 +17,9 @@ import type {
 } from "./status-model.ts";
 import { findTable } from "./table-part.ts";
 
-/** How a stack is looked at. */
+/** Options of `stackStatus`. */
 export interface StatusOptions extends StackPlace {
-  /** The time now, which the lag is counted from. @default that of the system */
+  /** The current time, from which the lag is computed. @default that of the system */
   readonly nowMs?: () => number;
   /** A service that has not answered by then is unknown. @default 20000 */
   readonly timeoutMs?: number;
@@ -33,8 +33,8 @@ const DEFAULT_TIMEOUT_MS = 20_000;
 
 /**
  * Looks at a stack, at its table as DynamoDB and as a client see it, and at the heartbeat of its
- * aggregator, all at once. Changes nothing. What may not be seen is `Unknown` in its own part; only
- * a place that leads nowhere, without a region for instance, throws.
+ * aggregator, all at once. Changes nothing. A part that cannot be read is `Unknown`. Throws only
+ * for an invalid place, for instance one without a region.
  *
  * @example
  * const { aggregator, problems } = await stackStatus({ stack: "my-stack", region: "eu-west-1" });

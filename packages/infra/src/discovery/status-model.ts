@@ -1,15 +1,15 @@
-/** Why a part could not be seen. */
+/** Why a part could not be read. */
 export interface Unknown {
   /** The reason, as a sentence or a part of one. */
   readonly unknown: string;
 }
 
-/** A part of a status: what was seen, undefined where there is none, or why it was not seen. */
+/** A part of a status: its value, undefined if it does not exist, or why it could not be read. */
 export type Seen<T> = T | Unknown | undefined;
 
 /**
- * Everything that can be seen of a stack and of what belongs to it. What may not be seen, or is no
- * service of the endpoint, is `Unknown` in its own part and leaves the others alone.
+ * The status of a stack and of what belongs to it. A part that may not be read, or whose service
+ * the endpoint does not have, is `Unknown` and does not affect the others.
  */
 export interface StackStatus {
   /** The name of the stack, which is that of its table. */
@@ -19,7 +19,7 @@ export interface StackStatus {
   readonly endpointUrl?: string;
   /** What needs attention now; a stack without any is healthy. */
   readonly problems: readonly string[];
-  /** What should be looked at, and does not make the stack unhealthy. */
+  /** What should be looked at, although the stack is healthy. */
   readonly warnings: readonly string[];
   readonly connectivity: Connectivity;
   readonly infrastructure: Seen<StackState>;
@@ -84,7 +84,7 @@ export interface TableState {
  * - `starting`: the stack was just changed, and its function has not counted yet.
  * - `none`: the stack has no function, and no runner has counted for a while.
  * - `broken`: the stack has a function, and usage was not counted for a while.
- * - `unknown`: it could not be seen.
+ * - `unknown`: it could not be read.
  */
 export type AggregatorCondition = "enabled" | "starting" | "none" | "broken" | "unknown";
 

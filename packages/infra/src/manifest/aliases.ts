@@ -10,18 +10,20 @@ import {
   type Scalar,
 } from "yaml";
 
-/** Notes what is wrong at an offset. */
+/** Reports a problem at an offset. */
 export type Report = (offset: number, message: string, suggestion: string) => void;
 
 /** What each alias stands for. */
 export type AliasTargets = ReadonlyMap<unknown, Node>;
 
-/** A manifest has seven levels, each of which is two to the package: the map and the pair. */
+/**
+ * A manifest has seven levels, each of which counts as two for the package: the map and the pair.
+ */
 const MOST_LEVELS = 50;
 
 /**
- * Finds what the aliases of a document stand for, and reports where they stand for nothing, and
- * where the package could not go on.
+ * Finds the values of the aliases in a document. Reports aliases without an anchor, and nesting too
+ * deep for the package.
  */
 export function resolveAliases(document: Document, report: Report): AliasTargets {
   const anchors = new Map<string, Node>();

@@ -15,9 +15,9 @@ export interface LimitsTemplate {
 }
 
 /**
- * A CloudFormation template that declares the limits of a manifest: whoever deploys it applies
- * them, and whoever deletes its stack deletes them. `stack` is the one with the table, in the same
- * account and region.
+ * A CloudFormation template that declares the limits of a manifest. Deploying it applies them, and
+ * deleting its stack deletes them. `stack` is the one with the table, in the same account and
+ * region.
  * @example
  * const template = limitsTemplate(manifest, { stack: "limits" });
  * await writeFile("template.yaml", manifestYaml(template));
@@ -60,6 +60,7 @@ const LONGEST_STACK_NAME = 45;
 
 /**
  * How long CloudFormation waits. The function answers within 15 minutes; should it die before it
- * can, Lambda runs it again after a minute, and the second run goes on where the first one ended.
+ * can, Lambda runs it again after a minute, and the second run continues where the first one
+ * stopped.
  */
 const SERVICE_TIMEOUT_SECONDS = 1920;

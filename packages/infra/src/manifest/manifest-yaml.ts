@@ -15,7 +15,7 @@ export function manifestYaml(manifest: object): string {
       else if (node.value.includes("\n")) node.type = Scalar.QUOTE_DOUBLE;
     },
   });
-  // A line is never broken: whoever searches for its words finds them.
+  // Lines are never broken, so a search for their words finds them.
   const text = document.toString({ lineWidth: 0, blockQuote: "literal", doubleQuotedAsJSON: true });
   return text
     .replaceAll(new RegExp(SPECIAL, "gu"), escapeCharacter)

@@ -31,7 +31,7 @@ export function yamlDocument(file: string, text: string): ManifestDocument {
   const document = parseDocument(withoutMark(text), {
     lineCounter: lines,
     prettyErrors: false,
-    // Also where a directive asks for YAML 1.1, in which `no` is a truth value.
+    // Also if a directive asks for YAML 1.1, where `no` is a boolean.
     schema: "core",
     merge: true,
     customTags: (tags) => [GROUPED_DIGITS, ...tags],
@@ -104,7 +104,7 @@ function toSentence({ code, message }: YAMLError): string {
   return message.endsWith(".") ? message : `${message}.`;
 }
 
-/** The parser says some things once for each level that they end. */
+/** The parser reports some errors once for each level that they close. */
 function distinct(problems: readonly ManifestProblem[]): readonly ManifestProblem[] {
   return [...new Map(problems.map((problem) => [formatProblem(problem), problem])).values()];
 }

@@ -3,8 +3,8 @@ import type { StackOptions } from "zae-limiter/dynamodb";
 import { LONGEST_WITH_PROVISIONER } from "./names.ts";
 
 /**
- * Throws for options that contradict each other, or what the stack has. `parameters` are those that
- * the stack would have.
+ * Throws for options that contradict each other or the parameters of the stack. `parameters` are
+ * those that the stack would have.
  */
 export function checkTogether(
   stack: string,
@@ -27,7 +27,7 @@ function checkRoles(
       createIamRoles ?? true,
       "creates roles, which createIam: false forbids; set one of them to the opposite",
     );
-  // Without IAM the aggregator is left out silently, unless somebody asked for it.
+  // Without IAM the aggregator is left out silently, unless an option asks for it.
   if (enableAggregator === true && !hasIam && parameters["AggregatorRoleArn"] === "")
     throw new ValidationError(
       "aggregatorRoleArn",
@@ -49,7 +49,7 @@ function checkProvisioner(
   parameters: Readonly<Record<string, string>>,
 ): void {
   if (enableProvisioner !== true) return;
-  // Without IAM it is left out silently, unless somebody asked for it, like the aggregator.
+  // Like the aggregator, it is left out silently without IAM, unless an option asks for it.
   if (parameters["EnableIAM"] !== "true")
     throw new ValidationError(
       "enableProvisioner",

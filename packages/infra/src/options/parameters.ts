@@ -60,7 +60,7 @@ function ofProvisioner(
   return isOpen && stack.length > LONGEST_WITH_PROVISIONER ? { EnableProvisioner: "false" } : {};
 }
 
-/** The value that each parameter has if nobody names it. */
+/** The default value of each parameter. */
 export function defaultParameters(): Parameters {
   return Object.fromEntries(
     Object.entries(PARAMETERS).map(([name, { Default }]) => [name, String(Default)]),
@@ -71,7 +71,7 @@ type Translation = (value: unknown, option: string, stack: string) => Parameters
 
 const BOUNDARY = "[\\w+=,.@-]{1,128}|arn:aws[a-z-]*:iam::(\\d{12}|aws):policy/[\\w+=,.@/-]+";
 
-/** What each option stands for; the compiler sees to it that none is missing. */
+/** The parameters of each option; the compiler ensures that none is missing. */
 const OPTIONS: Readonly<Record<keyof StackOptions, Translation>> = {
   snapshotWindows: toParameter("SnapshotWindows", checkList(["hourly", "daily", "monthly"])),
   usageRetentionDays: asWhole("SnapshotRetentionDays"),

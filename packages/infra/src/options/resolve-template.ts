@@ -9,8 +9,8 @@ export interface ResolvedTemplate {
 }
 
 /**
- * The template as it is for certain parameters, and for pseudo parameters such as `AWS::StackName`:
- * what its conditions leave out is gone, and values stand where parameters were. Parameters that
+ * Resolves the template for some parameters, and for pseudo parameters such as `AWS::StackName`:
+ * removes what its conditions leave out, and replaces parameters by their values. Parameters that
  * are not given have their defaults.
  */
 export function resolveTemplate(given: Parameters): ResolvedTemplate {
@@ -32,7 +32,7 @@ export class Resolver {
     this.#values = values;
   }
 
-  /** What exists of the resources or outputs, resolved. */
+  /** The resources or outputs whose conditions hold, resolved. */
   present<Each extends { readonly Condition?: string }>(
     named: Readonly<Record<string, Each>>,
   ): Readonly<Record<string, Each>> {

@@ -16,7 +16,7 @@ import { allow, below, type PolicyStatement } from "./policy-statements.ts";
  * Nothing here allows Scan or the stream: those carry no key that could be compared.
  * TransactWriteItems is not an action of IAM: it asks for the action of each of its members. Nor is
  * BatchExecuteStatement, in which calls share a request: it asks for PartiQLUpdate, for each
- * statement by its own partition key. Other PartiQL is not allowed; nobody sends any.
+ * statement by its own partition key. Other PartiQL is neither sent nor allowed.
  */
 
 /** Whose policy: of programs that acquire, that manage, or that only read; of all or one tenant. */
@@ -95,7 +95,7 @@ const WRITES = [...BUCKET_WRITES, "dynamodb:ConditionCheckItem"];
 /** How entities are deleted, and namespaces purged. */
 const BATCH_WRITE = "dynamodb:BatchWriteItem";
 
-/** What `zae-limiter status` shows of the table. */
+/** What `zae-limiter status` reads of the table. */
 const DESCRIBES = [
   "dynamodb:DescribeTable",
   "dynamodb:DescribeTimeToLive",

@@ -25,7 +25,7 @@ export interface ResourceChange {
   readonly because: readonly string[];
 }
 
-/** What a stack is to become. */
+/** The wanted state of a stack. */
 export interface Wanted {
   readonly type: "CREATE" | "UPDATE";
   /** Undefined: that of the stack. */
@@ -77,14 +77,14 @@ export async function prepareChangeSet(
       throw new StackOperationError(clients.stack, `CloudFormation refuses the change: ${reason}`);
     }
     if (described?.ExecutionStatus === "EXECUTE_IN_PROGRESS")
-      throw new Overtaken("Somebody else is executing this change set.");
+      throw new Overtaken("Another process is executing this change set.");
     // It was executed, or belongs to an earlier state of the stack.
     await discard(clients, { name, type: "UPDATE" });
   }
-  throw new Overtaken("Somebody else removes this change set whenever it is made.");
+  throw new Overtaken("Another process removes this change set whenever it is created.");
 }
 
-/** Begins to execute a change set; false if somebody else was faster. */
+/** Starts to execute a change set; false if another process was faster. */
 export async function execute(clients: AwsClients, { name }: ReadyChangeSet): Promise<boolean> {
   const command = new ExecuteChangeSetCommand({
     StackName: clients.stack,
@@ -122,8 +122,8 @@ export async function discard(
 }
 
 /**
- * Does what comes before an execution; if it fails, the change set is discarded, unless `certain`
- * says that it may have been executed.
+ * Does the work before an execution. If it fails, discards the change set, unless `certain` says
+ * that it may have been executed.
  */
 export async function orDiscarded<Result>(
   clients: AwsClients,
@@ -135,7 +135,7 @@ export async function orDiscarded<Result>(
     return await work();
   } catch (error) {
     if (!certain(error)) throw error;
-    // What failed first is what the caller must know; a change set that stays does no harm.
+    // The first failure is the one to report; a change set that stays does no harm.
     await discard(clients, changeSet).catch(() => undefined);
     throw error;
   }
@@ -145,7 +145,7 @@ function isGone(error: unknown): boolean {
   return /^ChangeSetNotFound|^ValidationError$/.test(getErrorName(error));
 }
 
-/** Has a change set made; false if there is one of this name. */
+/** Has CloudFormation create a change set; false if there is one of this name. */
 async function createChangeSet(
   clients: AwsClients,
   name: string,
@@ -172,7 +172,7 @@ async function createChangeSet(
     );
     return made !== undefined;
   } catch (error) {
-    // In other words than ours, what AWS said is the cause.
+    // The error of AWS is the cause of ours.
     const said = error instanceof Error ? error.cause : undefined;
     throw isOvertaken(said) ? new Overtaken(getErrorMessage(said)) : error;
   }
@@ -190,7 +190,7 @@ function isOvertaken(error: unknown): boolean {
   );
 }
 
-/** A change set of our size is made within seconds; on AWS this is ten minutes. */
+/** A change set of our size is created within seconds; on AWS this limit is ten minutes. */
 const MAX_POLLS = 240;
 
 async function untilReady(
@@ -205,7 +205,7 @@ async function untilReady(
   }
   throw new StackOperationError(
     clients.stack,
-    "CloudFormation does not get ready with its change set: deploy again later.",
+    "CloudFormation did not finish the change set in time: deploy again later.",
   );
 }
 
@@ -271,7 +271,7 @@ function toAction({ Action, Replacement }: AwsChange): ResourceChange["action"] 
       if (Replacement === "True") return "replace";
       return Replacement === "Conditional" ? "replace-if" : "modify";
     default:
-      // "Dynamic", and whatever CloudFormation may invent.
+      // "Dynamic", and any value that CloudFormation may add.
       return "replace-if";
   }
 }

@@ -9,19 +9,19 @@ import { waitForOthers } from "./follow.ts";
 import { removeStack } from "./remove-stack.ts";
 import { isInProgress, isInReview, isOurStack, readStack, type StackState } from "./stack-state.ts";
 
-/** How a stack is deleted. */
+/** Options of `deleteStack`. */
 export interface DeleteOptions extends StackPlace {
   /** Whether its table is deleted too, with everything in it. @default false */
   readonly withData?: boolean;
   /** Called for each event of the stack. */
   readonly onEvent?: (event: StackEvent) => void;
-  /** Told, in a sentence, what else is waited for. */
+  /** Called with a sentence that says what else it waits for. */
   readonly onNotice?: (text: string) => void;
   /** Whether to wait until the stack is gone; `withData` needs it. @default true */
   readonly wait?: boolean;
 }
 
-/** What a deletion did. */
+/** The result of a deletion. */
 export interface DeleteReport {
   readonly stack: string;
   readonly region: string;
@@ -64,7 +64,7 @@ export async function deleteStack(options: DeleteOptions = {}): Promise<DeleteRe
   });
 }
 
-/** The stack, when nobody is changing it; throws if it is somebody else's. */
+/** Waits until no operation is changing the stack; throws if zae-limiter did not create it. */
 async function findDeletable(
   clients: AwsClients,
   options: DeleteOptions,
@@ -89,16 +89,16 @@ async function assertDeletable(clients: AwsClients): Promise<void> {
   if (described?.Table?.DeletionProtectionEnabled === true)
     throw new StackOperationError(
       stack,
-      `its table is protected against deletion: take that back with zae-limiter deploy --stack ${stack} --no-deletion-protection, then delete it again.`,
+      `its table is protected against deletion: disable that with zae-limiter deploy --stack ${stack} --no-deletion-protection, then delete it again.`,
     );
 }
 
-/** Throws if somebody has deployed the stack again, which then has adopted the table. */
+/** Throws if the stack was deployed again meanwhile and has adopted the table. */
 async function assertStillGone(clients: AwsClients): Promise<void> {
   if ((await readStack(clients)) !== undefined)
     throw new StackOperationError(
       clients.stack,
-      "somebody deployed it again while it was being deleted, so its table is kept: delete it again if it is to go.",
+      "it was deployed again while it was being deleted, so its table was kept: run delete again to remove it.",
     );
 }
 

@@ -30,28 +30,28 @@ import {
 } from "./stack-state.ts";
 import { planDeployment } from "./plan.ts";
 
-/** How a stack is deployed. */
+/** Options of `deployStack`. */
 export interface DeployOptions extends StackPlace {
   /** Options of the stack; what is left out keeps the value that the stack has, or the default. */
   readonly stackOptions?: StackOptions;
   /** The bucket that holds the functions' code. @default one of the account's, made if needed */
   readonly codeBucket?: string;
   /**
-   * Asked before anything is changed, with everything that would be.
+   * Called with all planned changes before any is made; returns whether to go on.
    * @default only additions and changes in place go on
    */
   readonly confirm?: (changes: readonly ResourceChange[]) => boolean | Promise<boolean>;
-  /** Only tells what would change. @default false */
+  /** Only reports what would change. @default false */
   readonly dryRun?: boolean;
   /** Called for each event of the stack. */
   readonly onEvent?: (event: StackEvent) => void;
-  /** Told, in a sentence, what else is waited for. */
+  /** Called with a sentence that says what else it waits for. */
   readonly onNotice?: (text: string) => void;
   /** Whether to wait until the stack is ready. @default true */
   readonly wait?: boolean;
 }
 
-/** What a deployment did. */
+/** The result of a deployment. */
 export interface DeployReport {
   readonly stack: string;
   readonly region: string;
@@ -67,7 +67,7 @@ export interface DeployReport {
 
 /**
  * Creates a stack, or updates the one that exists, by a change set. May be run again at any time:
- * it continues what was interrupted, and waits for what somebody else has begun.
+ * it continues what was interrupted, and waits for operations that others have started.
  *
  * @example
  * const stackOptions = { enableTracing: true };
@@ -108,14 +108,17 @@ export function checkInput(
 /** Options of a deployment whose account is known. */
 export interface Deployment extends DeployOptions {
   readonly account: string;
-  /** Leaves a stack alone that exists. */
+  /** Leaves an existing stack unchanged. */
   readonly onlyMissing?: boolean;
 }
 
-/** Each round begins with a look at the stack; one is lost only if somebody else deploys it too. */
+/**
+ * Each round reads the state of the stack first; a round fails only if another process deploys it
+ * too.
+ */
 const MAX_ROUNDS = 10;
 
-/** Deploys, however often somebody else comes in between. */
+/** Deploys, and retries if other processes deploy at the same time. */
 export async function deployUntilDone(
   clients: AwsClients,
   deployment: Deployment,
@@ -123,7 +126,7 @@ export async function deployUntilDone(
   return untilDone(clients, () => tryDeploy(clients, deployment));
 }
 
-/** Makes attempts until one is not overtaken by somebody else. */
+/** Repeats attempts until one is not overtaken by another process. */
 export async function untilDone<Result>(
   clients: AwsClients,
   attempt: () => Promise<Result | undefined>,
@@ -138,11 +141,11 @@ export async function untilDone<Result>(
   }
   throw new StackOperationError(
     clients.stack,
-    "somebody else changes it again and again: try again later.",
+    "other processes keep changing it: try again later.",
   );
 }
 
-/** One attempt; undefined if somebody else came in between. */
+/** One attempt; undefined if another process changed the stack meanwhile. */
 async function tryDeploy(
   clients: AwsClients,
   deployment: Deployment,
@@ -167,7 +170,7 @@ async function tryDeploy(
   const plan = await planDeployment(clients, existing, deployment);
   const changeSet = await prepareChangeSet(clients, plan.wanted);
   if (changeSet === undefined) {
-    // A deployment that was interrupted behind the stack is completed here.
+    // Completes a deployment that was interrupted after its stack was ready.
     if (!dryRun) await finishDeployment(clients, { ...plan, stackOptions });
     const outputs = existing?.outputs ?? {};
     return { ...report, outcome: "unchanged", changes: [], outputs };

@@ -5,8 +5,8 @@ import { resolvePlace, type StackPlace } from "../aws/place.ts";
 import { checkInput, deployUntilDone } from "./deploy-stack.ts";
 
 /**
- * Deploys a stack that is missing, and waits for one that somebody else is creating. Never changes
- * one that exists.
+ * Deploys a missing stack, or waits for one that another process is creating. Never changes an
+ * existing stack.
  *
  * @example await ensureStack({ stack: "limits", region: "eu-west-1" }, { enableAlarms: false });
  */

@@ -7,7 +7,7 @@ import { operationError, untilFinished, type Listeners } from "./follow.ts";
 import type { Plan } from "./plan.ts";
 import { readStack, type StackState } from "./stack-state.ts";
 
-/** Executes a change set and waits; undefined if somebody else was faster. */
+/** Executes a change set and waits; undefined if another process was faster. */
 export async function executeChangeSet(
   clients: AwsClients,
   {

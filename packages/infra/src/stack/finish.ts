@@ -3,12 +3,12 @@ import { DynamoRepository, SCHEMA_VERSION, type StackOptions } from "zae-limiter
 import type { AwsClients } from "../aws/clients.ts";
 import type { Plan } from "./plan.ts";
 
-/** What the deployment was made with. */
+/** The inputs of the deployment. */
 type Deployed = Pick<Plan, "code"> & { readonly stackOptions?: StackOptions };
 
 /**
- * What a deployment leaves in the table: the version record, the namespace `default`, and the
- * retention that was given. Writes only what differs, so it may be repeated.
+ * Writes what a deployment leaves in the table: the version record, the namespace `default`, and
+ * the retention that was given. Writes only what differs, so it may be repeated.
  */
 export async function finishDeployment(
   { stack, region, endpointUrl }: AwsClients,

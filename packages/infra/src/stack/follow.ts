@@ -3,10 +3,10 @@ import type { AwsClients } from "../aws/clients.ts";
 import { EventFeed, lastOperation, STACK_TYPE, type StackEvent } from "./events.ts";
 import { isInProgress, readStack, type StackState } from "./stack-state.ts";
 
-/** What is told while a stack is waited for. */
+/** Callbacks while waiting for a stack. */
 export interface Listeners {
   readonly onEvent?: ((event: StackEvent) => void) | undefined;
-  /** Told in one sentence what is waited for. */
+  /** Called with a sentence that says what it waits for. */
   readonly onNotice?: ((text: string) => void) | undefined;
 }
 
@@ -14,15 +14,15 @@ export interface Listeners {
 const MAX_POLLS = 4500;
 
 /**
- * How many looks may pass before what was begun shows: answers of AWS may be some seconds old, and
- * then show a stack as it was before.
+ * How many reads may pass before an operation shows: answers of AWS may be some seconds old, and
+ * then show the earlier state of the stack.
  */
 const MAX_STALE_POLLS = 12;
 
 /**
- * Waits until CloudFormation has finished with a stack, and returns what it is then; undefined if
- * it was deleted. `feed` has read what happened before. What this process has begun itself
- * (`isOwn`) is over when an event says so: the status alone may be that of before.
+ * Waits until CloudFormation has finished with a stack, and returns its state; undefined if it was
+ * deleted. `feed` has read what happened before. An operation of this process (`isOwn`) is over
+ * when an event says so: the status alone may be an earlier one.
  */
 export async function untilFinished(
   clients: AwsClients,
@@ -45,11 +45,11 @@ export async function untilFinished(
   }
   throw new StackOperationError(
     clients.stack,
-    "CloudFormation has not finished with it for hours: look at it in the console, then run the command again.",
+    "CloudFormation has not finished with it for hours: check it in the console, then run the command again.",
   );
 }
 
-/** Waits for an operation that somebody else began. */
+/** Waits for an operation that another process started. */
 export async function waitForOthers(
   clients: AwsClients,
   stack: StackState,
@@ -61,7 +61,7 @@ export async function waitForOthers(
   return untilFinished(clients, stack.id, { feed, isOwn: false, onEvent });
 }
 
-/** What an operation was to do. */
+/** The operation. */
 export type Operation = "creation" | "update" | "deletion";
 
 /** The error of an operation that failed: the first resource that failed, and what to do. */
@@ -100,7 +100,7 @@ function whatIsLeft({ stack }: AwsClients, status: string): string {
     case "DELETE_FAILED":
       return "The rest was deleted (DELETE_FAILED): correct the cause and delete again.";
     default:
-      return `The stack is in ${status}: look at it in the console, then run the command again.`;
+      return `The stack is in ${status}: check it in the console, then run the command again.`;
   }
 }
 

@@ -13,14 +13,14 @@ import type { Wanted } from "./change-set.ts";
 import type { StackState } from "./stack-state.ts";
 import { stackTags } from "../options/tags.ts";
 
-/** What a deployment is to do. */
+/** A planned deployment. */
 export interface Plan {
   readonly wanted: Wanted;
   /** The code that must be in its bucket first; undefined if the stack has no function. */
   readonly code: Code | undefined;
 }
 
-/** The code of functions, and the bucket that it belongs into. */
+/** The code of functions, and the bucket for it. */
 export interface Code {
   readonly packages: readonly LambdaPackage[];
   readonly bucket: string;
@@ -42,7 +42,7 @@ export function codeKeys({ packages }: Code): Parameters {
 
 /**
  * Plans a deployment: the template of this version, with the parameters that the options name.
- * Others keep the values that the stack has, and are new ones the defaults of the template.
+ * Others keep the value in the stack; new ones have the default of the template.
  */
 export async function planDeployment(
   clients: AwsClients,

@@ -26,7 +26,7 @@ export async function removeStack(
   if (answer === undefined)
     throw new StackOperationError(
       clients.stack,
-      `it is protected against termination: take that back with aws cloudformation update-termination-protection --no-enable-termination-protection --stack-name ${clients.stack}, then delete it again.`,
+      `it is protected against termination: disable that with aws cloudformation update-termination-protection --no-enable-termination-protection --stack-name ${clients.stack}, then delete it again.`,
     );
   if (!wait) return;
   const left = await untilFinished(clients, stack.id, { feed, isOwn: true, onEvent });

@@ -18,7 +18,7 @@ export interface StackState {
   readonly outputs: Readonly<Record<string, string>>;
 }
 
-/** Looks at a stack, by its name or by its id; undefined if there is none. */
+/** Reads a stack by its name or its id; undefined if there is none. */
 export async function readStack(
   clients: AwsClients,
   nameOrId: string = clients.stack,
@@ -58,7 +58,7 @@ export function isInProgress({ status }: StackState): boolean {
   return status.endsWith("_IN_PROGRESS") && status !== "REVIEW_IN_PROGRESS";
 }
 
-/** Whether a stack was never more than a name: whoever took it executed no change set. */
+/** Whether a stack is only a reserved name, because no change set of it was ever executed. */
 export function isInReview({ status }: StackState): boolean {
   return status === "REVIEW_IN_PROGRESS";
 }
@@ -75,7 +75,7 @@ export const CHANGE_SET_PREFIX = "zae-limiter-";
 export async function isOurStack(clients: AwsClients, stack: StackState): Promise<boolean> {
   if (isOurs(stack.tags)) return true;
   if (!isInReview(stack)) return false;
-  // A stack in review has no tags yet; whoever reserved its name has left a change set.
+  // A stack in review has no tags yet, but the change set that reserved its name.
   const names = await changeSetNames(clients);
   return names.every((name) => name.startsWith(CHANGE_SET_PREFIX));
 }

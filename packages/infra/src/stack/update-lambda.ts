@@ -14,9 +14,9 @@ import { assertOurs, assertUpdatable, isInProgress, readStack } from "./stack-st
 import { withLambdaVersion } from "../options/tags.ts";
 
 /**
- * Gives the functions of a stack the code of this version, if theirs is another one. By a change
- * set, like every change: code that was uploaded past CloudFormation would be taken back by the
- * next deployment.
+ * Gives the functions of a stack the code of this version, if theirs is another one. It uses a
+ * change set, like every change: the next deployment would revert code that was uploaded without
+ * CloudFormation.
  *
  * @example await updateLambda({ stack: "limits", region: "eu-west-1" });
  */
@@ -29,7 +29,7 @@ export async function updateLambda(place: StackPlace = {}): Promise<void> {
   });
 }
 
-/** One attempt; undefined if somebody else came in between. */
+/** One attempt; undefined if another process changed the stack meanwhile. */
 async function tryUpdate(clients: AwsClients, account: string): Promise<true | undefined> {
   const { stack, region } = clients;
   const existing = await readStack(clients);

@@ -7,7 +7,7 @@ import { TABLE, TABLE_NAME } from "./table.ts";
 /** The logical id of the aggregator's function. */
 export const AGGREGATOR = functionId("Aggregator");
 
-/** The logical id of the queue for what the aggregator could not do. */
+/** The logical id of the queue for records that the aggregator could not process. */
 export const DLQ = "AggregatorDLQ";
 
 /** The function that reads the table's stream, what invokes it, and what it leaves behind. */

@@ -55,7 +55,7 @@ export const CONDITIONS = {
 /** The name of a condition. */
 export type ConditionName = keyof typeof CONDITIONS;
 
-/** What the parameters must not contradict; CloudFormation says it before it creates anything. */
+/** Rules that CloudFormation checks before it creates anything. */
 export const RULES: Readonly<Record<string, Rule>> = {
   RolesNeedIAM: {
     Assertions: [

@@ -7,7 +7,7 @@ import { POLICY_SUFFIXES } from "./parameters.ts";
 import { BOUNDARY_ARN } from "./roles.ts";
 import { TABLE, TABLE_ARN, TABLE_NAME } from "./table.ts";
 
-/** What a stack tells others: exports are named `{stack}-{name}`. */
+/** The outputs of a stack: exports are named `{stack}-{name}`. */
 export function outputs(): Readonly<Record<string, Output>> {
   return {
     TableName: output(TABLE_NAME, "TableName"),

@@ -7,7 +7,7 @@ const TIMEOUT_SECONDS = 900;
 
 /**
  * The function that applies limits which templates declare as `Custom::ZaeLimiterLimits`. It
- * reserves no concurrency: of two applies at once one stops, and whoever started it is told.
+ * reserves no concurrency: of two concurrent applies, one stops with an error to its caller.
  */
 export function provisionerResources(): Resources {
   return functionResources("Provisioner", {

@@ -46,11 +46,11 @@ export function roleResources(): Resources {
   };
 }
 
-/** What the aggregator does, and what Lambda does on its behalf. */
+/** The permissions of the aggregator, and of Lambda on its behalf. */
 function aggregatorRoleStatements(): readonly PolicyStatement[] {
   return [
     ...aggregatorStatements({ tableArn: TABLE_ARN, streamArn: getAtt(TABLE, "StreamArn") }),
-    // This one cannot be bound to a stream.
+    // This action cannot be limited to a stream.
     allow({ sid: "FindStream", actions: ["dynamodb:ListStreams"], resources: "*" }),
     logStatement("Aggregator"),
     allow({ sid: "GiveUp", actions: ["sqs:SendMessage"], resources: getAtt(DLQ, "Arn") }),
@@ -78,14 +78,14 @@ function functionRole(
   });
 }
 
-/** X-Ray has no resources that a right could be bound to. */
+/** X-Ray has no resources to which a permission could be limited. */
 const TRACING = allow({
   sid: "Trace",
   actions: ["xray:PutTraceSegments", "xray:PutTelemetryRecords"],
   resources: "*",
 });
 
-/** A role that everybody in the account may assume whom IAM allows to. */
+/** A role that any principal of the account may assume if IAM allows it. */
 function accountRole(part: "App" | "Admin" | "ReadOnly", policy: string): Resource {
   return role(part, "DeployIAMRoles", {
     AssumeRolePolicyDocument: trust({

@@ -66,7 +66,7 @@ function throughput(read: string, write: string): Properties {
   };
 }
 
-/** What the library declares is data that a template may hold. */
+/** The declaration of the library consists of plain data, which a template may hold. */
 function plain(declared: object): Value {
   return declared as Value;
 }

@@ -8,7 +8,7 @@ describeWithAws("the list of stacks", (aws) => {
   beforeAll(() => {
     const { cloudFormation } = aws();
     cloudFormation.putStack("zebra", { tags: OUR_TAGS, status: "UPDATE_ROLLBACK_COMPLETE" });
-    cloudFormation.putStack("foreign", { tags: { ManagedBy: "somebody", team: "a" } });
+    cloudFormation.putStack("foreign", { tags: { ManagedBy: "terraform", team: "a" } });
     cloudFormation.putStack("untagged");
     cloudFormation.putStack("load", { tags: { ...OUR_TAGS, "zae-limiter:type": "load-test" } });
     cloudFormation.putStack("ZAEL-legacy");
@@ -48,13 +48,7 @@ describeWithAws("the list of stacks", (aws) => {
     ).toEqual(["DescribeStacks", "DescribeStacks", "DescribeStacks"]);
   });
 
-  it("goes on when throttled", async () => {
-    aws().cloudFormation.pageSize = 2;
-    aws().faults.throttle("DescribeStacks", 3);
-    expect(await list()).toHaveLength(3);
-  });
-
-  it("says which permission is missing, and that nobody answers", async () => {
+  it("says which permission is missing, or that nothing answers", async () => {
     aws().faults.deny("cloudformation:DescribeStacks");
     await expect(list()).rejects.toThrow(PermissionDenied);
     await expect(list()).rejects.toThrow("cloudformation:DescribeStacks");

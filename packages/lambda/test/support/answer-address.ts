@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { createServer, type IncomingMessage } from "node:http";
 import type { AddressInfo } from "node:net";
 
-/** What a function put to the address. */
+/** An answer that a function put to the address. */
 export interface PutAnswer {
   readonly method: string | undefined;
   readonly headers: IncomingMessage["headers"];
@@ -17,21 +17,17 @@ export class AnswerAddress {
       const chunks: Buffer[] = [];
       for await (const chunk of incoming) chunks.push(chunk as Buffer);
       const bytes = Buffer.concat(chunks);
-      const status = this.statuses.shift() ?? 200;
       const { method, headers } = incoming;
-      if (status === 200)
-        this.#answers.push({
-          method,
-          headers,
-          bytes: bytes.length,
-          body: JSON.parse(String(bytes)) as PutAnswer["body"],
-        });
-      outgoing.writeHead(status).end();
+      this.#answers.push({
+        method,
+        headers,
+        bytes: bytes.length,
+        body: JSON.parse(String(bytes)) as PutAnswer["body"],
+      });
+      outgoing.writeHead(200).end();
     })();
   });
   readonly #answers: PutAnswer[] = [];
-  /** What the next requests are answered with; then everything is taken. */
-  readonly statuses: number[] = [];
 
   /** Starts, and returns the address. */
   async listen(): Promise<string> {
@@ -41,7 +37,7 @@ export class AnswerAddress {
     return `http://127.0.0.1:${port}/answer?X-Amz-Signature=abc`;
   }
 
-  /** The answers that were taken since they were last asked for. */
+  /** The answers since the last call. */
   take(): readonly PutAnswer[] {
     return this.#answers.splice(0);
   }

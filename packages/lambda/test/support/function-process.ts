@@ -48,11 +48,6 @@ export class FunctionProcess {
     return new FunctionProcess(api, child, folder);
   }
 
-  /** Whether it could start: it asked for an invocation, or reported an error. */
-  get started(): Promise<Outcome> {
-    return this.#api.started;
-  }
-
   /** The files that it was given. */
   get files(): readonly string[] {
     return readdirSync(this.#folder);

@@ -22,7 +22,7 @@ const CREDENTIALS = { accessKeyId: "local", secretAccessKey: "local" };
 
 export const STACK_ID = "arn:aws:cloudformation:eu-west-1:123456789012:stack/app/0a1b2c";
 
-/** What Lambda is told by a function that has answered CloudFormation. */
+/** The result of a function that has answered CloudFormation. */
 export const DONE = { result: null };
 
 /** A table behind a fault proxy, the bundle of the provisioner, and an address for answers. */
@@ -59,10 +59,7 @@ export class ProvisionerWorld {
     await this.address.stop();
   }
 
-  startFunction(
-    node: string,
-    environment: Readonly<Record<string, string>> = {},
-  ): Promise<FunctionProcess> {
+  startFunction(node: string): Promise<FunctionProcess> {
     return FunctionProcess.start({
       node,
       bundle: this.bundle,
@@ -72,12 +69,11 @@ export class ProvisionerWorld {
         AWS_ACCESS_KEY_ID: CREDENTIALS.accessKeyId,
         AWS_SECRET_ACCESS_KEY: CREDENTIALS.secretAccessKey,
         AWS_ENDPOINT_URL_DYNAMODB: this.proxy.endpointUrl,
-        ...environment,
       },
     });
   }
 
-  /** What CloudFormation sends; scalars are texts. */
+  /** An event of CloudFormation; scalars are strings. */
   event(RequestType: string, fields: Readonly<Record<string, unknown>>): object {
     return {
       RequestType,
@@ -90,7 +86,7 @@ export class ProvisionerWorld {
     };
   }
 
-  /** Sends an event to a function, and returns what CloudFormation was told. */
+  /** Sends an event to a function, and returns the answer that CloudFormation got. */
   async answerTo(fn: FunctionProcess, sent: object, timeoutMs?: number): Promise<Answer> {
     expect(await fn.invoke(sent, timeoutMs)).toEqual(DONE);
     const [answer, ...more] = this.address.take();

@@ -24,7 +24,7 @@ export function properties(
 
 export type Opened = Awaited<ReturnType<Provisioning["open"]>>;
 
-/** A table, and CloudFormation, which remembers the physical ids that it was told. */
+/** A table, and a CloudFormation that remembers the physical ids of its answers. */
 export class ResourceWorld {
   readonly root = new MemoryRepository();
   onSleep = (): void => {};

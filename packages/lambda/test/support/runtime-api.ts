@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 
-/** What a function answered to one invocation: a value, or an error. */
+/** The outcome of one invocation: a value, or an error. */
 export type Outcome =
   | { readonly result: unknown }
   | { readonly error: { readonly errorType: string; readonly errorMessage: string } };
@@ -19,8 +19,8 @@ const BASE = "/2018-06-01/runtime";
 const TIMEOUT_MS = 60_000;
 
 /**
- * A small server that speaks the Lambda Runtime API: a function asks it for invocations, and tells
- * it what came of them.
+ * A small server that speaks the Lambda Runtime API: a function asks it for invocations, and
+ * returns their outcomes.
  */
 export class RuntimeApi {
   readonly #server = createServer((request, response) => void this.#answer(request, response));
@@ -28,9 +28,6 @@ export class RuntimeApi {
   readonly #running = new Map<string, Invocation>();
   #pending: ((invocation: Invocation) => void) | undefined;
   #invocations = 0;
-  #reportStart: (outcome: Outcome) => void = () => {};
-  /** Comes when the function asks for its first invocation, or says why it cannot. */
-  readonly started = new Promise<Outcome>((resolve) => (this.#reportStart = resolve));
 
   async listen(): Promise<string> {
     this.#server.listen(0, "127.0.0.1");
@@ -60,7 +57,6 @@ export class RuntimeApi {
     if (request.method === "GET" && path === "/invocation/next") return this.#next(response);
     const body = JSON.parse(await toText(request)) as never;
     response.writeHead(202).end();
-    if (path === "/init/error") return this.#reportStart({ error: body });
     const [, id, kind] = /^\/invocation\/([^/]+)\/(response|error)$/.exec(path) ?? [];
     const invocation = this.#running.get(id ?? "");
     this.#running.delete(id ?? "");
@@ -68,7 +64,6 @@ export class RuntimeApi {
   }
 
   #next(response: ServerResponse): void {
-    this.#reportStart({ result: undefined });
     const give = (invocation: Invocation): void => {
       const id = `invocation-${(this.#invocations += 1)}`;
       this.#running.set(id, invocation);

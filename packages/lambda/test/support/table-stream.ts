@@ -25,7 +25,7 @@ export interface LambdaRecord {
 const MAX_PAGES = 20;
 
 /** Everything that the stream of a table holds, in Lambda's form. */
-export async function toStream(
+export async function readStream(
   endpointUrl: string,
   tableName: string,
 ): Promise<readonly LambdaRecord[]> {

@@ -2,8 +2,8 @@ import { Cancelled } from "../../exit.ts";
 import type { Session } from "../support/session.ts";
 
 /**
- * Works until it is done, or until Ctrl-C: then AWS goes on with what it has begun, and the person
- * learns how to continue.
+ * Works until it is done, or until Ctrl-C: then AWS finishes what it has started, and the message
+ * says how to continue.
  */
 export async function interruptible<Result>(
   { environment }: Session,
@@ -17,7 +17,7 @@ export async function interruptible<Result>(
   } catch (error) {
     if (!interruption.signal.aborted) throw error;
     throw new Cancelled(
-      `Interrupted. AWS goes on with whatever it has begun on stack ${stack}; to continue: ${rerun}`,
+      `Interrupted. AWS finishes what it has started on stack ${stack}; to continue: ${rerun}`,
     );
   } finally {
     stopListening();

@@ -32,7 +32,7 @@ function listText(stacks: readonly StackSummary[], { colours }: Screen): string 
   return `${tableText(["Name", "Status", "Version", "Created"], rows, colours)}${totals(stacks)}\n`;
 }
 
-/** How many there are, and how many of them are not as they should be. */
+/** The number of stacks, and of those that need attention. */
 function totals(stacks: readonly StackSummary[]): string {
   const count = (pattern: RegExp): number =>
     stacks.filter(({ status }) => pattern.test(status)).length;

@@ -43,7 +43,7 @@ const SWITCHES: readonly (readonly [OptionName, on: string, off: string, about: 
   ],
 ];
 
-/** Options with a value: the option, its flag, how it is read, and its help. */
+/** Options with a value: the option, its flag, its type, and its help. */
 const VALUES: readonly (readonly [
   OptionName,
   flag: string,
@@ -183,7 +183,7 @@ const READERS: Readonly<Record<"number" | "text" | "windows", (text: string) => 
   windows: (text: string): readonly string[] => text.split(",").map((window) => window.trim()),
 };
 
-/** What range it must be in, the option itself says. */
+/** The option itself checks the range. */
 function wholeNumber(text: string): number {
   if (/^\d{1,15}$/.test(text)) return Number(text);
   throw new InvalidArgumentError("It must be a whole number.");
@@ -223,12 +223,12 @@ function readSwitch(
   return isOn ? true : undefined;
 }
 
-/** How the parser names the value of a flag: `--no-iam` is `iam`. */
+/** The parser's name for the value of a flag: `--no-iam` is `iam`. */
 function toAttributeName(flag: string): string {
   return new Option(flag).attributeName();
 }
 
-/** An invalid value in the words of the command line: with the flag instead of the option. */
+/** The error for an invalid value, with the name of the flag instead of the option. */
 export function inFlags(error: unknown): unknown {
   if (!(error instanceof ValidationError)) return error;
   const option = error.field.split(".")[0]!;
@@ -241,7 +241,10 @@ export function inFlags(error: unknown): unknown {
   return new UsageError(`${flag} ${replaceOptionNames(error.reason)}${got}.`);
 }
 
-/** Options that a reason mentions, as flags: people of the command line do not know them. */
+/**
+ * Replaces the options in a reason by flags, because users of the command line do not know the
+ * options.
+ */
 function replaceOptionNames(reason: string): string {
   return reason.replaceAll(
     /\b([a-z]+[A-Z]\w*)(: (true|false))?/g,

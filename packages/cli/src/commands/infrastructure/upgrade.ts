@@ -123,7 +123,7 @@ class UpgradeVerb {
       ...(snapshotWindows !== undefined && { snapshotWindows }),
       onProgress: ({ step, items }) => screen.progress(`${step}: ${items}`),
     };
-    // Who is not asked need not wait until the table has been read once more.
+    // Without a question there is no need to read the table once more.
     if (dryRun || !yes) {
       const plan = await upgradeTable({ ...options, dryRun: true });
       screen.endProgress();

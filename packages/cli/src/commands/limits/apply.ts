@@ -37,7 +37,7 @@ export function addApplyCommand(limits: Command, session: Session): void {
           await verb.apply(repository, agreed);
         },
         {
-          // Who says no to the plan leaves nothing behind.
+          // Declining the plan leaves nothing behind.
           beforeCreation: async () => {
             const plan = await planFromNothing(manifest);
             agreed = await verb.agree({ plan, isRegistered: false });
@@ -68,7 +68,7 @@ class ApplyVerb {
     this.#flags = flags;
   }
 
-  /** Shows a plan and asks whether it is to be carried out; not if it would change nothing. */
+  /** Shows a plan and asks whether to carry it out, unless it changes nothing. */
   async agree(shown: ShownPlan): Promise<ShownPlan> {
     const { yes = false, file } = this.#flags;
     const changes = listChanges(shown.plan.entries).length;
@@ -82,13 +82,13 @@ class ApplyVerb {
         : `Apply ${changesText(changes)} to namespace ${namespace}?`;
     if (!yes && file.includes(STANDARD_INPUT))
       throw new UsageError(
-        `${question} Standard input is the manifest, so nobody can answer. Pass --yes to confirm.`,
+        `${question} Standard input is the manifest, so it cannot answer. Pass --yes to confirm.`,
       );
     await this.#session.confirm(question, { yes });
     return shown;
   }
 
-  /** Carries out the plan that was agreed to, and no other one if a person was asked. */
+  /** Carries out the confirmed plan, and no other one if a person was asked. */
   async apply(repository: Repository, shown: ShownPlan): Promise<void> {
     const { plan, isRegistered } = shown;
     const manifests = await import("zae-limiter/manifest");
@@ -102,8 +102,8 @@ class ApplyVerb {
     let report: ApplyReport;
     try {
       report = await manifests.applyLimits(scoped, this.#manifest, {
-        // Who passes --yes agrees to the manifest, whatever that takes: of two such applies at
-        // once, one succeeds.
+        // `--yes` confirms the manifest, not a certain plan: of two concurrent applies, one
+        // succeeds.
         ...(this.#flags.yes !== true && { plan }),
         signal: interruption.signal,
         onProgress: (progress) => this.#show(progress),
@@ -143,7 +143,7 @@ function changesText(count: number): string {
   return `${numberText(count)} change${count === 1 ? "" : "s"}`;
 }
 
-/** Says how far an apply came in the words, and with the numbers, of its progress. */
+/** The progress of an apply, in words and numbers. */
 function withProgress({ message, done, left }: ApplyError): string {
   const progress = `Applied ${numberText(done)} of ${changesText(done + left.length)}.`;
   return message.replace(/^\d+ of \d+ changes are made\./, progress);
@@ -151,7 +151,7 @@ function withProgress({ message, done, left }: ApplyError): string {
 
 function formatOvertaken(namespace: string): string {
   return (
-    `Another apply to namespace ${namespace} began meanwhile, so this one has stopped. ` +
+    `Another apply to namespace ${namespace} started meanwhile, so this one has stopped. ` +
     "When the other one has ended, run limits plan, and apply again if anything differs."
   );
 }

@@ -35,14 +35,14 @@ export function addLimitsTemplateCommand(limits: Command, session: Session): voi
     });
 }
 
-/** What CloudFormation takes: from a bucket, and in a request. */
+/** The longest template that CloudFormation accepts: from a bucket, and in a request. */
 const MOST_BYTES = 1_048_576;
 const MOST_BYTES_IN_REQUEST = 51_200;
 
-/** What every region takes in an asynchronous event; newer ones take more. */
+/** The largest asynchronous event that every region accepts; newer ones accept more. */
 const MOST_BYTES_IN_EVENT = 262_144;
 
-/** What to know about a large template. Throws for one that cannot be deployed. */
+/** The notes on a large template. Throws for one that cannot be deployed. */
 function sizeNotices({ Resources }: LimitsTemplate, bytes: number): readonly string[] {
   if (bytes > MOST_BYTES)
     throw new UsageError(
@@ -50,7 +50,7 @@ function sizeNotices({ Resources }: LimitsTemplate, bytes: number): readonly str
         `${numberText(MOST_BYTES)}. Apply this many limits with zae-limiter limits apply.`,
     );
   const isForBucket = bytes > MOST_BYTES_IN_REQUEST;
-  // An update hands over the properties of before and after.
+  // An update sends the old and the new properties.
   const eventBytes = 2 * Buffer.byteLength(JSON.stringify(Resources.Limits.Properties));
   return [
     ...(isForBucket

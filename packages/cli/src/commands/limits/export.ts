@@ -39,7 +39,7 @@ interface ExportFlags extends OutputFlags {
   readonly format?: (typeof FORMATS)[number];
 }
 
-/** What was asked for; otherwise what the name of the file says. */
+/** The requested format; otherwise that of the file's name. */
 function chooseFormat(flags: ExportFlags, { json }: Screen): (typeof FORMATS)[number] {
   const { format } = flags;
   const file = outputFile(flags);

@@ -4,7 +4,7 @@ import { InvalidArgumentError, Option } from "commander";
 import type { Manifest, ManifestDocument, ManifestProblem } from "zae-limiter/manifest";
 import type { Environment } from "../../environment.ts";
 
-/** What the verbs that read a manifest take. */
+/** The options of the verbs that read a manifest. */
 export interface FileOptions {
   readonly file: readonly string[];
 }
@@ -69,24 +69,24 @@ export async function readManifestFiles(
 }
 
 /**
- * Stands for files that could not be read, so that nothing is called missing that may be in them.
- * What is said about it itself is left out; no file has an empty name.
+ * Stands for files that could not be read, so that nothing in them is reported as missing. Problems
+ * of this file itself are left out; no real file has an empty name.
  */
 const UNREAD: ManifestDocument = { file: "", content: undefined, findPosition: () => undefined };
 
 interface FoundFile {
-  /** How messages name it. */
+  /** Its name in messages. */
   readonly name: string;
   readonly path: string;
 }
 
 const IS_READ = /\.(?:ya?ml|json)$/i;
 
-/** The files that names stand for, each once, and what is wrong with the names. */
+/** The files that names stand for, each once, and the problems of the names. */
 class ManifestFiles {
   readonly found: FoundFile[] = [];
   readonly problems: ManifestProblem[] = [];
-  /** What was visited: a file may be named twice, and links may lead back to a folder. */
+  /** The visited paths: a file may be named twice, and links may lead back to a folder. */
   readonly #seen = new Set<string>();
 
   async add(name: string): Promise<void> {

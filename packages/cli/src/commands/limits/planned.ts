@@ -37,7 +37,7 @@ function adviseApply(error: Error, files: readonly string[]): void {
   error.message = error.message.replace(/ system set-defaults [^"]*$/, advice);
 }
 
-/** Reads the manifest of a verb, which works in its namespace: no other one may be given. */
+/** Reads the manifest of a verb. The verb works in its namespace, and no other one may be given. */
 export async function readGivenManifest(
   session: Session,
   command: Command,
@@ -52,7 +52,7 @@ export async function readGivenManifest(
   );
 }
 
-/** What an apply would do. A namespace that is not registered is empty, and stays unregistered. */
+/** Plans an apply. A namespace that is not registered is empty, and stays unregistered. */
 export async function buildPlan(repository: Repository, manifest: Manifest): Promise<ShownPlan> {
   const { namespace } = manifest;
   if ((await repository.getNamespace(namespace)) === undefined)
@@ -62,7 +62,7 @@ export async function buildPlan(repository: Repository, manifest: Manifest): Pro
   return { plan: await planLimits(scoped, manifest), isRegistered: true };
 }
 
-/** What an apply would do in a namespace without anything. */
+/** Plans an apply in an empty namespace. */
 export async function planFromNothing(manifest: Manifest): Promise<LimitsPlan> {
   const { planLimits } = await import("zae-limiter/manifest");
   const { MemoryRepository } = await import("zae-limiter/memory");

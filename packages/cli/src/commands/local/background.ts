@@ -11,7 +11,7 @@ export const BACKGROUND_OPTION = "--in-background";
 
 const POLL_MS = 25;
 
-/** What a start in the background led to: the system that runs, and whether this start began it. */
+/** The result of a start in the background: the running system, and whether this start began it. */
 export interface BackgroundStart {
   readonly state: LocalState;
   readonly isNew: boolean;
@@ -29,7 +29,7 @@ export async function startInBackground(
   folder.create();
   const log = folder.openLog();
   const args = [...process.execArgv, process.argv[1]!, ...toArguments(options)];
-  // What a crash prints is in the log too.
+  // The output of a crash goes to the log too.
   const stdio = ["ignore", "ignore", log] as const;
   const child = spawn(process.execPath, args, {
     detached: true,

@@ -12,10 +12,10 @@ import type { LocalFolder } from "./system/local-folder.ts";
 export function addLogsCommand(noun: Command, session: Session): void {
   addVerb(noun, {
     usage: "logs",
-    summary: "Shows what the local system has said: its engine, its aggregator and its supervisor.",
+    summary: "Shows the log of the local system: its engine, its aggregator and its supervisor.",
     examples: ["local logs", "local logs --follow --tail 20"],
   })
-    .option("-f, --follow", "Go on showing what is added, until it ends or is interrupted.")
+    .option("-f, --follow", "Keep showing new lines, until it ends or is interrupted.")
     .option("--tail <number>", "Show at most this many of the last lines.", countArgument, 100)
     .action(async ({ follow = false, tail }: LogsOptions, command: Command) => {
       const screen = session.screen(command);
@@ -48,10 +48,10 @@ async function followLog(
   const stopListening = environment.onInterrupt(() => stopping.abort(), { orUnread: true });
   try {
     for (let start = from; ;) {
-      // Looked at before the log, so that the last lines of one that ends are shown.
+      // Read before the log, so that the last lines of a system that ends are shown.
       const isOver = signal.aborted || folder.find().is !== "alive";
       const size = statSync(folder.log, { throwIfNoEntry: false })?.size ?? 0;
-      // A log that is shorter was begun anew.
+      // A shorter log is a new one.
       if (size < start) start = 0;
       if (size > start)
         for await (const part of createReadStream(folder.log, { start, end: size - 1 }))

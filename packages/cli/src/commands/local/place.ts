@@ -35,7 +35,7 @@ export function resolveLocalPlace(command: Command, session: Session): LocalPlac
   return { stack, region, folder: new LocalFolder(stack, session.environment.env) };
 }
 
-/** What a further command needs to mean the same system. */
+/** The options with which another command addresses the same system. */
 export function hintFor(stack: string): string {
   return stack === DEFAULT_STACK ? "" : ` --stack ${stack}`;
 }

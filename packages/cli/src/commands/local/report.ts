@@ -5,7 +5,7 @@ import { localUrl } from "./system/environment-variables.ts";
 import type { AggregatorStatus } from "./system/local-aggregator.ts";
 import type { LocalFolder, LocalState } from "./system/local-folder.ts";
 
-/** A local system as commands show it; without what is of no use to people. */
+/** A local system as commands show it, without details that do not help people. */
 export interface LocalReport {
   readonly running: boolean;
   readonly stack: string;
@@ -68,5 +68,5 @@ export function reportText(report: LocalReport, { colours }: Screen): string {
 function aggregatorText({ state, lagMs = 0, counted = 0, problem }: AggregatorStatus): string {
   if (state === "starting") return "starting";
   const lag = `lag ${numberText(Math.round(lagMs / 1000))} s, ${numberText(counted)} counted`;
-  return state === "running" ? `running, ${lag}` : `failing: ${problem ?? "it says no reason"}`;
+  return state === "running" ? `running, ${lag}` : `failing: ${problem ?? "without a reason"}`;
 }

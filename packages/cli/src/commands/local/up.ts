@@ -78,7 +78,7 @@ async function up(given: UpOptions, command: Command, session: Session): Promise
     return sayRunning(found.state, false);
   const { environment } = session;
   if (given.detach === true) {
-    // Looked for here too: this process can say what is missing.
+    // Searched here too, so that this process reports what is missing.
     findEngine(options, environment.env);
     const { state, isNew } = await startInBackground(options, { folder, environment });
     return sayRunning(state, isNew);
@@ -95,7 +95,7 @@ async function up(given: UpOptions, command: Command, session: Session): Promise
   if (other !== undefined && !isQuiet) sayRunning(other, false);
 }
 
-/** A system that runs with other options than those that were given is not what was asked for. */
+/** A system that runs with other options than the given ones is not the requested one. */
 function checkSame(options: LocalOptions, { stack, data, engine, endpointUrl }: LocalState): void {
   const differences = [
     options.data !== undefined &&

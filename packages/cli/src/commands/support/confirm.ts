@@ -2,7 +2,7 @@ import { createInterface } from "node:readline";
 import type { Environment } from "../../environment.ts";
 import { Cancelled, UsageError } from "../../exit.ts";
 
-/** Asks before something is destroyed. Without a terminal there is no one to ask, so it throws. */
+/** Asks before something is destroyed. Throws without a terminal, because it cannot ask there. */
 export async function confirm(
   question: string,
   yes: boolean,
@@ -16,7 +16,7 @@ export async function confirm(
   if (!/^y(es)?$/i.test(answer)) throw new Cancelled("Nothing was changed.");
 }
 
-/** A question, the answers that it offers, and what to do where it cannot be asked. */
+/** A question, its possible answers, and what to do where it cannot be asked. */
 export interface Question {
   readonly question: string;
   readonly choices: string;

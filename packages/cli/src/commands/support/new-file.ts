@@ -5,7 +5,7 @@ import { UsageError } from "../../exit.ts";
 import { printable } from "../../output/text.ts";
 import type { Session } from "./session.ts";
 
-/** Where a verb that prints a text may write it instead. */
+/** The options with which a verb writes its text to a file. */
 export interface OutputFlags {
   readonly output?: string;
   readonly force?: boolean;
@@ -19,14 +19,14 @@ export function outputFile({ output }: OutputFlags): string | undefined {
   return output === STANDARD_OUTPUT ? undefined : output;
 }
 
-/** Refuses a file that may not be overwritten: for before the work that it is to hold. */
+/** Refuses a file that may not be overwritten. Call it before the work whose result goes there. */
 export async function checkOutput(flags: OutputFlags): Promise<void> {
   const file = outputFile(flags);
   if (file === undefined || flags.force === true) return;
   if ((await stat(file).catch(() => undefined)) !== undefined) throw buildFileExistsError(file);
 }
 
-/** Writes a text to the file that `--output` names, which it tells, or to standard output. */
+/** Writes a text to the file that `--output` names, and says so, or to standard output. */
 export async function writeOutput(
   text: string,
   flags: OutputFlags,
@@ -42,8 +42,8 @@ export async function writeOutput(
 }
 
 /**
- * Writes a file, whole or not at all: who reads it, or interrupts this, never finds a part. Without
- * `force` it must be new.
+ * Writes a file, whole or not at all: readers never see a part of it, even after an interruption.
+ * Without `force` it must be new.
  */
 export async function writeNewFile(
   file: string,
@@ -69,10 +69,11 @@ function buildFileExistsError(file: string): UsageError {
 
 async function write(file: string, content: string | Uint8Array, force: boolean): Promise<void> {
   const stored = await stat(file).catch(() => undefined);
-  // What is not a plain file, such as /dev/stdout, cannot be replaced; a folder refuses by itself.
+  // Only a plain file can be replaced, not /dev/stdout for instance; writing to a folder fails
+  // anyway.
   if (stored !== undefined && !stored.isFile())
     return writeFile(file, content, { flag: force ? "w" : "wx" });
-  // A link stays, and what it leads to is replaced.
+  // A link stays, and its target is replaced.
   const target = stored === undefined ? file : await realpath(file);
   const folder = await mkdtemp(join(dirname(target), ".zae-limiter-"));
   try {

@@ -13,8 +13,8 @@ export interface ListOptions {
 }
 
 /**
- * Reads pages until there are enough items. The cursor is where a later call continues; what else a
- * page says is that of the first one.
+ * Reads pages until there are enough items. The cursor is that of the last page; other fields are
+ * those of the first.
  */
 export async function collectPages<T, P extends Page<T>>(
   { limit, cursor: from }: ListOptions,

@@ -5,8 +5,8 @@ import type { LimitInForce } from "../../output/limits.ts";
 export const ALL_RESOURCES = "_default_";
 
 /**
- * Names that nobody configures. What is resolved for them holds for every entity, or for every
- * resource, that has no limits of its own.
+ * Names that are never configured. Their limits are those of every entity, or every resource,
+ * without limits of its own.
  */
 const ANY_ENTITY = "zae-limiter:any-entity";
 const ANY_RESOURCE = "zae-limiter:any-resource";

@@ -2,7 +2,7 @@ import { tableOptions } from "zae-limiter/open";
 import type { Environment } from "../../environment.ts";
 import { UsageError } from "../../exit.ts";
 
-/** The global options that say where the data is. */
+/** The global options that name the repository. */
 export interface RepositoryLocation {
   readonly repository?: string;
   /** These three are shorthand for a DynamoDB URL. */
@@ -53,8 +53,8 @@ export interface NamedStack {
 const DEFAULT_STACK = "zae-limiter";
 
 /**
- * The stack that the command line or the environment names, or else the one that everybody has:
- * infrastructure verbs need no repository, so one that is not on DynamoDB is left aside.
+ * The stack that the command line or the environment names, or else the default one: infrastructure
+ * verbs need no repository, so one that is not on DynamoDB is ignored.
  */
 export function stackPlace(location: RepositoryLocation, env: Environment["env"]): NamedStack {
   const { repository } = location;
@@ -72,7 +72,7 @@ export function stackPlace(location: RepositoryLocation, env: Environment["env"]
   return { stack: stack ?? (env["ZAEL_STACK"] || DEFAULT_STACK), ...rest };
 }
 
-/** The repository that is named, or else the stack that infrastructure verbs mean: of `status`. */
+/** The repository that `status` shows: the named one, or else the stack of infrastructure verbs. */
 export function repositoryOrStackUrl(
   location: RepositoryLocation,
   env: Environment["env"],

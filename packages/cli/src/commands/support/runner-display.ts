@@ -6,10 +6,10 @@ import { numberText, printable } from "../../output/text.ts";
 /** How often a line is written where none can be rewritten. */
 const LINE_EVERY_MS = 10_000;
 
-/** How often a line is rewritten: more often than anybody reads. */
+/** How often a line is rewritten: faster than a person reads. */
 const REWRITE_EVERY_MS = 200;
 
-/** Shows on standard error what goes wrong and, unless JSON is wanted, how far a runner is. */
+/** Shows problems on standard error and, unless JSON is requested, the progress of a runner. */
 export class RunnerDisplay {
   readonly #environment: Environment;
   readonly #screen: Screen;
@@ -42,7 +42,7 @@ function progressText({ records, counted, lagMs, shardsHeld, shardsSeen }: Runne
   return `${read} records, ${changes} counted, lag ${lag} s, ${shardsHeld} of ${shardsSeen} shards`;
 }
 
-/** What a runner reports, as a sentence. */
+/** The report of a runner, as a sentence. */
 export function problemText(problem: RunnerProblem): string {
   const where = problem.shardId === undefined ? "" : ` (shard ${problem.shardId})`;
   if (problem.kind === "records-lost")

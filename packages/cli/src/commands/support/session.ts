@@ -25,21 +25,21 @@ interface GlobalOptions extends RepositoryLocation {
   readonly json?: boolean;
 }
 
-/** What a verb works with. */
+/** The context of a verb. */
 export interface VerbContext {
   readonly repository: Repository;
   readonly screen: Screen;
 }
 
-/** How a repository is opened for a verb. */
+/** How to open a repository for a verb. */
 interface OpeningOptions {
-  /** By default, what the command line or the environment names. */
+  /** By default, the one that the command line or the environment names. */
   readonly url?: string;
   /** Called before a repository that is missing is created, which it can prevent by throwing. */
   readonly beforeCreation?: () => Promise<void>;
 }
 
-/** A namespace, and what names it. */
+/** A namespace, and the option or variable that names it. */
 export interface GivenNamespace {
   readonly name: string;
   readonly by: "--namespace" | "ZAEL_NAMESPACE";
@@ -49,7 +49,7 @@ const DEFAULT_NAMESPACE = "default";
 
 /** Opens the repository for a verb, closes it afterwards, and passes on the verb's exit code. */
 export class Session {
-  /** What a verb reads of the world outside. */
+  /** The parts of the environment that a verb reads. */
   readonly environment: Environment;
   /** Sets the exit code of the run. */
   readonly exitWith: (code: ExitCode) => void;
@@ -92,7 +92,7 @@ export class Session {
     return repositoryUrl(command.optsWithGlobals<GlobalOptions>(), this.environment.env);
   }
 
-  /** The URL of what `status` is about. */
+  /** The URL of the repository that `status` shows. */
   getStatusUrl(command: Command): string {
     return repositoryOrStackUrl(command.optsWithGlobals<GlobalOptions>(), this.environment.env);
   }
@@ -125,7 +125,7 @@ export class Session {
     return ask(question, this.environment);
   }
 
-  /** What a verb prints with. */
+  /** The output of a verb. */
   screen(command: Command): Screen {
     return new Screen(this.environment, command.optsWithGlobals<GlobalOptions>().json === true);
   }

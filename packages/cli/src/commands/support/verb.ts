@@ -30,7 +30,7 @@ export function addVerb(parent: Command, { usage, summary, examples }: Verb): Co
   return command;
 }
 
-/** What the arguments of verbs are, by their names. */
+/** Descriptions of the arguments of verbs, by their names. */
 const ARGUMENTS: Readonly<Record<string, string>> = {
   entity: "The id of the entity.",
   resource: "The resource.",
@@ -50,7 +50,7 @@ export function takeLimits(command: Command): Command {
     );
 }
 
-/** The limits that a command line gives in either way. */
+/** The limits of a command line, given in either way. */
 export function collectLimits(
   listed: readonly Limit[],
   { limit = [] }: { readonly limit?: readonly Limit[] | undefined },

@@ -75,7 +75,7 @@ export class CallRecorder {
   }
 }
 
-/** What runs. `namespace` also stores a setting, when it is told one that belongs to all. */
+/** The method that runs. `namespace` also stores a setting if it gets one of all processes. */
 function getMethod(name: string | symbol, [, options]: readonly unknown[]): string {
   const isStored = Object.keys(Object(options)).some((option) => option !== "bucketTtlMultiplier");
   return name === "namespace" && isStored ? "setSystemDefaults" : String(name);

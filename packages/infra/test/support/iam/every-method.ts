@@ -43,7 +43,7 @@ export async function forgetDefaults(repository: Repository): Promise<void> {
   await repository.deleteSystemDefaults();
 }
 
-/** What a limiter is for: ends, refusals, waiting, several resources, charges, parents, shards. */
+/** The calls of a limiter: ends, refusals, waiting, several resources, charges, parents, shards. */
 export async function acquireInEveryWay(
   repository: Repository,
   { stranger = "stranger" }: { readonly stranger?: string } = {},
@@ -65,7 +65,7 @@ export async function acquireInEveryWay(
   await repository.mergeBucket!(stranger, "gpt-4", { shards: 1 });
 }
 
-/** What a limiter reads without taking, and what is found by key. */
+/** The reads of a limiter, and everything that is found by key. */
 async function lookAround(repository: Repository): Promise<void> {
   const limiter = new RateLimiter({ repository });
   await limiter.check({ entityId: "key-1", resource: "gpt-4", consume: { rpm: 1 } });
@@ -117,7 +117,7 @@ export async function manageNamespaces(repository: Repository): Promise<void> {
   const namespaceId = await repository.registerNamespace("short-lived");
   await repository.registerNamespaces(["short-lived", "another"]);
   const scoped = await repository.namespace("short-lived", { onUnavailable: "allow" });
-  await takeOne(scoped, "anybody", [RPM]);
+  await takeOne(scoped, "key-2", [RPM]);
   await repository.deleteNamespace("short-lived");
   await repository.recoverNamespace(namespaceId);
   await repository.deleteNamespace("short-lived");

@@ -1,10 +1,10 @@
 import type { PolicyKind } from "../../../src/policies/policy-document.ts";
 import type { DynamoRepository } from "zae-limiter/dynamodb";
 
-/** Who calls a method: which policies must be enough for it. */
+/** The callers of a method: their policies must be enough for it. */
 export type Role = "acquire" | "read" | "full";
 
-/** What a method needs: roles, and whether a tenant calls it too. */
+/** The needs of a method: roles, and whether a tenant calls it too. */
 export interface Needs {
   readonly roles: readonly Role[];
   readonly tenants: boolean;
@@ -18,7 +18,7 @@ type Method = {
     : never;
 }[keyof DynamoRepository];
 
-const EVERYBODY: Needs = { roles: ["acquire", "read", "full"], tenants: true };
+const EVERY_ROLE: Needs = { roles: ["acquire", "read", "full"], tenants: true };
 const ACQUIRES: Needs = { roles: ["acquire", "full"], tenants: true };
 const READS: Needs = { roles: ["read", "full"], tenants: true };
 const MANAGES: Needs = { roles: ["full"], tenants: true };
@@ -33,32 +33,32 @@ const DEPLOYS: Needs = { roles: [], tenants: false };
  * `settle`, `giveBack`, `read` and `remembered`.
  */
 export const METHOD_NEEDS: Readonly<Record<Method | "open", Needs>> = {
-  open: EVERYBODY,
+  open: EVERY_ROLE,
   consume: ACQUIRES,
   charge: ACQUIRES,
   settle: ACQUIRES,
   giveBack: ACQUIRES,
   splitBucket: ACQUIRES,
   mergeBucket: ACQUIRES,
-  read: EVERYBODY,
-  remembered: EVERYBODY,
-  knowsLimit: EVERYBODY,
-  ping: EVERYBODY,
-  close: EVERYBODY,
-  [Symbol.asyncDispose]: EVERYBODY,
-  invalidateConfigCache: EVERYBODY,
-  getCacheStats: EVERYBODY,
-  getStatistics: EVERYBODY,
-  namespace: EVERYBODY,
-  getNamespace: EVERYBODY,
-  getVersionRecord: EVERYBODY,
-  getCountedUntil: EVERYBODY,
-  resolveLimits: EVERYBODY,
-  getLimits: EVERYBODY,
-  getLevel: EVERYBODY,
-  getResourceDefaults: EVERYBODY,
-  getSystemDefaults: EVERYBODY,
-  getEntity: EVERYBODY,
+  read: EVERY_ROLE,
+  remembered: EVERY_ROLE,
+  knowsLimit: EVERY_ROLE,
+  ping: EVERY_ROLE,
+  close: EVERY_ROLE,
+  [Symbol.asyncDispose]: EVERY_ROLE,
+  invalidateConfigCache: EVERY_ROLE,
+  getCacheStats: EVERY_ROLE,
+  getStatistics: EVERY_ROLE,
+  namespace: EVERY_ROLE,
+  getNamespace: EVERY_ROLE,
+  getVersionRecord: EVERY_ROLE,
+  getCountedUntil: EVERY_ROLE,
+  resolveLimits: EVERY_ROLE,
+  getLimits: EVERY_ROLE,
+  getLevel: EVERY_ROLE,
+  getResourceDefaults: EVERY_ROLE,
+  getSystemDefaults: EVERY_ROLE,
+  getEntity: EVERY_ROLE,
   getChildren: READS,
   listEntities: READS,
   listResourcesWithDefaults: READS,

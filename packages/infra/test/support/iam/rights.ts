@@ -1,7 +1,6 @@
 import {
   NAMESPACE_TAG,
   policyDocument,
-  type PolicyDocument,
   type PolicyKind,
 } from "../../../src/policies/policy-document.ts";
 import { OTHER, OWN, type RecordedCall } from "./call-recorder.ts";
@@ -14,15 +13,8 @@ export function getJudge(kind: PolicyKind, namespaceId: string = OWN): PolicyJud
   return new PolicyJudge({ policies, tags: { [NAMESPACE_TAG]: namespaceId } });
 }
 
-/** The same, with a policy that lacks the action of shared requests. */
-export function judgeBeforeSharing(kind: PolicyKind, namespaceId: string = OWN): PolicyJudge {
-  const text = JSON.stringify(policyDocument(kind, TABLE_ARN));
-  const policy = JSON.parse(text.replaceAll('"dynamodb:PartiQLUpdate",', "")) as PolicyDocument;
-  return new PolicyJudge({ policies: [policy], tags: { [NAMESPACE_TAG]: namespaceId } });
-}
-
-/** What a method needs; throws for a method that nobody has given roles. */
-function listNeeds(method: string): Needs {
+/** The needs of a method; throws for a method without roles. */
+function getNeeds(method: string): Needs {
   const needs = (METHOD_NEEDS as Readonly<Record<string, Needs>>)[method];
   if (needs === undefined) throw new Error(`Give ${method} its roles in method-roles.ts.`);
   return needs;
@@ -46,7 +38,7 @@ export function neededBy(
   calls: readonly RecordedCall[],
 ): readonly RecordedCall[] {
   return calls.filter(({ method, leadingKeys }) => {
-    const { roles, tenants } = listNeeds(method);
+    const { roles, tenants } = getNeeds(method);
     if (roles.some((role) => POLICIES_OF[role].all === kind)) return true;
     // A repository may be used for several tenants; a tenant uses it for one.
     const isOwn = leadingKeys.every((key) => key.startsWith(OWN) || key.startsWith("_/"));

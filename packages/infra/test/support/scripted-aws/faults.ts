@@ -1,14 +1,14 @@
 import { AwsError, type AwsCall } from "./aws-call.ts";
 
 /**
- * What happens to a request instead of its normal course:
+ * The fault of a request:
  * - `throttle`: the service does nothing, and says that the rate is exceeded;
  * - `drop`: the service does nothing, and the connection dies;
  * - `hang`: the service does nothing, and never answers;
  * - `drop-reply`: the service does it, and the connection dies before the answer;
  * - `deny`: the service does nothing, and says that the caller may not;
  * - `unavailable`: the service does nothing, and answers 503;
- * - `expired`, `invalid-token`: the credentials are expired, or nobody knows them;
+ * - `expired`, `invalid-token`: the credentials are expired or unknown;
  * - any error of a service.
  */
 export type Fault =
@@ -22,11 +22,11 @@ export type Fault =
   | "invalid-token"
   | AwsError;
 
-/** What is to happen to requests; one that nothing is said about takes its normal course. */
+/** The planned faults of requests; a request without one takes its normal course. */
 export class Faults {
   readonly #planned = new Map<string, Fault[]>();
   readonly #always = new Map<string, Fault>();
-  /** Asked for each request about which nothing else is said. */
+  /** Decides about each request that has no other fault. */
   decide: (call: AwsCall) => Fault | undefined = () => undefined;
 
   /** Lets the next requests of an action suffer these faults, one each. */
@@ -55,7 +55,7 @@ export class Faults {
     this.decide = () => undefined;
   }
 
-  /** What becomes of a request; asked once for each. */
+  /** The fault of a request; called once for each. */
   get(call: AwsCall): Fault | undefined {
     return (
       this.#planned.get(call.action)?.shift() ??

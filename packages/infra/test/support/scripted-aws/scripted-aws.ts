@@ -1,6 +1,6 @@
 // AWS on this machine, for tests. It is our model of AWS, written from its documentation, and no
 // proof of what AWS does: CloudFormation, STS and S3 are scripted; DynamoDB and its streams are
-// those of a real local engine. Requests are told apart by their signatures, which are not checked.
+// those of a real local engine. Signatures tell the service of a request, and are not checked.
 // Nothing here waits: a stack makes progress when a request looks at it, or when the test says so.
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
@@ -90,7 +90,7 @@ export class ScriptedAws {
       if (fault !== undefined && fault !== "drop-reply") throw faultError(fault, call, ACCOUNT);
       const service = this.#services[call.service];
       if (service === undefined)
-        throw new AwsError("UnknownService", `Nobody answers for ${call.service}.`);
+        throw new AwsError("UnknownService", `There is no service ${call.service}.`);
       const reply = await service.answer(call);
       if (fault === "drop-reply") return void outgoing.destroy();
       send(outgoing, call, reply);

@@ -14,11 +14,11 @@ export interface RunningEngine {
   stop(): Promise<void>;
 }
 
-/** How an engine is started. */
+/** Options of an engine. */
 export interface EngineStart {
   readonly port: number;
   readonly data: string | undefined;
-  /** Gets what the engine prints. */
+  /** Receives the output of the engine. */
   readonly onOutput: (line: string) => void;
   /** Called at once, so that the process is known even if this one dies. */
   readonly onStarted: (engine: ProcessIdentity) => void;
@@ -31,7 +31,7 @@ const START_WITHIN_MS = 60_000;
 const STOP_WITHIN_MS = 10_000;
 const POLL_MS = 20;
 
-/** Starts an engine and waits until it listens. When that fails, nothing is left behind. */
+/** Starts an engine and waits until it listens. If that fails, nothing is left behind. */
 export async function startEngine(
   program: EngineProgram,
   { port: wanted, data, onOutput, onStarted, signal }: EngineStart,
@@ -61,13 +61,13 @@ export async function startEngine(
     await stop();
     throw error;
   } finally {
-    // For an engine that died nobody waits: that would keep this process from ending.
+    // Do not wait for an engine that died: that would keep this process alive.
     waiting.abort();
   }
   return { endpointUrl: `http://${HOST}:${port}`, ended, stop };
 }
 
-/** The port that is wanted, or for 0 any that is free. Throws if it is taken. */
+/** The requested port, or for 0 any free one. Throws if it is taken. */
 async function freePort(wanted: number): Promise<number> {
   const server = createServer();
   try {
@@ -112,7 +112,7 @@ async function isOpen(port: number): Promise<boolean> {
   }).finally(() => socket.destroy());
 }
 
-/** What an engine prints, line by line. */
+/** The output of an engine, line by line. */
 class PrintedLines {
   /** The last line. */
   last: string | undefined;
@@ -139,7 +139,7 @@ class PrintedLines {
 async function waitForClose(child: ChildProcess): Promise<string> {
   return new Promise((resolve) => {
     child.once("error", (error) => resolve(error.message));
-    // Not "exit": what it printed last is of interest.
+    // Not "exit": its last output is of interest.
     child.once("close", (code, signal) => resolve(signal ?? `exit code ${code}`));
   });
 }

@@ -24,14 +24,14 @@ export interface EngineProgram {
   readonly command: string;
   /** `data` is the folder that it keeps its data in; without one, it keeps it in memory. */
   args(port: number, data: string | undefined): readonly string[];
-  /** What it prints when it listens; where it prints nothing, its open port has to do. */
+  /** The output that says that it listens; if there is none, its open port has to do. */
   readonly listening?: RegExp;
 }
 
 /** Engines listen on this machine only. */
 export const HOST = "127.0.0.1";
 
-/** Finds the engine that is wanted, or any, or throws with what to install. */
+/** Finds the requested engine, or any. If there is none, the error says what to install. */
 export function findEngine(
   choice: EngineChoice,
   env: Environment["env"],
@@ -110,7 +110,7 @@ function dynamoDbLocal(jar: string): EngineProgram {
   };
 }
 
-/** Where things are: as AWS packs them, or in one folder, as Maven fetches them. */
+/** The paths of its files: as AWS packs them, or in one folder, as Maven fetches them. */
 function dynamoDbLocalFiles(given: string): {
   readonly classPath: readonly string[];
   readonly native: string;

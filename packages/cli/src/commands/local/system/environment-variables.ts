@@ -19,7 +19,7 @@ export function localUrl({ stack, region, endpointUrl }: LocalAddress): string {
 /** The engine checks no signature, so these only have to be there. */
 export const LOCAL_CREDENTIALS = { accessKeyId: "local", secretAccessKey: "local" } as const;
 
-/** What every command and program needs to work on a local system without options. */
+/** The variables with which every command and program works on a local system without options. */
 export function localVariables(address: LocalAddress): Readonly<Record<string, string>> {
   const { region, endpointUrl } = address;
   return {
@@ -32,7 +32,7 @@ export function localVariables(address: LocalAddress): Readonly<Record<string, s
   };
 }
 
-/** Variables that would win over those above, or sign with what belongs to an account. */
+/** Variables that would override those above, or sign with credentials of an account. */
 const REMOVED = ["AWS_PROFILE", "AWS_SESSION_TOKEN"] as const;
 
 /** PowerShell ends a string in single quotes at any of these. */

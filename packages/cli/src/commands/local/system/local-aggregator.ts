@@ -3,18 +3,18 @@ import type { RunnerOptions, RunnerProgress } from "zae-limiter/aggregator";
 import type { Environment } from "../../../environment.ts";
 import { problemText } from "../../support/runner-display.ts";
 
-/** How the aggregator of a local system is. */
+/** The state of the aggregator of a local system. */
 export interface AggregatorStatus {
   readonly state: "starting" | "running" | "failing";
   /** How long ago the oldest record of the last batch was written; 0 when nothing was left. */
   readonly lagMs?: number;
   readonly records?: number;
   readonly counted?: number;
-  /** The last thing that failed, while nothing has succeeded since. */
+  /** The last failure, unless something has succeeded since. */
   readonly problem?: string;
 }
 
-/** How the aggregator is run. */
+/** Options of the aggregator. */
 export interface LocalAggregatorOptions {
   readonly runAggregator: Environment["runAggregator"];
   readonly table: Omit<RunnerOptions, "onProgress" | "onProblem" | "once" | "signal">;
@@ -42,7 +42,7 @@ export class LocalAggregator {
 
   /**
    * Works until the signal aborts. `onBegun` is called once, when it reads the stream. Rejects only
-   * if it fails before that: what cannot begin at all is no matter of patience.
+   * if it fails before that, because waiting does not help one that cannot start.
    */
   async run(signal: AbortSignal, onBegun: () => void): Promise<void> {
     const { runAggregator, table, onProgress, firstPauseMs = FIRST_PAUSE_MS } = this.#options;

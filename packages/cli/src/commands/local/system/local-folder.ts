@@ -8,7 +8,7 @@ import type { AggregatorStatus } from "./local-aggregator.ts";
 import { isOwned, PidFile, type Ownership } from "./pid-file.ts";
 import { endProcess, identifyThisProcess, type ProcessIdentity } from "./process.ts";
 
-/** What the process of a local system writes to its pid file. */
+/** The content of the pid file of a local system. */
 export interface LocalState extends Ownership {
   readonly stack: string;
   readonly region: string;
@@ -30,13 +30,13 @@ export type FoundSystem =
   | { readonly is: "absent" }
   | { readonly is: "ended" | "dead" | "alive"; readonly state: LocalState };
 
-/** What came of ending a local system. */
+/** The result of ending a local system. */
 export interface Ending {
   readonly wasRunning: boolean;
   readonly data?: string;
 }
 
-/** What a log may hold before it is begun anew at the next start. */
+/** The most bytes that a log may hold before the next start replaces it. */
 const MOST_LOG_BYTES = 1_000_000;
 
 /** How long a system may take to end: for the batches of its aggregator, and for its engine. */
@@ -57,7 +57,7 @@ export class LocalFolder {
     return join(this.path, "log.txt");
   }
 
-  /** What the folder shows of the system. */
+  /** The state of the system, as the folder shows it. */
   find(): FoundSystem {
     const state = this.pidFile.read();
     if (state === undefined) return { is: "absent" };
@@ -65,7 +65,7 @@ export class LocalFolder {
     return { is: isOwned(state) ? "alive" : "dead", state };
   }
 
-  /** Creates the folder, or throws if that cannot be. */
+  /** Creates the folder, or throws if that is not possible. */
   create(): void {
     try {
       mkdirSync(this.path, { recursive: true, mode: 0o700 });
@@ -77,7 +77,7 @@ export class LocalFolder {
     }
   }
 
-  /** Begins the log anew if it has become too long. */
+  /** Starts a new log if this one has become too long. */
   shortenLog(): void {
     const bytes = statSync(this.log, { throwIfNoEntry: false })?.size ?? 0;
     if (bytes > MOST_LOG_BYTES) truncateSync(this.log);
@@ -115,7 +115,7 @@ async function endOrThrow(target: ProcessIdentity): Promise<void> {
   throw new LocalError(`Process ${target.pid} does not end. End it yourself.`);
 }
 
-/** `ZAEL_LOCAL_FOLDER`, or where programs of this platform keep what they must remember. */
+/** `ZAEL_LOCAL_FOLDER`, or the folder of this platform for the state of programs. */
 export function findUserFolder(
   env: Environment["env"],
   { platform = process.platform, home = homedir() || userInfo().homedir } = {},

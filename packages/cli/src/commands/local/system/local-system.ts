@@ -1,11 +1,11 @@
-// The process of a local system. It begins in this order, and whatever fails or ends it goes
-// through all that was begun, backwards:
+// The process of a local system. It starts in this order; any failure or end undoes the started
+// steps in reverse:
 //
 //   pid file of the stack   one process for a stack; the engine of one that died is ended first
 //   pid file of the data    one engine for a data folder
 //   engine                  its death ends the system: what programs write would be lost
 //   table                   with its stream, and the namespace `default`
-//   aggregator              is started again when it fails
+//   aggregator              started again when it fails
 import { once } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { RunnerProgress } from "zae-limiter/aggregator";
@@ -20,7 +20,7 @@ import type { LocalFolder, LocalState } from "./local-folder.ts";
 import { PidFile, type Ownership } from "./pid-file.ts";
 import { endProcess, identifyThisProcess, type ProcessIdentity } from "./process.ts";
 
-/** What a local system is to be. */
+/** Options of a local system. */
 export interface LocalOptions extends EngineChoice {
   readonly stack: string;
   readonly region: string;
@@ -28,7 +28,7 @@ export interface LocalOptions extends EngineChoice {
   readonly data?: string;
 }
 
-/** What a local system works with. */
+/** The dependencies of a local system. */
 export interface LocalContext {
   readonly folder: LocalFolder;
   readonly environment: Environment;
@@ -60,7 +60,7 @@ const AGGREGATOR_ENDS_WITHIN_MS = 10_000;
 /** How long an engine that was left over may take to close its files. */
 const ENGINE_ENDS_WITHIN_MS = 5000;
 
-/** Who uses a data folder. */
+/** The user of a data folder. */
 interface DataState extends Ownership {
   readonly stack: string;
   readonly engineProcess?: ProcessIdentity;
@@ -92,7 +92,7 @@ class LocalSystem {
 
   async run(): Promise<LocalState | undefined> {
     const { folder, environment } = this.#context;
-    const interrupt = (): void => this.#stop("Interrupted. Again, to end at once.");
+    const interrupt = (): void => this.#stop("Interrupted. Interrupt again to end at once.");
     const stopListening = environment.onInterrupt(interrupt, { orUnread: true });
     // The terminal was closed. The engine has a process group of its own, and would stay.
     process.once("SIGHUP", interrupt);
@@ -118,7 +118,7 @@ class LocalSystem {
       await this.#endLeftEngine(before);
       await this.#runOnData();
     } catch (error) {
-      // A step that fails because the system ends has no reason of its own.
+      // A step that fails because the system ends is not the reason for the end.
       if (!this.#ending.signal.aborted) this.#reason = toMessage(error);
     } finally {
       clearTimeout(patience);
@@ -233,7 +233,7 @@ class LocalSystem {
     else if (this.#aggregator !== undefined) this.#update({ aggregator: this.#aggregator.status });
   }
 
-  /** Changes what other commands can see. */
+  /** Changes the state that other commands can see. */
   #update(change: Partial<LocalState>): void {
     const { pidFile } = this.#context.folder;
     this.#state = { ...this.#state, ...change };

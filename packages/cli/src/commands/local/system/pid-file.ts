@@ -3,8 +3,8 @@
 //   pid.json   the owner, and what it wants others to know; stays when the owner has ended
 //   lock       exists while a process decides whether it may become the owner
 //
-// An owner that died without a word is recognized by its pid and start time, and so is the holder
-// of a lock.
+// The pid and the start time show whether an owner has died without releasing the folder, and
+// likewise the holder of a lock.
 import {
   existsSync,
   mkdirSync,
@@ -19,7 +19,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { LocalError } from "../../../exit.ts";
 import { identifyThisProcess, isRunning, type ProcessIdentity } from "./process.ts";
 
-/** What a pid file says. */
+/** The content of a pid file. */
 export interface Ownership {
   readonly owner: ProcessIdentity;
   /** Whether the owner has given the folder back. */
@@ -31,7 +31,7 @@ export function isOwned({ owner, ended = false }: Ownership): boolean {
   return !ended && isRunning(owner);
 }
 
-/** What an attempt to own a folder led to. */
+/** The result of an attempt to own a folder. */
 export type TakeOutcome<T extends Ownership> =
   | { readonly taken: true; readonly before: T | undefined }
   | { readonly taken: false; readonly ownedBy: T };
@@ -54,12 +54,12 @@ export class PidFile<T extends Ownership> {
     this.#lock = join(folder, "lock");
   }
 
-  /** Whether the file is there: somebody may have removed the folder. */
+  /** Whether the file exists: the folder may have been removed. */
   get exists(): boolean {
     return existsSync(this.#path);
   }
 
-  /** What the current or last owner has written; undefined if there never was one. */
+  /** The content written by the current or last owner; undefined if there never was one. */
   read(): T | undefined {
     return readJson(this.#path) as T | undefined;
   }
@@ -78,7 +78,7 @@ export class PidFile<T extends Ownership> {
     }
   }
 
-  /** Replaces what the file says; only the owner may. Readers see the old or the new text. */
+  /** Replaces the content of the file; only the owner may. Readers see the old or the new text. */
   write(content: T): void {
     const draft = `${this.#path}.draft`;
     writeFileSync(draft, JSON.stringify(content), { mode: 0o600 });
@@ -107,12 +107,12 @@ export class PidFile<T extends Ownership> {
       const createdMs = statSync(this.#lock, { throwIfNoEntry: false })?.mtimeMs;
       return createdMs !== undefined && Date.now() - createdMs > WRITTEN_WITHIN_MS;
     }
-    // Looking may take a while, in which another process may have replaced it.
+    // The check may take a while, in which another process may have replaced it.
     return !isRunning(holder) && (readJson(this.#lock) as typeof holder)?.pid === holder.pid;
   }
 }
 
-/** What a file says; undefined if it is not there, or not complete. */
+/** The content of a file; undefined if it does not exist or is not complete. */
 function readJson(path: string): unknown {
   try {
     return JSON.parse(readFileSync(path, "utf8"));

@@ -71,7 +71,7 @@ function readLinuxStart(pid: number): string | undefined {
   return `${boot} ${fields[19]}`;
 }
 
-/** What `ps` says on macOS and BSD, in one language and time zone. */
+/** The output of `ps` on macOS and BSD, in one language and time zone. */
 function askPs(pid: number): string | undefined {
   const env = { ...process.env, LC_ALL: "C", TZ: "UTC" };
   const args = ["-o", "stat=", "-o", "lstart=", "-p", String(pid)];

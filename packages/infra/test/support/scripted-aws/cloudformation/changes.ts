@@ -37,7 +37,7 @@ const TAGGED: ReadonlySet<string> = new Set([
   "AWS::Logs::LogGroup",
 ]);
 
-/** What a change set would change. */
+/** The changes that a change set would make. */
 export async function changesBetween(options: {
   readonly resources: ReadonlyMap<string, StackResource>;
   readonly current: Target | undefined;
@@ -50,7 +50,7 @@ export async function changesBetween(options: {
   const wanted = presentResources(scope);
   const tagsDiffer = current !== undefined && !isDeepStrictEqual(current.tags, target.tags);
   const changes: ScriptedChange[] = [];
-  // A resource that is replaced gets an id that nobody knows yet.
+  // The new id of a replaced resource is not known yet.
   const replaced = new Set<string>();
   const known: Scope = {
     ...scope,

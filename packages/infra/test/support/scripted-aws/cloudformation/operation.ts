@@ -2,7 +2,6 @@
 //
 //   CREATE_IN_PROGRESS ─► CREATE_COMPLETE
 //     └ a resource fails ─► ROLLBACK_IN_PROGRESS ─► ROLLBACK_COMPLETE
-//         └ OnStackFailure DELETE ─► DELETE_IN_PROGRESS ─► DELETE_COMPLETE
 //   UPDATE_IN_PROGRESS ─► UPDATE_COMPLETE_CLEANUP_IN_PROGRESS ─► UPDATE_COMPLETE
 //     └ a resource fails ─► UPDATE_ROLLBACK_IN_PROGRESS
 //         ─► UPDATE_ROLLBACK_COMPLETE_CLEANUP_IN_PROGRESS ─► UPDATE_ROLLBACK_COMPLETE
@@ -16,7 +15,7 @@ import type {
 } from "./stack-state.ts";
 import { inOrder, presentResources, resolveIt, type Scope } from "./template-model.ts";
 
-/** What an operation works with. */
+/** The context of an operation. */
 export interface OperationContext {
   readonly stack: ScriptedStack;
   readonly effects: ResourceEffects;
@@ -29,7 +28,7 @@ export interface OperationContext {
   readonly finished: () => void;
 }
 
-/** What an event is about. */
+/** The subject of an event. */
 interface EventSubject {
   readonly logicalId: string;
   readonly type: string;
@@ -58,16 +57,15 @@ export async function* creation(
     yield* additions(inOrder(presentResources(scope)), changeSet, context);
   } catch (error) {
     if (!(error instanceof ResourceFailure)) throw error;
-    const isDeleted = changeSet.onStackFailure === "DELETE";
     event(
-      isDeleted ? "DELETE_IN_PROGRESS" : "ROLLBACK_IN_PROGRESS",
+      "ROLLBACK_IN_PROGRESS",
       undefined,
       `The following resource(s) failed to create: [${error.logicalId}]. Rollback requested by user.`,
     );
     yield;
     yield* removal([...stack.resources.values()].toReversed(), context, "creation");
     changeSet.executionStatus = "EXECUTE_FAILED";
-    event(isDeleted ? "DELETE_COMPLETE" : "ROLLBACK_COMPLETE");
+    event("ROLLBACK_COMPLETE");
     context.finished();
     return;
   }
@@ -116,21 +114,12 @@ export async function* update(
 }
 
 /** Deletes a stack. */
-export async function* deletion(
-  context: OperationContext,
-  retained: readonly string[],
-): AsyncGenerator<void, void> {
+export async function* deletion(context: OperationContext): AsyncGenerator<void, void> {
   const { stack, event } = context;
   event("DELETE_IN_PROGRESS", undefined, "User Initiated");
   yield;
   const resources = [...stack.resources.values()].toReversed();
-  const kept = resources.filter(({ logicalId }) => retained.includes(logicalId));
-  for (const { logicalId } of kept) stack.resources.delete(logicalId);
-  const failed = yield* removal(
-    resources.filter((resource) => !kept.includes(resource)),
-    context,
-    "deletion",
-  );
+  const failed = yield* removal(resources, context, "deletion");
   if (failed.length > 0)
     event(
       "DELETE_FAILED",

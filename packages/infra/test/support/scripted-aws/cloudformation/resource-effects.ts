@@ -26,7 +26,7 @@ export interface WantedResource {
   readonly tags: Readonly<Record<string, string>>;
 }
 
-/** What was made: its id, and what `Fn::GetAtt` returns for it. */
+/** A created resource: its id, and what `Fn::GetAtt` returns for it. */
 export interface MadeResource {
   readonly physicalId: string;
   readonly attributes: Readonly<Record<string, string>>;

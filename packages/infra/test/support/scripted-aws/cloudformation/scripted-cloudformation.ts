@@ -29,7 +29,6 @@ import {
 import { assertUpdatable, listOutputs, getTarget } from "./target.ts";
 import {
   jsonOfTemplate,
-  neededCapability,
   parameterValues,
   parsedTemplate,
   type DeclaredResource,
@@ -38,13 +37,13 @@ import {
 
 type Action = (input: AwsInput, region: string) => NodeMap | Promise<NodeMap>;
 
-/** What CloudFormation says when a change set would change nothing. */
+/** The reason of a change set that would change nothing. */
 const NO_CHANGES =
   "The submitted information didn't contain changes. Submit different information to create a change set.";
 
 /** CloudFormation with stacks in memory. */
 export class ScriptedCloudFormation {
-  /** How many steps a stack makes whenever it is looked at; 0: only when the test says so. */
+  /** How many steps a stack makes whenever it is read; 0: only when the test says so. */
   stepsPerLook = 40;
   /** For how many looks an operation that was begun does not show. */
   staleLooks = 0;
@@ -82,7 +81,7 @@ export class ScriptedCloudFormation {
     return this.#store.all;
   }
 
-  /** A stack of somebody else, in any status. */
+  /** Adds a stack that others made, in any status. */
   putStack(
     name: string,
     options: {
@@ -184,12 +183,12 @@ export class ScriptedCloudFormation {
       return { Id: twin.id, StackId: existing!.id };
     }
     const target = getTarget(input, existing?.target, (body) => this.#readJson(body, stackName));
-    const needed = neededCapability(target.template);
+    // AWS asks for it only where a template names what it creates in IAM, as ours does.
     const given = (input["Capabilities"] ?? []) as readonly string[];
-    if (needed !== undefined && !given.includes(needed) && !given.includes("CAPABILITY_NAMED_IAM"))
+    if (!given.includes("CAPABILITY_NAMED_IAM"))
       throw new AwsError(
         "InsufficientCapabilitiesException",
-        `Requires capabilities : [${needed}]`,
+        "Requires capabilities : [CAPABILITY_NAMED_IAM]",
       );
     const stack = existing ?? this.#store.create(stackName, region);
     const importExisting = input["ImportExistingResources"] === "true";
@@ -198,14 +197,13 @@ export class ScriptedCloudFormation {
       current: stack.target,
       target,
       scope: this.#scope(stack, target),
-      imports: async (declared) => importExisting && this.#canImport(stack, target, declared),
+      imports: async (declared) => importExisting && this.#canImport(stack, declared),
     });
     const changeSet: ScriptedChangeSet = {
       id: `arn:aws:cloudformation:${region}:${this.#services.account}:changeSet/${name}/${randomUUID()}`,
       name,
       type,
       token,
-      onStackFailure: input["OnStackFailure"] as string | undefined,
       importExisting,
       createdAt: this.#store.time(),
       target,
@@ -285,14 +283,9 @@ export class ScriptedCloudFormation {
       throw validationError(
         `Stack [${stack.name}] cannot be deleted while in status ${stack.status}`,
       );
-    const retained = (input["RetainResources"] ?? []) as readonly string[];
-    if (retained.length > 0 && stack.status !== "DELETE_FAILED")
-      throw validationError(
-        `Invalid operation on stack [${stack.id}]. RetainResources can only be specified for stacks in DELETE_FAILED`,
-      );
     stack.token = input["ClientRequestToken"] as string | undefined;
     stack.changeSets.clear();
-    stack.operation = deletion(this.#context(stack, stack.target), retained);
+    stack.operation = deletion(this.#context(stack, stack.target));
     stack.status = "DELETE_IN_PROGRESS";
     return {};
   }
@@ -317,11 +310,7 @@ export class ScriptedCloudFormation {
     };
   }
 
-  async #canImport(
-    stack: ScriptedStack,
-    target: Target,
-    declared: DeclaredResource,
-  ): Promise<boolean> {
+  async #canImport(stack: ScriptedStack, declared: DeclaredResource): Promise<boolean> {
     // Only resources with a name that is written out, and a policy that retains them, are imported.
     const name = declared.Properties?.["TableName"];
     const isRetained = declared.DeletionPolicy?.startsWith("Retain") === true;
@@ -330,7 +319,7 @@ export class ScriptedCloudFormation {
     const isOwned = this.#store
       .inRegion(stack.region)
       .some((other) => [...other.resources.values()].some(({ physicalId }) => physicalId === name));
-    return !isOwned && (await this.#effects.tableExists(name)) && target !== undefined;
+    return !isOwned && (await this.#effects.tableExists(name));
   }
 
   #scope(stack: ScriptedStack, target: Target): Scope {

@@ -1,6 +1,6 @@
 import type { DeclaredResource, ParsedTemplate } from "./template-model.ts";
 
-/** What a stack has of one resource. */
+/** One resource of a stack. */
 export interface StackResource {
   readonly logicalId: string;
   readonly type: string;
@@ -36,7 +36,7 @@ export interface ScriptedChange {
   readonly causes: readonly { readonly name: string; readonly recreates: string }[];
 }
 
-/** What a stack is to become. */
+/** The wanted state of a stack. */
 export interface Target {
   readonly template: ParsedTemplate;
   readonly templateBody: string;
@@ -50,7 +50,6 @@ export interface ScriptedChangeSet {
   readonly name: string;
   readonly type: "CREATE" | "UPDATE";
   readonly token: string | undefined;
-  readonly onStackFailure: string | undefined;
   readonly importExisting: boolean;
   readonly createdAt: Date;
   readonly target: Target;
@@ -77,11 +76,11 @@ export interface ScriptedStack {
   /** Oldest first. */
   readonly events: ScriptedEvent[];
   readonly changeSets: Map<string, ScriptedChangeSet>;
-  /** What is left to do of the operation under way. */
+  /** The rest of the running operation. */
   operation: AsyncGenerator<void, void> | undefined;
-  /** What looks show at first after an operation was begun, and for how many of them. */
+  /** The status that reads show at first after an operation started, and for how many reads. */
   stale: { readonly status: string; looks: number };
-  /** What the operation under way was started with. */
+  /** The token of the running operation. */
   token: string | undefined;
 }
 

@@ -97,16 +97,9 @@ export class StackStore {
     need?: "optional",
   ): { readonly stack: ScriptedStack; readonly changeSet: ScriptedChangeSet | undefined } {
     const name = String(input["ChangeSetName"]);
-    const stack =
-      input["StackName"] === undefined
-        ? this.inRegion(region).find(({ changeSets }) =>
-            [...changeSets.values()].some(({ id }) => id === name),
-          )
-        : this.existing(input, region);
-    const changeSet = [...(stack?.changeSets.values() ?? [])].find(
-      (candidate) => candidate.name === name || candidate.id === name,
-    );
-    if (stack === undefined || (changeSet === undefined && need === undefined))
+    const stack = this.existing(input, region);
+    const changeSet = stack.changeSets.get(name);
+    if (changeSet === undefined && need === undefined)
       throw new AwsError("ChangeSetNotFound", `ChangeSet [${name}] does not exist`, 404);
     return { stack, changeSet };
   }

@@ -18,7 +18,7 @@ export function assertUpdatable(stack: ScriptedStack | undefined, name: string):
     throw validationError(`Stack:${id} is in ${status} state and can not be updated.`);
 }
 
-/** What a request wants a stack to be. */
+/** The state that a request wants a stack to have. */
 export function getTarget(
   input: AwsInput,
   current: Target | undefined,

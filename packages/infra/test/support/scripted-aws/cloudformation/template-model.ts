@@ -32,7 +32,10 @@ const SHORT_FORMS: Tags = ["Ref", "Condition", "GetAtt", "Sub", "If", "Equals", 
   .concat("Join", "Select", "Split")
   .flatMap((name) => {
     const full = name === "Ref" || name === "Condition" ? name : `Fn::${name}`;
-    const node = (argument: unknown): Node => new Document().createNode({ [full]: argument });
+    const node = (value: unknown): Node => {
+      const isPath = name === "GetAtt" && typeof value === "string";
+      return new Document().createNode({ [full]: isPath ? value.split(".") : value });
+    };
     const resolve = (value: string | YAMLMap | YAMLSeq): Node =>
       node(typeof value === "string" ? value : value.toJSON());
     return [
@@ -60,19 +63,10 @@ export function parsedTemplate(body: string, toJson = jsonOfTemplate): ParsedTem
   };
 }
 
-/** A template as JSON; what tags stand for becomes plain objects only so. */
+/** A template as JSON, as CloudFormation reads it: YAML 1.1, and functions in either form. */
 export function jsonOfTemplate(body: string): string {
   const isJson = body.trimStart().startsWith("{");
-  return isJson ? body : JSON.stringify(parse(body, { customTags: SHORT_FORMS }));
-}
-
-/** The capabilities that a template needs. */
-export function neededCapability({ Resources }: ParsedTemplate): string | undefined {
-  const iam = Object.values(Resources).filter(({ Type }) => Type.startsWith("AWS::IAM::"));
-  if (iam.length === 0) return undefined;
-  const names = ["RoleName", "ManagedPolicyName", "PolicyName", "UserName", "GroupName"];
-  const isNamed = iam.some(({ Properties = {} }) => names.some((name) => name in Properties));
-  return isNamed ? "CAPABILITY_NAMED_IAM" : "CAPABILITY_IAM";
+  return isJson ? body : JSON.stringify(parse(body, { customTags: SHORT_FORMS, version: "1.1" }));
 }
 
 /** A parameter as a request gives it. */
@@ -126,12 +120,12 @@ function checkParameter(key: string, value: string, declared: Fields): void {
     throw validationError(`Parameter '${key}' must be a number from ${least} to ${most}`);
 }
 
-/** What functions of a template refer to. */
+/** The values that functions of a template refer to. */
 export interface Scope {
   readonly template: ParsedTemplate;
   readonly parameters: Readonly<Record<string, string>>;
   readonly pseudo: Readonly<Record<string, string>>;
-  /** The id of a resource, or one of its attributes; undefined as long as nobody knows it. */
+  /** The id of a resource, or one of its attributes; undefined while it is not known. */
   readonly attribute: (logicalId: string, attribute?: string) => string | undefined;
 }
 
