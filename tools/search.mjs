@@ -55,6 +55,7 @@ const SEARCHES = {
   "interrupted-upgrades": inTests(2, "interrupted-upgrades"),
   applies: inTests(60, `${tests}/manifest`, "packages/limiter/src/manifest/round-trip"),
   "applies-on-dynamodb": inTests(2, "records/declared-limits.connected"),
+  "applies-as-processes": inTests(2, "packages/cli/test/limits-processes"),
   "guarded-writes": inTests(4, "guarded-writes"),
   deployments: inTests(
     3,
