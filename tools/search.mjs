@@ -64,10 +64,7 @@ const SEARCHES = {
   ),
   llm: inTests(
     10,
-    `${tests}/llm/simulation`,
     `${tests}/llm/streams`,
-    `${tests}/llm/answers/cut-anywhere`,
-    `${tests}/llm/estimating/simulated-calls`,
     `${tests}/llm/mirror/fleet-simulation`,
   ),
   "other-middlewares": inTests(25, `${tests}/stores/peers`),

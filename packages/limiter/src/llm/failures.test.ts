@@ -23,10 +23,7 @@ beforeAll(async () => {
     if (act === "do-destroy") request.on("end", () => request.socket.destroy());
     else if (act === "do-reset") request.on("end", () => request.socket.resetAndDestroy());
     else if (act === "do-rubbish") request.socket.end("this is not HTTP\r\n\r\n");
-    else if (act === "do-cut") {
-      response.writeHead(200, { "content-type": "application/json", "content-length": "1000" });
-      response.write('{"id":', () => request.socket.destroy());
-    } else if (act === "do-no-json") {
+    else if (act === "do-no-json") {
       response.writeHead(200, { "content-type": "application/json" }).end("<html>");
     } else if (act?.startsWith("do-status-")) {
       response.writeHead(Number(act.slice("do-status-".length)), {
@@ -44,16 +41,6 @@ afterAll(() => {
   server.closeAllConnections();
   server.close();
 });
-
-/** The address of a server that is gone. */
-async function closedAddress(host: string): Promise<string> {
-  const gone = createServer().listen(0, "127.0.0.1");
-  await once(gone, "listening");
-  const { port } = gone.address() as AddressInfo;
-  gone.close();
-  await once(gone, "close");
-  return `http://${host}:${port}`;
-}
 
 async function catchError(work: () => PromiseLike<unknown>): Promise<unknown> {
   try {
@@ -116,29 +103,15 @@ const clients: readonly (readonly [string, Ask])[] = [
 ];
 
 describe.each(clients)("%s", (name, ask) => {
-  it.each([300, 400, 401, 404, 429, 500, 503, 529])("status %i: given back", async (status) => {
+  it.each([300, 404, 529])("status %i: given back", async (status) => {
     const error = await catchError(() => ask(`${baseURL}/do-status-${status}`));
     expect(findStatus(error)).toBe(status);
     expect(endOfError(error, undefined)).toEqual({ end: "failed" });
     expect(new Headers(findHeaders(error)).get("retry-after")).toBe("7");
   });
 
-  it("connection refused: given back", async () => {
-    for (const host of ["127.0.0.1", "localhost"]) {
-      const url = await closedAddress(host);
-      const error = await catchError(() => ask(url));
-      expect(findStatus(error)).toBe(undefined);
-      expect(endOfError(error, undefined)).toEqual({ end: "failed" });
-    }
-  });
-
   it.each(["do-destroy", "do-reset", "do-rubbish"])("%s before headers: kept", async (act) => {
     const error = await catchError(() => ask(`${baseURL}/${act}`));
-    expect(endOfError(error, undefined)).toEqual({ end: "cut" });
-  });
-
-  it("the body breaks off after its headers: kept", async () => {
-    const error = await catchError(() => ask(`${baseURL}/do-cut`));
     expect(endOfError(error, undefined)).toEqual({ end: "cut" });
   });
 

@@ -13,7 +13,6 @@ import {
 import { HeardMessages } from "../../test/support/heard-messages.ts";
 import { forgetWarnings } from "../warnings/warn-once.ts";
 import type { AnswerSoFar } from "./answers/answer-reader.ts";
-import type { MeteredCall } from "./metered-call.ts";
 import { NO_TOKENS } from "./tokens/token-usage.ts";
 
 let setting: MeteredSetting;
@@ -61,10 +60,6 @@ async function rejecting(): Promise<never> {
   return failing();
 }
 
-function throwingNoText(): never {
-  throw Object.create(null);
-}
-
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
 describe("the end of a call", () => {
@@ -92,17 +87,6 @@ describe("the end of a call", () => {
         durationMs: 1_500,
       },
     ]);
-  });
-
-  it.each<[MeteredRecord["end"], object, (call: MeteredCall) => Promise<void>]>([
-    ["failed", { rpm: 0, tpm: 0 }, (call) => call.settleFailed()],
-    ["failed", { rpm: 0, tpm: 0 }, (call) => call.settleThrown({ status: 429 })],
-    ["cut", { rpm: 1, tpm: 150 }, (call) => call.settleThrown({ code: "ECONNRESET" })],
-    ["abandoned", { rpm: 1, tpm: 150 }, (call) => call.settleThrown("x", AbortSignal.abort())],
-  ])("%s costs %o", async (end, charged, act) => {
-    await act(await setting.meter().begin(CALL, "x"));
-    expect(await setting.charged()).toEqual(charged);
-    expect(setting.records.map((record) => record.end)).toEqual([end]);
   });
 
   it("by a 429 leaves the account paused, however many calls were under way", async () => {
@@ -226,22 +210,6 @@ describe("functions of the application that fail", () => {
     ]);
   });
 
-  it("cause a warning each, also if another one has failed before", async () => {
-    const estimator: Estimator = { ...fixedEstimate(100, 50), learn: failing };
-    const meter = setting.meter({ estimator, onSettled: failing });
-    for (let calls = 0; calls < 2; calls += 1)
-      await (await meter.begin(CALL, "x")).settleAnswered(reporting({ output: 7 }));
-    expect(warnings().map(([, text]) => text.split(" ")[0])).toEqual([
-      "estimator.learn",
-      "onSettled",
-    ]);
-  });
-
-  it("and throw what has no text", async () => {
-    await (await setting.meter({ onSettled: throwingNoText }).begin(CALL, "x")).settleFailed();
-    expect(warnings()[0]![1]).toContain("onSettled failed: object.");
-  });
-
   it.each<[unknown, string]>([
     [NaN, "it must return from 0 to 9007199254740 tokens, not NaN"],
     [-1, "it must return from 0 to 9007199254740 tokens, not -1"],
@@ -264,12 +232,6 @@ describe("functions of the application that fail", () => {
       ]);
     },
   );
-
-  it("tokensOf: fractions are rounded up", async () => {
-    const estimator: Estimator = { ...fixedEstimate(100, 50), tokensOf: () => 10.5 };
-    await (await setting.meter({ estimator }).begin(CALL, "x")).settleAnswered(NOTHING_READ);
-    expect(setting.records[0]!.usage.output).toBe(11);
-  });
 
   it("tokensOf: what it throws does not end a stream", async () => {
     const estimator: Estimator = { ...fixedEstimate(100, 50), tokensOf: failing };

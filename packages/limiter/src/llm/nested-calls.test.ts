@@ -69,16 +69,6 @@ it("calls beside it are not inside", async () => {
   expect(warned).not.toHaveBeenCalled();
 });
 
-it("what runs between the steps of a tool loop is not inside", async () => {
-  const [agent, tool] = [new Adapter(), new Adapter()];
-  for (let step = 0; step < 3; step += 1) {
-    await agent.call(turn);
-    await tool.call(turn);
-  }
-  expect([agent.charged, tool.charged]).toEqual([3, 3]);
-  expect(warned).not.toHaveBeenCalled();
-});
-
 it("what reads the stream that a call answered with is not inside, although its context is", async () => {
   const [agent, tool, fetched] = [new Adapter(), new Adapter(), new Adapter()];
   const stream = await agent.call(() =>

@@ -204,18 +204,3 @@ describe("the mirror", () => {
     expect(records).toMatchObject([{ end: "failed" }]);
   });
 });
-
-it("a model that is wrapped twice is charged once, by the outer one, and warns once", async () => {
-  const outer = limitLanguageModel(options);
-  const inner = limitLanguageModel({ ...options, entity: "account" });
-  const call = { params: PARAMS, model: MODEL };
-  const answer = { content: [], usage: USAGE };
-  const doGenerate = async (): Promise<object> => answer;
-  for (let calls = 0; calls < 2; calls += 1)
-    await outer.wrapGenerate({
-      ...call,
-      doGenerate: () => inner.wrapGenerate({ ...call, doGenerate }),
-    });
-  expect(records.map(({ entityId }) => entityId)).toEqual(["key-1", "key-1"]);
-  expect(warned.mock.calls).toEqual([[expect.anything(), { code: "WARN_LIMITER_METERED_TWICE" }]]);
-});

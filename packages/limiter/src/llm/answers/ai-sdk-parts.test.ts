@@ -44,6 +44,11 @@ describe("usage", () => {
       usage(5, 0, 0, 10, 3),
     ],
     [
+      "more reasoning than output",
+      { inputTokens: 5, outputTokens: 2, reasoningTokens: 3 },
+      usage(5, 0, 0, 5, 3),
+    ],
+    [
       "nested numbers",
       {
         inputTokens: { total: 10, noCache: 4, cacheRead: 5, cacheWrite: 1 },

@@ -11,17 +11,6 @@ it("changes nothing else of a body, also what JavaScript would write in another 
   );
 });
 
-it.each([
-  ['{"stream":true,"stream_options":null}', { include_usage: true }],
-  ['{"stream":true,"stream_options":{}}', { include_usage: true }],
-  [
-    '{"stream":true,"stream_options":{"include_obfuscation":false}}',
-    { include_obfuscation: false, include_usage: true },
-  ],
-])("adds to %s", (text, options) => {
-  expect(JSON.parse(asked(text)!)).toEqual({ stream: true, stream_options: options });
-});
-
 const OTHERS = '"seed":12345678901234567890,"x":"\\u0041\\"{","stream":true';
 
 it.each([

@@ -4,7 +4,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, expect, it, vi } from "vite
 import { limitFetch } from "zae-limiter/openai";
 import { forgetWarnings } from "../../../src/warnings/warn-once.ts";
 import { startScriptedServer, type ScriptedServer } from "../../support/scripted-server.ts";
-import { meteredCalls, RESERVED_OUTPUT } from "../metered-calls.ts";
+import { meteredCalls } from "../metered-calls.ts";
 
 type Fetch = typeof globalThis.fetch;
 
@@ -72,15 +72,6 @@ it.each<[string, () => RequestInit, string | RegExp]>([
   expect(warned.mock.calls[0]![0]).toContain("/v1/chat/completions");
 });
 
-it("does not consume a Request, but charges what its answer reports", async () => {
-  const { options, taken } = await meteredCalls();
-  const request = new Request(url, { method: "POST", body: TEXT });
-  await (await limitFetch(options)(request)).text();
-  expect(server.seen.at(-1)!.body).toBe(TEXT);
-  expect(await taken("unknown")).toEqual({ rpm: 1, tpm: 12 });
-  expect(codes()).toEqual(["WARN_LIMITER_BODY_UNREADABLE"]);
-});
-
 it("does not ask an estimator about what it cannot know, whatever that says of other calls", async () => {
   const estimator = { estimate: () => ({ input: 5_000, output: 1_000 }) };
   const { options, records, taken } = await meteredCalls({ estimator });
@@ -95,13 +86,14 @@ it("does not ask an estimator about what it cannot know, whatever that says of o
   expect(await taken("gpt-5")).toEqual({ rpm: 1, tpm: 5_000 });
 });
 
-it("reads the body that is given beside a Request", async () => {
-  const { options, taken } = await meteredCalls();
-  const request = new Request(url, { method: "POST", body: "other" });
-  await (await limitFetch(options)(request, { body: TEXT })).text();
-  expect(server.seen.at(-1)!.body).toBe(TEXT);
-  expect(await taken("gpt-5")).toEqual({ rpm: 1, tpm: 12 });
-  expect(codes()).toEqual([]);
+it("passes what is not a model call, or charges a request for it", async () => {
+  const { options, records, taken } = await meteredCalls();
+  const models = `${server.endpointUrl}/v1/models`;
+  await (await limitFetch(options)(models)).text();
+  expect(records).toEqual([]);
+  await (await limitFetch({ ...options, otherPaths: "requests" })(models)).text();
+  expect(records).toMatchObject([{ model: "unknown", end: "complete" }]);
+  expect(await taken("unknown")).toEqual({ rpm: 1 });
 });
 
 it("sends with the fetch that it is given", async () => {
@@ -115,48 +107,6 @@ it("sends with the fetch that it is given", async () => {
   await (await limited(url, init)).text();
   expect(sent).toEqual([undefined, url, init]);
   expect(await taken("gpt-5")).toEqual({ rpm: 1, tpm: 12 });
-});
-
-it.each<[string, unknown, string]>([
-  ["no model", undefined, "unknown"],
-  ["a number", 5, "unknown"],
-  ["an object", { id: "gpt-5" }, "unknown"],
-  ["nothing", "", "unknown"],
-  ["a valid name", "gpt-5.1-mini", "gpt-5.1-mini"],
-])("takes %s as the model", async (_name, model, resource) => {
-  const { options, records } = await meteredCalls();
-  const body = JSON.stringify({ model });
-  await (await limitFetch(options)(url, { method: "POST", body })).text();
-  expect(records).toMatchObject([{ resource }]);
-});
-
-it.each([
-  "@cf/meta/llama",
-  "4o",
-  "名前",
-  "a".repeat(300),
-  "a\u0000b",
-  "arn:aws:bedrock:x/y",
-  "../..",
-])("limits the model %j", async (model) => {
-  const { options, records } = await meteredCalls();
-  const body = JSON.stringify({ model });
-  await (await limitFetch(options)(url, { method: "POST", body })).text();
-  expect(records).toMatchObject([{ model, end: "complete" }]);
-});
-
-it("reads a body of 5 MB, of which the model reads little", async () => {
-  const { options, records } = await meteredCalls();
-  const image = `data:image/png;base64,${"A".repeat(5_000_000)}`;
-  const content = [
-    { type: "text", text: "What is it?" },
-    { type: "image_url", image_url: { url: image } },
-  ];
-  const body = JSON.stringify({ model: "gpt-5", messages: [{ role: "user", content }] });
-  await (await limitFetch(options)(url, { method: "POST", body })).text();
-  expect(server.seen.at(-1)!.body).toHaveLength(body.length);
-  expect(records[0]!.estimate).toMatchObject({ output: RESERVED_OUTPUT });
-  expect(records[0]!.estimate.input).toBeLessThan(2000);
 });
 
 it("refuses options and arguments that cannot be right", async () => {
