@@ -10,7 +10,7 @@ import { createOpenAI } from "@ai-sdk/openai";
 import { APICallError, generateText } from "ai";
 import OpenAI from "openai";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { endOfError, findHeaders, findStatus } from "./failures.ts";
+import { classifyError, findHeaders, findStatus } from "./failures.ts";
 
 let server: Server;
 let baseURL: string;
@@ -106,13 +106,13 @@ describe.each(clients)("%s", (name, ask) => {
   it.each([300, 404, 529])("status %i: given back", async (status) => {
     const error = await catchError(() => ask(`${baseURL}/do-status-${status}`));
     expect(findStatus(error)).toBe(status);
-    expect(endOfError(error, undefined)).toEqual({ end: "failed" });
+    expect(classifyError(error, undefined)).toEqual({ end: "failed" });
     expect(new Headers(findHeaders(error)).get("retry-after")).toBe("7");
   });
 
   it.each(["do-destroy", "do-reset", "do-rubbish"])("%s before headers: kept", async (act) => {
     const error = await catchError(() => ask(`${baseURL}/${act}`));
-    expect(endOfError(error, undefined)).toEqual({ end: "cut" });
+    expect(classifyError(error, undefined)).toEqual({ end: "cut" });
   });
 
   it("aborted by the caller: kept", async () => {
@@ -122,30 +122,30 @@ describe.each(clients)("%s", (name, ask) => {
       await once(server, "request");
       abort.abort(reason);
       const error = await asking;
-      expect(endOfError(error, abort.signal)).toEqual({ end: "abandoned" });
+      expect(classifyError(error, abort.signal)).toEqual({ end: "abandoned" });
       // What the clients of OpenAI and Anthropic throw tells by itself what it is.
       if (reason === undefined || name.includes("openai") || name.includes("anthropic"))
-        expect(endOfError(error, undefined)).toEqual({ end: "abandoned" });
+        expect(classifyError(error, undefined)).toEqual({ end: "abandoned" });
     }
   });
 
   it("too slow for the caller's time-out: kept", async () => {
     const error = await catchError(() => ask(`${baseURL}/do-nothing`, AbortSignal.timeout(20)));
-    expect(endOfError(error, undefined)).toEqual({ end: "abandoned" });
+    expect(classifyError(error, undefined)).toEqual({ end: "abandoned" });
   });
 });
 
 it.each(["fetch", "ai"])("%s: 200 with a body that is not JSON: kept", async (name) => {
   const [, ask] = clients.find(([client]) => client === name)!;
   const error = await catchError(() => ask(`${baseURL}/do-no-json`));
-  expect(endOfError(error, undefined)).toEqual({ end: "cut" });
+  expect(classifyError(error, undefined)).toEqual({ end: "cut" });
 });
 
 it.each([OpenAI, Anthropic])("the time-out of a client's own options: kept", async (Client) => {
   const options = { baseURL: `${baseURL}/do-nothing`, apiKey: "k", maxRetries: 0, timeout: 20 };
   const client = new Client(options);
   const error = await catchError(() => client.post("/v1/x", { body: {} }));
-  expect(endOfError(error, undefined)).toEqual({ end: "abandoned" });
+  expect(classifyError(error, undefined)).toEqual({ end: "abandoned" });
 });
 
 it("a status is the provider's, also if the caller aborts meanwhile, unless it is the reason", () => {
@@ -155,16 +155,16 @@ it("a status is the provider's, also if the caller aborts meanwhile, unless it i
     requestBodyValues: {},
     statusCode: 429,
   });
-  expect(endOfError(tooMany, AbortSignal.abort())).toEqual({ end: "failed" });
-  expect(endOfError(tooMany, AbortSignal.abort(tooMany))).toEqual({ end: "abandoned" });
+  expect(classifyError(tooMany, AbortSignal.abort())).toEqual({ end: "failed" });
+  expect(classifyError(tooMany, AbortSignal.abort(tooMany))).toEqual({ end: "abandoned" });
   const wrapped = new Error("aborted", { cause: tooMany });
-  expect(endOfError(wrapped, AbortSignal.abort(tooMany))).toEqual({ end: "abandoned" });
+  expect(classifyError(wrapped, AbortSignal.abort(tooMany))).toEqual({ end: "abandoned" });
 });
 
 it("an answer that is not HTTP, as fetch of Node 24 tells it: kept", () => {
   const cause = Object.assign(new Error("Expected HTTP/"), { name: "HTTPParserError" });
   const error = new TypeError("fetch failed", { cause });
-  expect(endOfError(error, undefined)).toEqual({ end: "cut" });
+  expect(classifyError(error, undefined)).toEqual({ end: "cut" });
 });
 
 const circle = new Error("circle");
@@ -188,7 +188,7 @@ const strange: readonly unknown[] = [
   Object.assign(new AggregateError([]), { code: "ETIMEDOUT" }),
 ];
 it.each(strange)("%s is given back", (error) => {
-  expect(endOfError(error, undefined)).toEqual({ end: "failed" });
-  expect(endOfError(error, null)).toEqual({ end: "failed" });
+  expect(classifyError(error, undefined)).toEqual({ end: "failed" });
+  expect(classifyError(error, null)).toEqual({ end: "failed" });
   expect(findHeaders(error)).toBe(undefined);
 });

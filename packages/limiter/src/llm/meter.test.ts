@@ -99,7 +99,7 @@ describe("estimates of a custom estimator", () => {
   it.each(rubbish)("must be tokens: %o", async (estimate) => {
     const meter = setting.meter({ estimator: { estimate: () => estimate as never } });
     await expect(meter.begin(CALL, "x")).rejects.toThrow(
-      /^Invalid estimate\.(in|out)put: must be from 0 to 9007199254740 tokens; estimator\.estimate must return { input, output }, and no promise/,
+      /^Invalid estimate\.(in|out)put: must be from 0 to 9007199254740 tokens; estimator\.estimate must return { input, output }, not a promise/,
     );
     expect(await setting.charged()).toEqual(NOTHING);
   });

@@ -1,9 +1,9 @@
 import * as fc from "fast-check";
 import { expect, it } from "vitest";
-import { AskingFetch, withQuestion } from "./asked-usage.ts";
+import { AskingFetch, addQuestion } from "./asked-usage.ts";
 import { readBody, parseSentRequest } from "./parse-sent-request.ts";
 
-const asked = (text: string): string | undefined => withQuestion(readBody(text));
+const asked = (text: string): string | undefined => addQuestion(readBody(text));
 
 it("changes nothing else of a body, also what JavaScript would write in another way", () => {
   expect(asked(' {\n "stream": true, "seed": 12345678901234567890, "x": "$&\\u0041{"}')).toBe(
@@ -75,7 +75,7 @@ it.each([
 });
 
 it("leaves a body alone that cannot be read", () => {
-  expect(withQuestion(readBody(new FormData()))).toBeUndefined();
+  expect(addQuestion(readBody(new FormData()))).toBeUndefined();
 });
 
 it("the last 100 servers that do not know the question are not asked again", async () => {

@@ -185,7 +185,7 @@ describe("a 429", () => {
     expect(account.reads).toBe(3); // with the one of this test
   });
 
-  it("is compared once for a crowd, by the strictest of what it says", async () => {
+  it("is compared once for a crowd, by the mergeStrictest of what it says", async () => {
     const mirror = account.mirror();
     const saw = (seconds: number, requests = 100): Promise<void> =>
       mirror.observeProviderLimits(

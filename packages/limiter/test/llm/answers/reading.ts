@@ -1,8 +1,8 @@
 import type { AnswerReader, AnswerSoFar } from "../../../src/llm/answers/answer-reader.ts";
 import {
-  answerReaderFor,
+  buildAnswerReader,
   type ExpectedAnswer,
-} from "../../../src/llm/answers/answer-reader-for.ts";
+} from "../../../src/llm/answers/build-answer-reader.ts";
 
 /** What came of reading an answer: what was read, and what was passed on. */
 export interface Reading {
@@ -16,7 +16,7 @@ export function getReader(
   { isStream = true, withholdsUsage = false } = {},
 ): AnswerReader<Uint8Array> {
   const contentType = isStream ? "text/event-stream; charset=utf-8" : "application/json";
-  return answerReaderFor({ protocol, contentType, isStream, withholdsUsage });
+  return buildAnswerReader({ protocol, contentType, isStream, withholdsUsage });
 }
 
 /** Reads chunks to their end. */

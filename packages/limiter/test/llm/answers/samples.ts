@@ -5,7 +5,7 @@
 import { readFileSync } from "node:fs";
 import { NO_TOKENS } from "../../../src/llm/tokens/token-usage.ts";
 import type { AnswerSoFar } from "../../../src/llm/answers/answer-reader.ts";
-import type { ExpectedAnswer } from "../../../src/llm/answers/answer-reader-for.ts";
+import type { ExpectedAnswer } from "../../../src/llm/answers/build-answer-reader.ts";
 
 /** An answer, and what is read when all of it has gone by. */
 export interface Sample {

@@ -106,6 +106,6 @@ it("a middleware says so if it is used as a fetch", async () => {
   const fetch = limitMiddleware(options) as unknown as typeof globalThis.fetch;
   const client = new Anthropic({ apiKey: "local", maxRetries: 0, fetch });
   await expect(client.messages.create(REQUEST)).rejects.toMatchObject({
-    cause: { message: expect.stringContaining("limitMiddleware makes no fetch") },
+    cause: { message: expect.stringContaining("limitMiddleware does not return a fetch function") },
   });
 });

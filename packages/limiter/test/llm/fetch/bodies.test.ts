@@ -127,7 +127,7 @@ it("refuses options and arguments that cannot be right", async () => {
 it("says so if it is used as a middleware", async () => {
   const { options } = await meteredCalls();
   const call = limitFetch(options)({ url } as Request, vi.fn() as never);
-  await expect(call).rejects.toThrow(/limitFetch makes no middleware/);
+  await expect(call).rejects.toThrow(/limitFetch does not return a middleware/);
 });
 
 it("takes null for options, as fetch does", async () => {
