@@ -63,7 +63,7 @@ it("lists models", async () => {
 });
 
 describe("messages", () => {
-  it("say the input tokens at the start of a stream, and the output tokens at its end", async () => {
+  it("report the input tokens at the start of a stream, and the output tokens at its end", async () => {
     const stream = await anthropic.messages.create({ ...CLAUDE, stream: true });
     const usages: unknown[] = [];
     for await (const event of stream) {
@@ -78,7 +78,7 @@ describe("messages", () => {
   });
 });
 
-it("refuses when its account is used up, and says what is left", async () => {
+it("refuses when its account is used up, and reports what is left", async () => {
   const account = { requestsPerMinute: 600, tokensPerMinute: INPUT + OUTPUT };
   const limited = await startProvider({ account });
   try {

@@ -123,7 +123,7 @@ describe.each(clients)("%s", (name, ask) => {
       abort.abort(reason);
       const error = await asking;
       expect(classifyError(error, abort.signal)).toEqual({ end: "abandoned" });
-      // What the clients of OpenAI and Anthropic throw tells by itself what it is.
+      // The errors of the clients of OpenAI and Anthropic show that by themselves.
       if (reason === undefined || name.includes("openai") || name.includes("anthropic"))
         expect(classifyError(error, undefined)).toEqual({ end: "abandoned" });
     }
@@ -161,7 +161,7 @@ it("a status is the provider's, also if the caller aborts meanwhile, unless it i
   expect(classifyError(wrapped, AbortSignal.abort(tooMany))).toEqual({ end: "abandoned" });
 });
 
-it("an answer that is not HTTP, as fetch of Node 24 tells it: kept", () => {
+it("an answer that is not HTTP, as fetch of Node 24 reports it: kept", () => {
   const cause = Object.assign(new Error("Expected HTTP/"), { name: "HTTPParserError" });
   const error = new TypeError("fetch failed", { cause });
   expect(classifyError(error, undefined)).toEqual({ end: "cut" });

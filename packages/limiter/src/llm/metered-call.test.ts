@@ -114,7 +114,7 @@ describe("the end of a call", () => {
     expect(Object.keys(ends[0]!.settled)).toEqual(["tpm"]);
   });
 
-  it("tells once of a usage that cannot be read", async () => {
+  it("warns once of a usage that cannot be read", async () => {
     const meter = setting.meter();
     for (let calls = 0; calls < 2; calls += 1) {
       const call = await meter.begin(CALL, "x");
@@ -131,7 +131,7 @@ describe("the end of a call", () => {
 });
 
 describe("a store that fails", () => {
-  it("at the end: the caller does not notice, and the limiter tells", async () => {
+  it("at the end: the caller does not notice, and the limiter reports it", async () => {
     const told: [RateLimiterUnavailable, Lease][] = [];
     const flaky = faultyRepository(setting.repository, (operation) =>
       operation === "settle" || operation === "giveBack" ? "error-before" : undefined,
@@ -162,7 +162,7 @@ describe("a store that fails", () => {
     expect(setting.records).toHaveLength(1);
   });
 
-  it("from the beginning: a call that was let through is charged nowhere, and told", async () => {
+  it("from the beginning: a call that was let through is charged nowhere, and recorded", async () => {
     setting.through(faultyRepository(setting.repository, () => "error-before"));
     const meter = setting.meter({ onUnavailable: "allow", overrun: "stop" });
     await (await meter.begin(CALL, "x")).settleFailed();

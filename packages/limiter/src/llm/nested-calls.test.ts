@@ -28,7 +28,7 @@ class Adapter {
   }
 }
 
-it("a call that passes two meters is charged once, by the outer one, and told once", async () => {
+it("a call that passes two meters is charged once, by the outer one, with one warning", async () => {
   const [outer, inner] = [new Adapter(), new Adapter()];
   for (let calls = 0; calls < 3; calls += 1)
     expect(await outer.call(() => inner.call(() => "answer"))).toBe("answer");

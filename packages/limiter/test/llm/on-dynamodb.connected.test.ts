@@ -9,7 +9,7 @@ import { describeWithEngine } from "../support/engine.ts";
 import { useProxiedTable } from "../support/proxied-table.ts";
 import { StreamReader } from "../support/stream-reader.ts";
 import { BODIES, event, posted } from "./fetch/provider-answers.ts";
-import { tell } from "./metered-calls.ts";
+import { summarize } from "./metered-calls.ts";
 
 /** Reserved for each call, besides its input, which is empty. */
 const OUTPUT = 100;
@@ -29,7 +29,7 @@ const answers =
   async () =>
     Response.json(body, { status, headers });
 
-/** Streams so many words of a token each, and reports them and 3 for the prompt. */
+/** Streams words of a token each. Reports them, and 3 tokens for the prompt. */
 const streams =
   (words: number): typeof fetch =>
   async () => {
@@ -43,7 +43,7 @@ const streams =
       await writer.write(event("[DONE]"));
       await writer.close();
     };
-    write().catch(() => {}); // whoever stops reading cancels it
+    write().catch(() => {}); // a reader that stops cancels it
     const headers = { "content-type": "text/event-stream" };
     return new Response(readable.pipeThrough(new TextEncoderStream()), { headers });
   };
@@ -53,7 +53,7 @@ const post = (stream: boolean, signal?: AbortSignal): [string, RequestInit] => {
   return [url, { ...init, ...(signal && { signal }) }];
 };
 
-/** What a body ends with: undefined if it ends well. */
+/** Reads a body. Returns the error that it ends with, if any. */
 const waitForEnd = async ({ body }: Response): Promise<unknown> => {
   try {
     for await (const _ of body!);
@@ -81,7 +81,7 @@ describeWithEngine("LLM calls on DynamoDB", (engine) => {
       entity: "key-1",
       metering: METERING.openai,
       estimator: simpleEstimator({ output: OUTPUT }),
-      onSettled: (record: MeteredRecord) => void ends.push(tell(record)),
+      onSettled: (record: MeteredRecord) => void ends.push(summarize(record)),
     };
     const taken = async (entityId: string): Promise<Record<string, number>> => {
       const { rpm, tpm } = await limiter.available(entityId, "gpt-5");

@@ -74,7 +74,7 @@ describe("options", () => {
     expect(() => limitEmbeddingModel(wrong)).toThrow(/must be "v3" or "v4"/);
   });
 
-  it("say the version, which is 4 if they do not", () => {
+  it("set the version, which is 4 by default", () => {
     expect(limitLanguageModel(options).specificationVersion).toBe("v4");
     expect(limitEmbeddingModel({ ...options, specificationVersion: "v3" })).toMatchObject({
       specificationVersion: "v3",

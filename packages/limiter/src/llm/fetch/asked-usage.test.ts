@@ -30,7 +30,7 @@ it.each([
     expect(asked(`${before}${options}${after}`)).toBe(`${before}${asking}${after}`);
 });
 
-it("whatever a body holds, it says the same as before, and asks", () => {
+it("whatever a body holds, it stays the same, and asks", () => {
   const options = fc.oneof(fc.constant(null), fc.dictionary(fc.string(), fc.jsonValue()));
   const others = fc.dictionary(fc.string(), fc.jsonValue());
   const indents = fc.constantFrom(0, 2, "\t");

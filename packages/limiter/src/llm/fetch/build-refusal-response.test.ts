@@ -33,7 +33,7 @@ it.each([
   expect(listFields(buildRefusalResponse(await getRefusal(tokens), "openai"))).toEqual(fields);
 });
 
-it("tells milliseconds exactly, and seconds never too early", async () => {
+it("sends exact milliseconds, and seconds that are never too early", async () => {
   const clock = new ManualClock();
   const limiter = new RateLimiter({ repository: new MemoryRepository({ clock }) });
   const limits = [Limit.perMinute("tpm", 60)];

@@ -51,7 +51,7 @@ beforeEach(async () => {
 
 afterEach(() => printed.mockRestore());
 
-/** A chat model that answers with words, and may say what they used. */
+/** A chat model that answers with words, and may report its usage. */
 class WordModel extends SimpleChatModel {
   readonly words: readonly string[];
   readonly usage: object | undefined;
@@ -329,7 +329,7 @@ it("a refusal of one prompt among several ends all, and the charge is kept", asy
   expect(printed).toHaveBeenCalledWith(
     expect.stringMatching(/^Error in handler LimitCallbacks, handleLLMStart: RateLimitExceeded/),
   );
-  // LangChain does not say that the other one was not made.
+  // LangChain does not report that the other one was not made.
   await collectGarbage(() => records.length > 0);
   expect(ends()).toEqual(["abandoned estimated 1+50"]);
 });

@@ -27,7 +27,7 @@ describe("a 429", () => {
     expect(await account.left()).toEqual({ rpm: -10, tpm: -1000, tpd: 100 });
   });
 
-  it("pauses all mirrored limits if what is exhausted is none of the account's", async () => {
+  it("pauses all mirrored limits if the exhausted limit is not one of the account's", async () => {
     const headers = {
       "anthropic-ratelimit-input-tokens-remaining": "0",
       "retry-after": "6",
@@ -55,8 +55,8 @@ describe("a 429", () => {
   });
 
   it.each([
-    ["says neither how long nor what", {}, { rpm: -2, tpm: -167 }],
-    ["says less", { ...openai(0), "retry-after-ms": "12" }, { rpm: 100, tpm: -167 }],
+    ["reports neither how long nor what", {}, { rpm: -2, tpm: -167 }],
+    ["asks for less", { ...openai(0), "retry-after-ms": "12" }, { rpm: 100, tpm: -167 }],
     [
       "is filled later",
       { ...openai(0), "x-ratelimit-reset-tokens": "1m0s" },
@@ -67,7 +67,7 @@ describe("a 429", () => {
     expect(await account.left()).toEqual(expected);
   });
 
-  it("holds back a limit of few tokens for as long as it says", async () => {
+  it("holds back a limit of few tokens for as long as it asks", async () => {
     await account.repository.setLimits("account", [Limit.perMinute("rpm", 3)]);
     for (const afterMs of [0, 1, 5_000, 19_999]) {
       const resource = `after-${afterMs}`;
@@ -95,7 +95,7 @@ describe("a 429", () => {
     expect(account.takes).toBe(2);
   });
 
-  it("pauses for as long as it says although calls that were under way give back", async () => {
+  it("pauses for as long as it asks although calls in flight give back", async () => {
     const mirror = account.mirror();
     const headers = { ...openai(0), "retry-after": "6" };
     const called = { entityId: "account", resource: "gpt-5" };
@@ -185,7 +185,7 @@ describe("a 429", () => {
     expect(account.reads).toBe(3); // with the one of this test
   });
 
-  it("is compared once for a crowd, by the mergeStrictest of what it says", async () => {
+  it("is compared once for a crowd, by the strictest values", async () => {
     const mirror = account.mirror();
     const saw = (seconds: number, requests = 100): Promise<void> =>
       mirror.observeProviderLimits(
@@ -306,7 +306,7 @@ describe("the account", () => {
     expect((await account.left("claude"))["tpm"]).toBe(6000);
   });
 
-  it("may lack the limits that the provider tells: only onMirror hears of them", async () => {
+  it("may lack the limits that the provider reports: only onMirror gets them", async () => {
     await account.repository.setLimits("account", [Limit.perMinute("images", 5)]);
     const seen = vi.fn<NonNullable<UpstreamMirror["onMirror"]>>();
     await account

@@ -1,13 +1,13 @@
 /*
- * What the AI SDK is asked to do, for each of its versions, besides what every client does in the
- * matrix. Each scenario has a limiter of its own and returns what can be seen of it afterwards, as
- * plain data: version 7 runs in another process.
+ * Scenarios for each version of the AI SDK, besides those that every client plays in the matrix.
+ * Each has its own limiter and returns its outcome as plain data, because version 7 runs in another
+ * process.
  */
 import { isDeepStrictEqual } from "node:util";
 import { RateLimitExceeded } from "zae-limiter";
 import { limitFetch } from "zae-limiter/openai";
 import type { Provider } from "../../../../../examples/local-provider/provider.ts";
-import { meteredCalls, tell } from "../metered-calls.ts";
+import { meteredCalls, summarize } from "../metered-calls.ts";
 import {
   EMBEDDING_MODEL,
   MODEL,
@@ -17,10 +17,10 @@ import {
   type Sdk,
 } from "./scenario.ts";
 
-/** Waits that the SDK makes between attempts are as short as the provider says. */
+/** The SDK waits between attempts for as long as the provider asks. */
 const AT_ONCE = JSON.stringify({ "retry-after-ms": "1" });
 
-/** What a scenario saw, besides what was charged. */
+/** The outcome of a scenario, besides the charge. */
 type Seen = Readonly<Record<string, unknown>>;
 
 /** The scenarios by name. */
@@ -87,13 +87,13 @@ export const EMBEDDING_SCENARIOS: typeof SCENARIOS = {
   },
 };
 
-/** What was charged for a scenario, how its calls ended, and what it saw. */
+/** Runs a scenario. Returns the charge, how its calls ended, and its outcome. */
 export async function runScenario(sdk: Sdk, provider: Provider, name: string): Promise<Seen> {
   const calls = await meteredCalls();
   const run = SCENARIOS[name] ?? EMBEDDING_SCENARIOS[name];
   const seen = await run!(new Scenario(sdk, provider, calls));
   const taken = await calls.taken(name in SCENARIOS ? MODEL : EMBEDDING_MODEL);
-  return { ...seen, ...taken, calls: calls.records.map(tell) };
+  return { ...seen, ...taken, calls: calls.records.map(summarize) };
 }
 
 async function join(stream: AsyncIterable<string>): Promise<string> {
@@ -126,7 +126,7 @@ async function listParts(stream: AsyncIterable<unknown>): Promise<unknown[]> {
   return parts;
 }
 
-/** Names of what the SDK and the provider make anew each time, or measure. */
+/** Names of values that differ in each run. */
 const VARYING: ReadonlySet<string> = new Set(
   "id timestamp date headers request messageId callId performance".split(" "),
 );

@@ -1,6 +1,6 @@
 /*
- * The middlewares with all versions of the AI SDK, against a provider on this machine. What each
- * end of a call costs is in the matrix. Version 7 runs in a process with a newer Node.
+ * The middlewares with all versions of the AI SDK, against a provider on this machine. The matrix
+ * shows what each end of a call costs. Version 7 runs in a process with a newer Node.
  */
 import * as ai6 from "ai";
 import * as ai5 from "ai-5";

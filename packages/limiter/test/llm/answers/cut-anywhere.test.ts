@@ -23,7 +23,7 @@ describe.each(Object.entries(LINE_ENDS))("streams with lines that end in %s", (_
 
     it("is read alike when it is cut at any byte", () => {
       const whole = JSON.stringify(withheld([])); // thousands of `toEqual` would take seconds
-      const step = lineEnd === "\r" ? 7 : 1; // nobody writes CR alone
+      const step = lineEnd === "\r" ? 7 : 1; // no provider writes CR alone
       for (let place = 0; place <= stream.length; place += step)
         if (JSON.stringify(withheld([place])) !== whole) expect.fail(`cut at ${place}`);
     });
@@ -67,7 +67,7 @@ describe.each(BODIES)("$file", (sample) => {
     }
   });
 
-  it("passes each chunk on as it is, and is known when all of it has gone by", () => {
+  it("passes each chunk on as it is, and is known after all of it has passed", () => {
     const reader = getReader(sample.protocol, { isStream: false });
     for (const chunk of cutAt(body, everyThird(body))) expect(reader.read(chunk)).toBe(chunk);
     expect(reader).toMatchObject({ isComplete: false, outputBytes: undefined });

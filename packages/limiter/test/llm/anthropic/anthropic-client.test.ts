@@ -1,4 +1,4 @@
-/* Anthropic's own clients, besides what every client does in the matrix. */
+/* Anthropic's client, besides what every client does in the matrix. */
 import Anthropic, { type Middleware } from "@anthropic-ai/sdk";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { RateLimitExceeded } from "zae-limiter";
@@ -17,7 +17,7 @@ beforeAll(async () => {
 });
 afterAll(() => provider.stop());
 
-it("the middleware does not limit what asks no model", async () => {
+it("the middleware does not limit requests that are not for a model", async () => {
   const { options, records } = await meteredCalls({ metering: METERING.anthropic });
   const client = new Anthropic({
     baseURL: provider.url,
@@ -83,7 +83,7 @@ it("the middleware sees what an outer one has changed, and inner ones may read t
 
 it("the middleware sees Anthropic's own request, wherever the client sends it", async () => {
   const { options, records } = await meteredCalls({ metering: METERING.anthropic });
-  /** A client of another backend: it sends what it is asked to another address. */
+  /** A client of another backend, which sends its requests to another address. */
   class Elsewhere extends Anthropic {
     protected override backendMiddleware(): readonly Middleware[] {
       return [
@@ -101,7 +101,7 @@ it("the middleware sees Anthropic's own request, wherever the client sends it", 
   expect(records).toMatchObject([{ model: MODEL, end: "complete", source: "reported" }]);
 });
 
-it("a middleware says so if it is used as a fetch", async () => {
+it("a middleware that is used as a fetch throws an error with advice", async () => {
   const { options } = await meteredCalls();
   const fetch = limitMiddleware(options) as unknown as typeof globalThis.fetch;
   const client = new Anthropic({ apiKey: "local", maxRetries: 0, fetch });

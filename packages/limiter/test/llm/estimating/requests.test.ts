@@ -1,6 +1,6 @@
 /*
- * Requests as the clients' own types know them, and as the clients make them: what is found of
- * them are exactly the texts that the model reads, and each file once.
+ * Requests as the clients' own types and the clients themselves make them. Exactly the texts that
+ * the model reads are found, and each file once.
  */
 import type Anthropic from "@anthropic-ai/sdk";
 import { AIMessage, HumanMessage, SystemMessage, ToolMessage } from "@langchain/core/messages";

@@ -12,7 +12,7 @@ const CHINESE = { bytesPerToken: 4, bytesPerCharacter: 3 };
 const tables: string[] = [];
 afterAll(() => console.log(tables.join("\n\n")));
 
-it("the guide says what is reserved by whom", () => {
+it("the guide shows what each estimator reserves", () => {
   const workloads = {
     "short answers": { median: 50, sigma: 0.5, maxOutputTokens: 4096, ...ENGLISH },
     chat: { median: 400, sigma: 1, maxOutputTokens: 4096, ...ENGLISH },
@@ -49,7 +49,7 @@ it("the guide says what is reserved by whom", () => {
   ]);
 });
 
-it("the guide says how well the quantile is met", () => {
+it("the guide shows how well the quantile is met", () => {
   const sigmas = [0.5, 1, 1.5, 2];
   const rows = [0.5, 0.8, 0.95].map((quantile) => {
     const cells = sigmas.map((sigma) => {

@@ -1,4 +1,4 @@
-/* Streams of chat completions are asked for their usage. */
+/* Requests for streams of chat completions ask for their usage. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { limitFetch } from "zae-limiter/openai";
 import { startScriptedServer, type ScriptedServer } from "../../support/scripted-server.ts";
@@ -21,7 +21,7 @@ afterAll(() => server.stop());
 
 const post = (path: string, stream = false): Posted => posted(server.endpointUrl, path, stream);
 
-it("a stream from which something is left out does not say how long it was", async () => {
+it("a stream from which an event is left out has no content length", async () => {
   const { options } = await meteredCalls();
   const text = [FINISHED, USAGE_CHUNK, event("[DONE]")].join("");
   const length = String(text.length);
@@ -45,7 +45,7 @@ describe("a server that does not know stream_options", () => {
   let before = 0;
   const seen = (): number => server.seen.length - before;
 
-  /** Refuses what names the option, with this status and these words. */
+  /** Refuses requests with the option, with this status and message. */
   function refusing(status: number, words: string): void {
     before = server.seen.length;
     server.answer = (outgoing, { body }) => {

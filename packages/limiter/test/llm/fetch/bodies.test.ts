@@ -1,4 +1,4 @@
-/* Requests of all kinds: what is sent, what is charged, and what is told. */
+/* Requests of all kinds: what is sent and charged, and which warnings there are. */
 import { Buffer } from "node:buffer";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it, vi } from "vitest";
 import { limitFetch } from "zae-limiter/openai";
@@ -50,7 +50,7 @@ it.each<[string, () => RequestInit, string | RegExp]>([
   ["a text that is not JSON", () => ({ body: `${TEXT},` }), `${TEXT},`],
   ["a list", () => ({ body: `[${TEXT}]` }), `[${TEXT}]`],
   ["bytes that are not UTF-8", () => ({ body: Buffer.from([0x22, 0xff, 0x22]) }), /^"\ufffd"$/],
-])("sends %s as it is, reserves a request, and tells it once", async (_name, init, expected) => {
+])("sends %s as it is, reserves a request, and warns once", async (_name, init, expected) => {
   const { options, records, taken } = await meteredCalls();
   const limited = limitFetch(options);
   for (let calls = 0; calls < 2; calls += 1) {
@@ -72,7 +72,7 @@ it.each<[string, () => RequestInit, string | RegExp]>([
   expect(warned.mock.calls[0]![0]).toContain("/v1/chat/completions");
 });
 
-it("does not ask an estimator about what it cannot know, whatever that says of other calls", async () => {
+it("does not ask an estimator about a body that cannot be read", async () => {
   const estimator = { estimate: () => ({ input: 5_000, output: 1_000 }) };
   const { options, records, taken } = await meteredCalls({ estimator });
   server.answer = (outgoing) =>
@@ -124,7 +124,7 @@ it("refuses options and arguments that cannot be right", async () => {
   );
 });
 
-it("says so if it is used as a middleware", async () => {
+it("throws an error with advice if it is used as a middleware", async () => {
   const { options } = await meteredCalls();
   const call = limitFetch(options)({ url } as Request, vi.fn() as never);
   await expect(call).rejects.toThrow(/limitFetch does not return a middleware/);
@@ -137,7 +137,7 @@ it("takes null for options, as fetch does", async () => {
   expect(await taken("unknown")).toEqual({ rpm: 1, tpm: 12 });
 });
 
-it("leaves it to fetch to refuse a URL that is none", async () => {
+it("lets fetch refuse an invalid URL", async () => {
   const { options, records } = await meteredCalls();
   await expect(limitFetch(options)("/v1/messages", { method: "POST" })).rejects.toThrow(TypeError);
   expect(records).toEqual([]);

@@ -19,14 +19,14 @@ type Begun = Awaited<ReturnType<typeof begin>>;
 
 const REASON = new Error("the test's reason");
 
-/** How a stream ends, and what a read says afterwards. */
+/** How a stream ends, and what a read returns afterwards. */
 const ENDS: Record<
   string,
   {
     readonly act: (begun: Begun, setting: Setting) => unknown;
     readonly end: string;
     readonly read: "done" | RegExp;
-    /** Whether the provider must be told. */
+    /** Whether the provider must be stopped. */
     readonly isCancelled?: true;
   }
 > = {
@@ -64,7 +64,7 @@ const ENDS: Record<
     read: "done",
     isCancelled: true,
   },
-  "aborted while nobody reads": {
+  "aborted between reads": {
     act: ({ abort }) => abort.abort(REASON),
     end: "abandoned",
     read: /test's reason/,
@@ -107,7 +107,7 @@ describe("a stream", () => {
     expect(stream.upstream.cancels).toHaveLength(then.isCancelled === true ? 1 : 0);
   });
 
-  it("that nobody ever reads is settled when it has been idle", async () => {
+  it("that is never read is settled when it has been idle", async () => {
     const setting = await Setting.create("memory");
     const upstream = new HeldStream();
     const watched = await setting.watch(upstream.readable);
@@ -187,7 +187,7 @@ describe("the end of a stream", () => {
     expect(await setting.left()).toBe(890);
   });
 
-  it.each(["cancelled", "aborted while nobody reads", "failed by the provider", "idle"])(
+  it.each(["cancelled", "aborted between reads", "failed by the provider", "idle"])(
     "waits for the settlement if it is %s",
     async (name) => {
       const setting = await Setting.create("memory");
@@ -206,7 +206,7 @@ describe("the end of a stream", () => {
     },
   );
 
-  it("of a cancelled stream is settled before an error of the provider's end is told", async () => {
+  it("of a cancelled stream is settled before an error of the provider's end is passed on", async () => {
     const setting = await Setting.create("memory");
     const upstream = new ReadableStream<Uint8Array>({ cancel: () => Promise.reject(REASON) });
     const watched = await setting.watch(upstream);
@@ -219,7 +219,7 @@ describe("the end of a stream", () => {
     expect(state).toBe("pending");
   });
 
-  it("by a mistake in what reads the answer is a cut, and the provider is told", async () => {
+  it("by a mistake of the reader of the answer is a cut, and the provider is stopped", async () => {
     const setting = await Setting.create("memory");
     const upstream = new HeldStream();
     const watched = await setting.watch(upstream.readable, undefined, {
@@ -241,7 +241,7 @@ describe("the end of a stream", () => {
 });
 
 describe("idleness", () => {
-  it("is only time during which nobody waits for a chunk", async () => {
+  it("is only time during which the reader does not wait for a chunk", async () => {
     const setting = await Setting.create("memory");
     const { upstream, reader } = await begin(setting);
     const slow = reader.read();

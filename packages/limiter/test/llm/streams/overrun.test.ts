@@ -6,7 +6,7 @@ import { BACKENDS, HeldStream, nextTurns, Setting, readState, tokens } from "./s
 
 const STRIDE = 256;
 
-/** What a stream delivered until it ended, in tokens, and the error that it ended with. */
+/** Reads a stream. Returns the delivered tokens, and the error that it ended with. */
 async function drained(stream: ReadableStream<Uint8Array>) {
   let text = 0;
   try {
@@ -17,7 +17,7 @@ async function drained(stream: ReadableStream<Uint8Array>) {
   }
 }
 
-/** An answer of so many tokens, in chunks of so many. */
+/** Builds an answer of so many tokens, in chunks of so many. */
 function getAnswer(total: number, chunk: number): ReadableStream<Uint8Array<ArrayBuffer>> {
   let sent = 0;
   return new ReadableStream({
@@ -49,7 +49,7 @@ describe.each(BACKENDS)("a budget of 1000 tokens on %s", (backend) => {
     },
   );
 
-  it("lets an answer that fits to its end, and gives back what was taken too much", async () => {
+  it("lets an answer that fits to its end, and gives the excess back", async () => {
     const setting = await Setting.create(backend, { overrun: "stop" });
     const { delivered, error } = await drained(await setting.watch(getAnswer(880, 10)));
     expect([delivered, error]).toEqual([880.25, undefined]);
@@ -223,7 +223,7 @@ describe("a store that is unavailable while an answer streams", () => {
   });
 
   it.each(["the options", "the stored defaults"])(
-    "lets the answer go on if %s say so",
+    "lets the answer go on if %s allow it",
     async (who) => {
       const isOwn = who === "the options";
       const setting = await Setting.create("memory", {

@@ -23,13 +23,13 @@ async function servedInPart() {
   return { server, closed: closed.promise };
 }
 
-/** The body of an answer, as it comes from a socket. */
+/** Fetches the body of an answer from a socket. */
 async function bodyFrom({ url }: Listening, signal?: AbortSignal) {
   const { body } = await fetch(url, signal === undefined ? {} : { signal });
   return body!;
 }
 
-/** The error that a body fails with, as far as callers see it. */
+/** Returns the error of a body, as callers see it. */
 async function classifyError(body: ReadableStream<Uint8Array>): Promise<unknown> {
   try {
     for await (const _ of body);
@@ -100,7 +100,7 @@ describe("what passes", () => {
     let mostAhead = 0;
     for await (const { length } of watched) {
       received += length;
-      // The sender gets a turn with each chunk, so it would run away if anybody read for it.
+      // The sender gets a turn with each chunk, so it would run ahead if anything read for it.
       await nextTurns(1);
       mostAhead = Math.max(mostAhead, sent - received);
     }
