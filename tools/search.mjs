@@ -62,14 +62,7 @@ const SEARCHES = {
     "packages/infra/test/repeated-deployment",
     "packages/infra/test/limits-template",
   ),
-  llm: inTests(
-    10,
-    `${tests}/llm/simulation`,
-    `${tests}/llm/streams`,
-    `${tests}/llm/answers/cut-anywhere`,
-    `${tests}/llm/estimating/simulated-calls`,
-    `${tests}/llm/mirror/fleet-simulation`,
-  ),
+  llm: inTests(10, `${tests}/llm/streams`, `${tests}/llm/mirror/fleet-simulation`),
   "other-middlewares": inTests(25, `${tests}/stores/peers`),
   "http-chaos": inTests(15, `${tests}/http/chaos`),
   "sqlite-processes": {

@@ -49,7 +49,7 @@ function printCommands(url: string): void {
   console.log("\nSend a few dozen of them, and some are answered with 429. Add -i to see headers.");
 }
 
-/** The port that a server has got. Ends the process if that is not free. */
+/** Waits for the port of a server. Ends the process if the port is taken. */
 async function listen(server: Server): Promise<number> {
   await new Promise<void>((resolve) => {
     server.once("listening", resolve);

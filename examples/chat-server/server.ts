@@ -21,10 +21,10 @@ export async function storeLimits(repository: Repository, keys: readonly string[
     await repository.ensureEntity(hashedId("key", key), { parentId: TEAM, cascade: true });
 }
 
-/** The server. The key of a request is charged, and the team with it. */
+/** Builds the server. It charges the key of a request, and the team with it. */
 export function chatServer(repository: Repository, keys: readonly string[]): Express {
   const limiter = new RateLimiter({ repository });
-  // Model calls happen deep inside the AI SDK; this tells them for whom.
+  // Model calls happen deep inside the AI SDK. This carries the caller to them.
   const caller = new AsyncLocalStorage<string>();
   const model = wrapLanguageModel({
     model: createOpenAI().chat(MODEL), // reads OPENAI_API_KEY and OPENAI_BASE_URL
@@ -39,7 +39,7 @@ export function chatServer(repository: Repository, keys: readonly string[]): Exp
   const app = express();
   app.post("/chat", express.text({ type: "*/*" }), (request, response, next) => {
     const key = request.header("authorization")?.replace(/^Bearer /i, "") ?? "";
-    // A key that was never issued would have limits of its own.
+    // Without this check, an unknown key would get limits of its own.
     if (!keys.includes(key)) response.status(401).send("No such key.\n");
     // Secrets never become ids.
     else caller.run(hashedId("key", key), () => chat(request, response)).catch(next);

@@ -7,7 +7,7 @@ import { expect, it, vi } from "vitest";
 import { chatServer, storeLimits } from "./server.ts";
 import { visit } from "./visit.ts";
 
-it("charges keys and their team, also for a reader that hangs up, and refuses with 429", async () => {
+it("charges keys and their team, even for a reader that hangs up, and refuses with 429", async () => {
   const provider = await startProvider();
   for (const [name, value] of Object.entries(provider.environment)) vi.stubEnv(name, value);
   const repository = new MemoryRepository({ clock: new ManualClock() });
@@ -29,11 +29,11 @@ it("charges keys and their team, also for a reader that hangs up, and refuses wi
       .slice(4)
       .map((line) => /: (\d+) requests, (\d+) tokens/.exec(line)!.map(Number));
     const [ann, bob, team] = used;
-    expect(team![1]).toBe(3 + Number(later)); // two questions, one that was left, and the long ones
+    expect(team![1]).toBe(3 + Number(later)); // two questions, an abandoned one, and the long ones
     expect(ann![1]! + bob![1]!).toBe(team![1]);
     expect(ann![2]! + bob![2]!).toBe(team![2]);
     expect((await fetch(`${url}/chat`, { method: "POST" })).status).toBe(401);
-    expect(provider.open).toBe(0); // the provider has noticed that the reader is gone
+    expect(provider.open).toBe(0); // the provider noticed that the reader is gone
   } finally {
     server.close().closeAllConnections();
     vi.unstubAllEnvs();

@@ -1,7 +1,7 @@
 /*
  * The limits of one account, as providers keep them: a bucket of requests and a bucket of tokens,
- * both shared by all users of the account. A request is refused if one of them is short; then
- * it takes nothing.
+ * shared by all users of the account. If one of them is short, a request is refused and takes
+ * nothing.
  */
 
 export interface AccountOptions {
@@ -41,7 +41,7 @@ export class Account {
     return 0;
   }
 
-  /** What the provider says of it, with each answer. */
+  /** Builds the rate limit headers of an answer. */
   headers(provider: "openai" | "anthropic", nowMs: number): AccountHeaders {
     this.#refill();
     const headers: AccountHeaders = {};
@@ -75,7 +75,7 @@ export class Account {
   }
 }
 
-/** Milliseconds until a bucket has so many; 0 if it has. */
+/** Computes the milliseconds until a bucket holds so many; 0 if it does already. */
 function untilHas({ perMinute, left }: Bucket, wanted: number): number {
   return Math.max(0, ((wanted - left) * 60_000) / perMinute);
 }

@@ -1,4 +1,4 @@
-/* Anthropic's messages. A stream says the input at its start, and the output at its end. */
+/* Anthropic's messages. A stream reports the input at its start, and the output at its end. */
 import {
   argumentPieces,
   errorType,

@@ -6,7 +6,7 @@ export interface Usage {
   readonly output: number;
 }
 
-/** What is to be said, in whichever protocol. */
+/** The answer to send, in any protocol. */
 export interface Answer {
   readonly request: ProviderRequest;
   readonly text: string;
@@ -29,7 +29,7 @@ export interface StreamEvent {
   readonly isPiece?: boolean;
 }
 
-/** How one API of a provider speaks. */
+/** The protocol of one API. */
 export interface Protocol {
   readonly provider: "openai" | "anthropic";
   /** The answer in one piece. */
@@ -38,7 +38,7 @@ export interface Protocol {
   events: ((answer: Answer) => Iterable<StreamEvent>) | undefined;
   /** The body of an answer with an error's status. */
   error(status: number, message: string): object;
-  /** How a stream tells that it failed. */
+  /** The event with which a stream reports a failure. */
   errorEvent(message: string): StreamEvent;
 }
 

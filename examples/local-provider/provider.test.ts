@@ -1,4 +1,5 @@
-// The real clients understand the provider, so whatever is tried with it is tried on the protocols.
+// Real clients understand the provider. Its answers, tool calls and faults, in every protocol, are
+// what the matrix of packages/limiter/test/llm is played with.
 import Anthropic from "@anthropic-ai/sdk";
 import OpenAI, { RateLimitError } from "openai";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -12,7 +13,6 @@ const messages = [{ role: "user" as const, content: "What is a token bucket?" }]
 const [INPUT, OUTPUT] = [questionTokens({ messages }), answerTokens(ANSWER)];
 const GPT = "gpt-4.1-mini";
 const CLAUDE = { model: "claude-haiku-4-5", max_tokens: 50, messages };
-const parameters = { type: "object" as const, properties: { city: { type: "string" } } };
 
 let provider: Provider;
 let openai: OpenAI;
@@ -46,22 +46,6 @@ describe("chat completions", () => {
     expect(usages).toEqual(expected);
   });
 
-  it("call a tool until as many results are there as the request wishes", async () => {
-    const tools = [{ type: "function" as const, function: { name: "weather", parameters } }];
-    const runner = openai.chat.completions.stream(
-      { model: GPT, messages, tools },
-      { headers: { "x-local-tool-calls": "1" } },
-    );
-    const { message } = (await runner.finalChatCompletion()).choices[0]!;
-    expect(message.tool_calls?.[0]?.function.arguments).toBe('{"city":"city"}');
-    const result = { role: "tool" as const, tool_call_id: "call_1", content: "rain" };
-    const last = await openai.chat.completions.create(
-      { model: GPT, messages: [...messages, message, result], tools },
-      { headers: { "x-local-tool-calls": "1" } },
-    );
-    expect(last.choices[0]?.message.content).toBe(ANSWER);
-  });
-
   it("stop at the request's maximum", async () => {
     const { choices, usage } = await openai.chat.completions.create(
       { model: GPT, messages, max_completion_tokens: 3, n: 2 },
@@ -73,32 +57,13 @@ describe("chat completions", () => {
   });
 });
 
-it("streams responses of text and of tool calls", async () => {
-  const stream = openai.responses.stream({ model: GPT, input: messages });
-  const text = await stream.finalResponse();
-  expect(text.output).toMatchObject([{ content: [{ type: "output_text", text: ANSWER }] }]);
-  expect(text.usage).toMatchObject({ input_tokens: INPUT, output_tokens: OUTPUT });
-  const tools = [{ type: "function" as const, name: "weather", parameters, strict: false }];
-  const called = await openai.responses
-    .stream({ model: GPT, input: messages, tools }, { headers: { "x-local-tool-calls": "1" } })
-    .finalResponse();
-  expect(called.output).toMatchObject([{ type: "function_call", name: "weather" }]);
-});
-
-it("embeds texts", async () => {
-  const { data, usage } = await openai.embeddings.create({ model: GPT, input: ["abc", "defghi"] });
-  expect(data).toHaveLength(2);
-  expect(data[1]?.embedding).toEqual([0.25, -0.5, 0.75, 1]);
-  expect(usage).toEqual({ prompt_tokens: 3, total_tokens: 3 });
-});
-
 it("lists models", async () => {
   const names = (await openai.models.list()).data.map(({ id }) => id);
   expect(names).toContain(GPT);
 });
 
 describe("messages", () => {
-  it("say the input tokens at the start of a stream, and the output tokens at its end", async () => {
+  it("report the input tokens at the start of a stream, and the output tokens at its end", async () => {
     const stream = await anthropic.messages.create({ ...CLAUDE, stream: true });
     const usages: unknown[] = [];
     for await (const event of stream) {
@@ -111,65 +76,9 @@ describe("messages", () => {
     expect(whole.content).toMatchObject([{ type: "text", text: ANSWER }]);
     expect(whole.usage).toMatchObject({ input_tokens: INPUT, output_tokens: OUTPUT });
   });
-
-  it("call tools", async () => {
-    const tools = [{ name: "weather", input_schema: parameters }];
-    const options = { headers: { "x-local-tool-calls": "1" } };
-    for (const { content } of [
-      await anthropic.messages.stream({ ...CLAUDE, tools }, options).finalMessage(),
-      await anthropic.messages.create({ ...CLAUDE, tools }, options),
-    ])
-      expect(content).toMatchObject([{ type: "tool_use", input: { city: "city" } }]);
-  });
 });
 
-describe("a fault", () => {
-  it.each([
-    ["401", /^401 /],
-    ["no-answer", /other side closed/],
-    ["cut-before", /terminated|other side closed/],
-    ["cut", /terminated|other side closed/],
-    ["error-event", /It broke down/],
-    ["end-early", undefined],
-  ] as const)("%s breaks a stream", async (fault, expected) => {
-    const options = { headers: { "x-local-fault": fault } };
-    for (const stream of [
-      () => openai.chat.completions.create({ model: GPT, messages, stream: true }, options),
-      () => anthropic.messages.create({ ...CLAUDE, stream: true }, options),
-    ]) {
-      let seen: unknown;
-      try {
-        for await (const event of await stream()) expect(event).toBeTypeOf("object");
-      } catch (error) {
-        const { message, cause } = error as Error & { cause?: Error & { cause?: Error } };
-        seen = [message, cause?.message, cause?.cause?.message].join(" ");
-      }
-      if (expected === undefined) expect(seen).toBeUndefined();
-      else expect(seen).toMatch(expected);
-    }
-  });
-
-  it("with a count is over after so many attempts", async () => {
-    const client = openai.withOptions({
-      maxRetries: 2,
-      defaultHeaders: {
-        "x-local-fault": "429 2",
-        "x-local-headers": '{"retry-after-ms":"1"}',
-      },
-    });
-    const asked = provider.requests.length;
-    await client.embeddings.create({ model: GPT, input: "abc" });
-    expect(provider.requests.slice(asked).map(({ path }) => path)).toHaveLength(3);
-    expect(provider.statuses.get(429)).toBe(2);
-  });
-
-  it("can be a connection that is refused", async () => {
-    const refused = (await fetch(provider.refusedUrl).catch((error: unknown) => error)) as Error;
-    expect(refused.cause).toMatchObject({ code: "ECONNREFUSED" });
-  });
-});
-
-it("refuses when its account is used up, and says what is left", async () => {
+it("refuses when its account is used up, and reports what is left", async () => {
   const account = { requestsPerMinute: 600, tokensPerMinute: INPUT + OUTPUT };
   const limited = await startProvider({ account });
   try {

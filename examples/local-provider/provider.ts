@@ -2,7 +2,7 @@
  * A server on this machine that speaks the protocols of OpenAI (chat completions, responses,
  * embeddings) and Anthropic (messages), as far as their clients need it: in one piece and as a
  * stream, with tools, usage, rate-limit headers and faults. It counts a token for each word of an
- * answer, and for every three bytes of a question. `wishes.ts` says what a request can ask for.
+ * answer, and for every three bytes of a question. `wishes.ts` lists what a request can ask for.
  */
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type Server } from "node:http";
@@ -24,13 +24,13 @@ export interface Provider {
   readonly url: string;
   /** An address of this machine where connections are refused. */
   readonly refusedUrl: string;
-  /** What points the real clients to it. */
+  /** Environment variables that point the real clients to it. */
   readonly environment: Readonly<Record<string, string>>;
   /** The last requests, oldest first. */
   readonly requests: readonly ProviderRequest[];
   /** How many answers had each status. */
   readonly statuses: ReadonlyMap<number, number>;
-  /** What the answers of each model used, whether or not they said so. */
+  /** The usage of each model, even where the answers did not report it. */
   readonly used: ReadonlyMap<string, Usage>;
   /** Requests that are being answered. */
   readonly open: number;
@@ -39,7 +39,7 @@ export interface Provider {
   stop(): Promise<void>;
 }
 
-/** So many requests are remembered. */
+/** How many requests are remembered. */
 const MAX_REQUESTS = 1000;
 
 export async function startProvider(options: ProviderOptions = {}): Promise<Provider> {
@@ -53,7 +53,7 @@ class LocalProvider implements Provider {
   readonly #account: Account | undefined;
   readonly #attempts = new Map<string, number>();
   readonly #waiting: (() => void)[] = [];
-  /** Its own port is taken, but nothing listens there. */
+  /** Holds a port on which no server listens. */
   #placeholder: Socket | undefined;
   readonly requests: ProviderRequest[] = [];
   readonly statuses = new Map<number, number>();
@@ -129,7 +129,7 @@ class LocalProvider implements Provider {
         },
       });
     } catch (error) {
-      // The client has gone, or asked for something that the provider does not know.
+      // The client is gone, or asked for something unknown.
       if (!reply.headersSent && !reply.destroyed) reply.writeHead(500).end(String(error));
     }
     if (!reply.headersSent) return;
@@ -137,7 +137,7 @@ class LocalProvider implements Provider {
   }
 }
 
-/** A body that is not JSON is like an empty one. */
+/** A body that is not JSON counts as empty. */
 async function readBody(incoming: IncomingMessage): Promise<ProviderBody> {
   const pieces: Buffer[] = [];
   for await (const piece of incoming) pieces.push(piece as Buffer);

@@ -1,11 +1,11 @@
-/** A request of a client, as it came in. */
+/** A request of a client, as received. */
 export interface ProviderRequest {
   readonly path: string;
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
   readonly body: ProviderBody;
 }
 
-/** What the protocols ask for, as far as this provider reads it. */
+/** The fields of a request that this provider reads. */
 export interface ProviderBody {
   readonly model: string;
   readonly stream?: boolean | null;
@@ -54,7 +54,7 @@ export function questionTokens(body: Partial<ProviderBody>): number {
   return Math.ceil(bytes / 3);
 }
 
-/** The texts of a question, of whichever protocol. */
+/** Lists the texts of a question, in any protocol. */
 export function questionTexts(body: Partial<ProviderBody>): string[] {
   const { system, instructions, messages, input, prompt } = body;
   return [system, instructions, messages, input, prompt].flatMap(listTexts);
@@ -68,12 +68,12 @@ function listTexts(content: unknown): string[] {
   return [text, inner, output].flatMap(listTexts);
 }
 
-/** The most tokens of an answer, if the request says so. */
+/** The maximum of an answer, if the request sets one. */
 export function maxTokens(body: ProviderBody): number {
   return body.max_completion_tokens ?? body.max_output_tokens ?? body.max_tokens ?? Infinity;
 }
 
-/** How many results of tools the request brings along. */
+/** Counts the tool results in a request. */
 export function toolResults({ messages, input }: ProviderBody): number {
   const items = messages ?? (Array.isArray(input) ? (input as readonly Message[]) : []);
   let results = 0;
@@ -85,7 +85,9 @@ export function toolResults({ messages, input }: ProviderBody): number {
   return results;
 }
 
-/** A call of the first tool: numbers are the number of the step, and all else is its name. */
+/**
+ * Builds a call of the first tool. Numbers in it are the number of the step, all else is its name.
+ */
 export function buildToolCall({ tools }: ProviderBody, step: number): ToolCall | undefined {
   const tool = tools?.[0];
   const name = tool?.name ?? tool?.function?.name;

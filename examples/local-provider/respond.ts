@@ -18,7 +18,7 @@ import { SLOW_WORDS, readWishes, type Wishes } from "./wishes.ts";
 
 export type Reply = ServerResponse;
 
-/** What the provider keeps from one request to the next. */
+/** State that the provider keeps between requests. */
 interface Kept {
   readonly attempts: Map<string, number>;
   readonly account: Account | undefined;
@@ -40,7 +40,7 @@ export function answerTokens(answer: string): number {
   return answer === "" ? 0 : answer.split(" ").length;
 }
 
-/** Answers a request as it wishes. Throws if it wishes for something unknown. */
+/** Answers a request as its headers ask. Throws if they ask for something unknown. */
 export async function respond(request: ProviderRequest, reply: Reply, kept: Kept): Promise<void> {
   const path = new URL(request.path, "http://localhost").pathname.replace(/^(\/v1)?\//, "");
   const protocol = PROTOCOLS[path];
@@ -86,7 +86,7 @@ function groupWords(words: readonly string[], size: number): readonly string[] {
   return pieces;
 }
 
-/** The error that a request is answered with, if it is. Says in the headers what is left. */
+/** Finds the error to answer a request with, if any. Sets the rate limit headers. */
 function findError(
   request: ProviderRequest,
   { fault }: Wishes,

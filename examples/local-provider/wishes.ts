@@ -1,16 +1,16 @@
 /*
- * A request says in its headers how it is to be answered:
+ * The headers of a request control its answer:
  *
  *   x-local-answer       the text of the answer, or a number of words
  *   x-local-tool-calls   so many steps call the first tool before the answer comes
- *   x-local-usage        JSON: the usage as it is reported, instead of the right one
+ *   x-local-usage        JSON: the usage to report, instead of the real one
  *   x-local-headers      JSON: headers of the answer, such as {"retry-after-ms":"1"}
  *   x-local-chunk-delay  milliseconds between the words of a stream
  *   x-local-chunk-words  so many words in one event of a stream
  *   x-local-fault        what goes wrong; `429 2` goes wrong for two attempts, then never again
- *   x-local-call         names a call, so that its attempts are counted apart from others'
+ *   x-local-call         names a call, whose attempts are counted separately
  *
- * Where headers cannot be set, two words of the question do it: `slowly` and `badly`.
+ * Where headers cannot be set, two words in the question work too: `slowly` and `badly`.
  */
 import { questionTexts, type ProviderRequest } from "./request.ts";
 
@@ -22,12 +22,12 @@ export const SLOW_WORDS = 3;
 /**
  * What can go wrong, besides an answer with an error's status:
  *
- * - `no-usage`: the answer does not say what it used.
+ * - `no-usage`: the answer does not report its usage.
  * - `no-answer`: the connection is closed instead of an answer.
  * - `cut-before`: status 200, and then the connection is closed.
  * - `cut`: the connection is closed after half of the answer.
  * - `end-early`: the stream ends after half of the answer, as if that were all.
- * - `error-event`: half of the stream, then an event that tells of an error.
+ * - `error-event`: half of the stream, then an event that reports an error.
  * - `slow`: three words of a stream, or half of an answer in one piece, then nothing until the
  *   client hangs up.
  * - `hang`: nothing until the client hangs up.
@@ -45,7 +45,7 @@ const FAULTS = [
 
 type Fault = (typeof FAULTS)[number] | number;
 
-/** How a request is to be answered. */
+/** How to answer a request. */
 export interface Wishes {
   readonly answer: string;
   readonly toolCalls: number;
@@ -87,7 +87,7 @@ function findFault(request: ProviderRequest, attempts: Map<string, number>): Fau
   const [name = "", times] = text.split(" ");
   const fault = FAULTS.find((known) => known === name) ?? Number(name);
   if (typeof fault === "number" && !(fault >= 400 && fault <= 599))
-    throw new Error(`x-local-fault: ${text} is none of 400 to 599, ${FAULTS.join(", ")}.`);
+    throw new Error(`x-local-fault: ${text} is not one of 400 to 599, ${FAULTS.join(", ")}.`);
   if (times === undefined) return fault;
   const key = `${header(request, "call") ?? ""} ${text}`;
   const attempt = (attempts.get(key) ?? 0) + 1;

@@ -152,7 +152,7 @@ declare module "declared/zae-limiter/ai-sdk" {
   export interface LimitedEmbeddingModel<V extends string> {
     readonly specificationVersion: V;
     wrapEmbed<R extends Answer>(
-      options: ToldCall & {
+      options: WrappedCall & {
         doEmbed: () => PromiseLike<R>;
       },
     ): Promise<R>;
@@ -160,12 +160,12 @@ declare module "declared/zae-limiter/ai-sdk" {
   export interface LimitedLanguageModel<V extends string> {
     readonly specificationVersion: V;
     wrapGenerate<R extends Answer>(
-      options: ToldCall & {
+      options: WrappedCall & {
         doGenerate: () => PromiseLike<R>;
       },
     ): Promise<R>;
     wrapStream<P, R extends StreamedAnswer<P>>(
-      options: ToldCall & {
+      options: WrappedCall & {
         doStream: () => PromiseLike<R>;
       },
     ): Promise<R>;
@@ -174,7 +174,7 @@ declare module "declared/zae-limiter/ai-sdk" {
     readonly usage?: unknown;
     readonly response?: AnswerResponse | undefined;
   }
-  interface ToldCall {
+  interface WrappedCall {
     params: AiSdkCall;
     model: AiSdkModel;
   }

@@ -8,8 +8,8 @@ const NOTHING: Estimate = { input: 0, output: 0 };
 const TOKENS = `from 0 to ${MAX_AMOUNT} tokens`;
 
 /**
- * Checks an estimator that an application may have written. Before a call, its mistake is an error,
- * and nothing is charged; after the grant it is only a warning, because the call must be settled.
+ * Checks an estimator that an application may have written. Before a call, its mistake is an error
+ * and nothing is charged. After the grant it is only a warning, because the call must be settled.
  */
 export class CheckedEstimator {
   readonly #estimator: Estimator;
@@ -18,49 +18,49 @@ export class CheckedEstimator {
     this.#estimator = estimator;
   }
 
-  /** What the estimator says, which `checkEstimate` checks. */
+  /** Returns the estimator's answer, which `checkEstimate` validates. */
   estimate(call: LlmCall): unknown {
-    // Estimators that say the same of every call would take for requests that no model answers.
+    // A constant estimate would charge for requests that no model answers.
     return isEmpty(call) ? NOTHING : this.#estimator.estimate(call);
   }
 
-  /** Tells the estimator what a call has used. Never throws. */
+  /** Passes the usage of a call to the estimator. Never throws. */
   learn(call: LlmCall, estimate: Estimate, usage: TokenUsage): void {
     runSafely("estimator.learn", () => this.#estimator.learn?.(call, estimate, usage));
   }
 
-  /** The tokens of an answer by the UTF-8 bytes of its text. Never throws. */
+  /** Counts the tokens of an answer by the UTF-8 bytes of its text. Never throws. */
   tokensOf(call: LlmCall, textBytes: number): number {
     const tokens = runSafely("estimator.tokensOf", () =>
       this.#estimator.tokensOf?.(call, textBytes),
     );
     if (isTokens(tokens)) return Math.ceil(tokens);
-    if (tokens !== undefined) warnOfFailure("estimator.tokensOf", notTokens(tokens));
+    if (tokens !== undefined) warnOfFailure("estimator.tokensOf", describeNonTokens(tokens));
     return Math.ceil(textBytes / BYTES_PER_TOKEN);
   }
 }
 
-/** Whole tokens. Throws for an estimate that is none. */
+/** Rounds an estimate up to whole tokens. Throws if it is invalid. */
 export function checkEstimate(estimate: unknown): Estimate {
   const { input, output } = isRecord(estimate) ? estimate : {};
-  return { input: wholeTokens("input", input), output: wholeTokens("output", output) };
+  return { input: toWholeTokens("input", input), output: toWholeTokens("output", output) };
 }
 
-/** Whether a call has nothing to read and no answer, as far as is known. */
+/** Whether a call is known to have neither input nor output. */
 function isEmpty({ textBytes, images, maxOutputTokens }: LlmCall): boolean {
   return textBytes === 0 && images === 0 && maxOutputTokens === 0;
 }
 
-function wholeTokens(kind: keyof Estimate, tokens: unknown): number {
+function toWholeTokens(kind: keyof Estimate, tokens: unknown): number {
   if (isTokens(tokens)) return Math.ceil(tokens);
   throw new ValidationError(
     `estimate.${kind}`,
     tokens,
-    `must be ${TOKENS}; estimator.estimate must return { input, output }, and no promise`,
+    `must be ${TOKENS}; estimator.estimate must return { input, output }, not a promise`,
   );
 }
 
-function notTokens(value: unknown): string {
+function describeNonTokens(value: unknown): string {
   return `it must return ${TOKENS}, not ${typeof value === "number" ? value : typeof value}`;
 }
 

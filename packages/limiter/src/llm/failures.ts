@@ -1,18 +1,18 @@
 /*
- * What an error says about a call that did not answer: was the work done?
+ * Decides from an error whether the provider may have done the work of a call:
  *
  *   the caller aborted                             perhaps: "abandoned", kept as estimated
  *   the provider answered with 300 or more         no: "failed", given back
  *   the provider answered with 200, and no more    perhaps: "cut", kept as estimated
- *   the connection was lost after it was there     perhaps: "cut", kept as estimated
+ *   an open connection was lost                    perhaps: "cut", kept as estimated
  *   no connection, or anything else                no: "failed", given back
  */
 import type { CallEnd } from "./settlement.ts";
 import type { AnswerHeaders } from "./upstream/upstream-limits.ts";
 
 /**
- * Codes of errors after which the provider may have done the work: the connection was there, and
- * the request may have been sent.
+ * Codes of errors after which the provider may have done the work: the connection was open, and the
+ * request may have been sent.
  */
 const LOST_CODES: ReadonlySet<unknown> = new Set([
   "ECONNRESET",
@@ -33,13 +33,13 @@ const LOST_CODES: ReadonlySet<unknown> = new Set([
 ]);
 
 /**
- * How the codes of Node's HTTP parser begin: a request was sent, and the answer was rubbish. In
- * Node 24, such an error of fetch has only its name.
+ * How the codes of Node's HTTP parser begin: a request was sent, and the answer was not HTTP. In
+ * Node 24, such an error of fetch has only a name, and no code.
  */
 const PARSER_CODES = "HPE_";
 const PARSER_ERROR = "HTTPParserError";
 
-/** Names of errors with which clients say that a call was aborted, or took too long. */
+/** Names of the errors that clients throw for a call that was aborted or took too long. */
 const ABORTS: ReadonlySet<unknown> = new Set([
   "AbortError",
   "TimeoutError",
@@ -48,13 +48,13 @@ const ABORTS: ReadonlySet<unknown> = new Set([
   "APIConnectionTimeoutError",
 ]);
 
-/** The most errors that are followed by their `cause`; a chain may be a circle. */
+/** How many causes of an error are followed. A chain of causes may be circular. */
 const MAX_CAUSES = 10;
 
-/** How a call ended that threw instead of answering. */
-export function endOfError(error: unknown, signal: AbortSignal | undefined | null): CallEnd {
+/** Decides how a call ended that threw instead of answering. */
+export function classifyError(error: unknown, signal: AbortSignal | undefined | null): CallEnd {
   const isAborted = signal?.aborted === true;
-  // The reason of a signal may be anything, also an error with a status.
+  // The reason of a signal may be anything, including an error with a status.
   if (isAborted && includesReason(error, signal.reason)) return { end: "abandoned" };
   const status = findStatus(error);
   if (status !== undefined) return { end: status >= 300 ? "failed" : "cut" };
@@ -66,7 +66,7 @@ export function endOfError(error: unknown, signal: AbortSignal | undefined | nul
   return { end: "failed" };
 }
 
-/** The HTTP status that an error of a client carries. */
+/** Finds the HTTP status that a client's error carries. */
 export function findStatus(error: unknown): number | undefined {
   for (const cause of listCauses(error)) {
     const { statusCode, status } = Object(cause) as Readonly<Record<string, unknown>>;
@@ -76,7 +76,7 @@ export function findStatus(error: unknown): number | undefined {
   return undefined;
 }
 
-/** The headers of the provider's answer that an error of a client carries. */
+/** Finds the headers of the provider's answer that a client's error carries. */
 export function findHeaders(error: unknown): AnswerHeaders | undefined {
   for (const cause of listCauses(error)) {
     const { responseHeaders, headers } = Object(cause) as Readonly<Record<string, unknown>>;
@@ -91,7 +91,7 @@ function includesReason(error: unknown, reason: unknown): boolean {
   return false;
 }
 
-/** Some clients name their errors by their class alone. */
+/** Some clients set no `name`, so the class counts too. */
 function isAbort(error: unknown): boolean {
   const { name, constructor } = Object(error) as { readonly name?: unknown } & object;
   return ABORTS.has(name) || ABORTS.has(constructor?.name);
@@ -99,7 +99,7 @@ function isAbort(error: unknown): boolean {
 
 function isLostConnection(error: unknown): boolean {
   const { name, code, syscall, errors } = Object(error) as Readonly<Record<string, unknown>>;
-  // Nothing was sent if it was the connect that failed: to one address, or to all of a host.
+  // Nothing was sent if connecting failed, to one address or to all addresses of a host.
   if (syscall === "connect" || Array.isArray(errors)) return false;
   if (LOST_CODES.has(code) || name === PARSER_ERROR) return true;
   return typeof code === "string" && code.startsWith(PARSER_CODES);

@@ -29,8 +29,8 @@ it("takes what was estimated, from the entity and the resource of the model", as
   expect(await setting.charged("key-1", modelResource("@cf/llama"))).toEqual({ rpm: 1, tpm: 150 });
 });
 
-describe("who makes a call", () => {
-  it("may be said by a function, at once or later", async () => {
+describe("the entity of a call", () => {
+  it("may come from a function, at once or later", async () => {
     await setting.meter({ entity: (context) => `${context}-1` }).begin(CALL, "a");
     await setting.meter({ entity: async (context) => `${context}-1` }).begin(CALL, "b");
     expect(await setting.charged("a-1")).toEqual({ rpm: 1, tpm: 150 });
@@ -99,7 +99,7 @@ describe("estimates of a custom estimator", () => {
   it.each(rubbish)("must be tokens: %o", async (estimate) => {
     const meter = setting.meter({ estimator: { estimate: () => estimate as never } });
     await expect(meter.begin(CALL, "x")).rejects.toThrow(
-      /^Invalid estimate\.(in|out)put: must be from 0 to 9007199254740 tokens; estimator\.estimate must return { input, output }, and no promise/,
+      /^Invalid estimate\.(in|out)put: must be from 0 to 9007199254740 tokens; estimator\.estimate must return { input, output }, not a promise/,
     );
     expect(await setting.charged()).toEqual(NOTHING);
   });

@@ -6,13 +6,13 @@
  *                  │           ─▶ streams, watched ─▶ settled once, by whatever ends it first
  *                  └─▶ refused: nothing is charged
  *
- * Adapters translate: what they are asked for into an `LlmCall`, and what comes back into what an
- * `AnswerReader` reads. `settlement.ts` says what each end costs.
+ * Adapters translate a client's request into an `LlmCall`, and its answer into what an
+ * `AnswerReader` reads. `settlement.ts` defines what each end costs.
  *
- *   tokens/       what is counted, and what it weighs
- *   estimating/   what a request holds, and how many tokens that will be
- *   answers/      what an answer says of itself, one file for each protocol
- *   upstream/     what a provider says of its limits, and the account that is kept in step with it
+ *   tokens/       the kinds of tokens, and their weights
+ *   estimating/   finds the text of a request, and estimates its tokens
+ *   answers/      reads answers, with one file for each protocol
+ *   upstream/     reads a provider's rate limit headers, and keeps its account in step with them
  *   fetch/ ai-sdk/ openai/ anthropic/ langchain/   one adapter for each client
  */
 import { getAmount, MAX_AMOUNT, type Amounts } from "../core/amounts.ts";
@@ -27,14 +27,14 @@ import { MeteredCall, type MeterParts, type Reserved } from "./metered-call.ts";
 import { modelResource } from "./model-resource.ts";
 import { checkMeteredOptions, type MeteredOptions } from "./options.ts";
 import type { Estimate, LlmCall } from "./tokens/llm-call.ts";
-import { computeCost, mostTokens } from "./tokens/metering.ts";
+import { computeCost, computeMostTokens } from "./tokens/metering.ts";
 import { BYTES_PER_TOKEN, NO_TOKENS } from "./tokens/token-usage.ts";
 import { Mirror } from "./upstream/upstream-mirror.ts";
 
-/** Whom a call is charged to, and until when it waits for tokens. */
+/** The entity and resource that pay for a call, and the signal that ends its wait for tokens. */
 type Taker = Pick<AcquireRequest, "entityId" | "resource" | "signal">;
 
-/** What the application says of a call, not checked yet. */
+/** What the functions of the application returned for a call. Not validated yet. */
 export interface Terms {
   readonly call: LlmCall;
   readonly entityId: unknown;
@@ -60,14 +60,14 @@ export class Meter<C> {
   }
 
   /**
-   * Estimates a call and takes for it. Rejects with `RateLimitExceeded` if it does not fit, and
-   * with the signal's reason if that aborts before it is granted: then nothing is charged.
+   * Estimates a call and takes its tokens. Rejects with `RateLimitExceeded` if it does not fit, and
+   * with the signal's reason if that aborts first. In both cases nothing is charged.
    */
   async begin(call: LlmCall, context: C, signal?: AbortSignal | null): Promise<MeteredCall> {
-    return this.beginOn(await this.ask(call, context), signal);
+    return this.beginWith(await this.ask(call, context), signal);
   }
 
-  /** Asks the functions of the application about a call. Rejects with what they throw only. */
+  /** Calls the functions of the application. Rejects only with what they throw. */
   async ask(call: LlmCall, context: C): Promise<Terms> {
     const { entity, resource = modelResource } = this.#options;
     return {
@@ -78,13 +78,13 @@ export class Meter<C> {
     };
   }
 
-  /** Begins a call on these terms, as `begin` does. */
-  async beginOn(terms: Terms, signal?: AbortSignal | null): Promise<MeteredCall> {
+  /** Begins a call with these terms, as `begin` does. */
+  async beginWith(terms: Terms, signal?: AbortSignal | null): Promise<MeteredCall> {
     const { call, entityId, resource } = terms;
     const taker: Taker = {
       entityId: checkEntity(entityId),
       resource,
-      // A signal of another kind ends the call, if the client knows it, but no wait for tokens.
+      // A signal of another class may abort the request, but it does not end the wait for tokens.
       ...(signal instanceof AbortSignal && { signal }),
     };
     const estimate = checkEstimate(terms.estimate);
@@ -100,7 +100,7 @@ export class Meter<C> {
     } catch (error) {
       if (!(error instanceof RateLimitExceeded) || error.retryAfterSeconds !== Infinity)
         throw error;
-      const fitting = this.#fit(error, call, estimate);
+      const fitting = this.#fitEstimate(error, call, estimate);
       if (fitting === undefined) throw error;
       return this.#take(taker, fitting);
     }
@@ -118,28 +118,34 @@ export class Meter<C> {
       });
       return { estimate, consume, lease };
     } catch (error) {
-      throw inTermsOfMetering(error, consume);
+      throw toMeteringError(error, consume);
     }
   }
 
   /**
-   * A guess never makes a call impossible: if it is above what a limit can hold, as much is
-   * reserved as fits. What the caller named as the maximum is not a guess, and neither is a text
-   * that is too long by its bytes alone: then this is undefined, as it is if less does not help.
+   * A guess never makes a call impossible: if it is above what a limit can hold, what fits is
+   * reserved. A maximum that the caller named is not a guess, and neither is a text whose bytes
+   * alone are too many. This is undefined for them, and if reserving less would not help.
    */
-  #fit(refusal: RateLimitExceeded, call: LlmCall, estimate: Estimate): Estimate | undefined {
+  #fitEstimate(
+    refusal: RateLimitExceeded,
+    call: LlmCall,
+    estimate: Estimate,
+  ): Estimate | undefined {
     const isNamed = estimate.output >= (call.maxOutputTokens ?? Infinity) * call.choices;
     const named = isNamed ? estimate.output : 0;
-    const input = this.#most(refusal, "input", estimate, { input: 0, output: named });
+    const input = this.#computeMost(refusal, "input", estimate, { input: 0, output: named });
     if (input < Math.min(estimate.input, Math.ceil(call.textBytes / BYTES_PER_TOKEN)))
       return undefined;
-    const output = isNamed ? named : this.#most(refusal, "output", estimate, { input, output: 0 });
+    const output = isNamed
+      ? named
+      : this.#computeMost(refusal, "output", estimate, { input, output: 0 });
     const isLess = input < estimate.input || output < estimate.output;
     return isLess ? { input, output } : undefined;
   }
 
-  /** The most tokens of a kind that every limit can hold besides others; negative if not those. */
-  #most(
+  /** The most tokens of a kind that fit into every limit beside the others; negative if none do. */
+  #computeMost(
     { statuses }: RateLimitExceeded,
     kind: keyof Estimate,
     wanted: Estimate,
@@ -151,7 +157,7 @@ export class Meter<C> {
     for (const { limitName, limit } of statuses) {
       const room = limit.capacity - getAmount(without, limitName);
       if (room < 0) return room;
-      most = Math.min(most, mostTokens(metering[limitName]?.[kind], room));
+      most = Math.min(most, computeMostTokens(metering[limitName]?.[kind], room));
     }
     return most;
   }
@@ -165,8 +171,8 @@ function checkEntity(id: unknown): string {
   return checked;
 }
 
-/** Who wrote the metering never sees the amounts that a call takes, and what is wrong with them. */
-function inTermsOfMetering(error: unknown, consume: Amounts): unknown {
+/** Describes a mistake in the amounts by the metering, which is what the application wrote. */
+function toMeteringError(error: unknown, consume: Amounts): unknown {
   if (!(error instanceof ValidationError)) return error;
   const names = Object.keys(consume);
   if (error.field === "limits")

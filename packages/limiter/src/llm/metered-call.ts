@@ -7,7 +7,7 @@ import type { Clock } from "../repository/system-clock.ts";
 import { runSafely, warnOfFailure } from "../warnings/run-safely.ts";
 import type { AnswerReader, AnswerSoFar } from "./answers/answer-reader.ts";
 import type { CheckedEstimator } from "./checked-estimator.ts";
-import { endOfError, findHeaders, findStatus } from "./failures.ts";
+import { classifyError, findHeaders, findStatus } from "./failures.ts";
 import type { MeteredOptions } from "./options.ts";
 import { Overrun } from "./overrun.ts";
 import { computeSettlement, type CallEnd } from "./settlement.ts";
@@ -17,22 +17,22 @@ import type { AnswerHeaders } from "./upstream/upstream-limits.ts";
 import type { Mirror } from "./upstream/upstream-mirror.ts";
 import { watchStream } from "./watch-stream.ts";
 
-/** What was reserved for a call. */
+/** A call's reservation. */
 export interface Reserved {
   readonly estimate: Estimate;
-  /** What the estimate costs, which was taken. */
+  /** The cost of the estimate, which has been taken. */
   readonly consume: Amounts;
   readonly lease: Lease;
 }
 
-/** What all calls of one meter share. */
+/** Shared by all calls of one meter. */
 export interface MeterParts {
   readonly options: Omit<MeteredOptions<never>, "entity">;
   readonly estimator: CheckedEstimator;
   readonly mirror: Mirror | undefined;
 }
 
-/** Tools and people may let a stream rest for minutes. */
+/** Tools and people may pause for minutes while they read a stream. */
 const IDLE_MS = 300_000;
 
 /** A call that was granted. It is settled once, by whatever ends it first. */
@@ -61,27 +61,27 @@ export class MeteredCall {
   }
 
   /**
-   * The call threw instead of answering. It is settled first, and then the mirror sees what the
-   * error says of the provider's answer. Never rejects.
+   * Settles a call that threw instead of answering. After that, the mirror sees the status and
+   * headers that the error carries. Never rejects.
    */
   async settleThrown(error: unknown, signal?: AbortSignal | null): Promise<void> {
-    await this.end(endOfError(error, signal));
+    await this.end(classifyError(error, signal));
     await this.observeProviderLimits(findHeaders(error) ?? {}, findStatus(error) ?? 0);
   }
 
-  /** No model has answered, and none will: everything is given back. Never rejects. */
+  /** Gives everything back: no model has answered, and none will. Never rejects. */
   settleFailed(): Promise<void> {
     return this.end({ end: "failed" });
   }
 
-  /** The provider has answered, and this is all of it. Never rejects. */
+  /** Settles a call whose answer is complete. Never rejects. */
   settleAnswered(answer: AnswerSoFar): Promise<void> {
     return this.end({ ...this.#soFar(answer), end: "complete" });
   }
 
   /**
-   * The provider answers with a stream. Returns the same stream, watched: the call is settled when
-   * the stream ends, however it does. `signal` is the one that the caller aborts the call with.
+   * Returns the provider's stream, watched: the call is settled when the stream ends, however that
+   * happens. `signal` is the one that aborts the call.
    */
   watch<Chunk>(
     stream: ReadableStream<Chunk>,
@@ -99,8 +99,8 @@ export class MeteredCall {
   }
 
   /**
-   * Headers of the provider's answer, for the mirror. Only a 429 is waited for: a client that
-   * retries after it must find the account paused. Never rejects.
+   * Passes the headers of the provider's answer to the mirror. Waits only after a 429: a client
+   * that retries then must find the account paused. Never rejects.
    */
   async observeProviderLimits(headers: AnswerHeaders, status: number): Promise<void> {
     const { consume } = this.#reserved;
@@ -125,7 +125,7 @@ export class MeteredCall {
     const { usage, source, cost } = computeSettlement(end, { metering, estimate, abandoned });
     if (source === "reported") this.#meter.estimator.learn(this.#call, estimate, usage);
     await endSafely(lease, cost, (error) => warnOfFailure("The settlement", error));
-    this.#tell({
+    this.#publish({
       entityId: lease.entityId,
       resource: lease.resource,
       model: this.#call.model,
@@ -137,7 +137,7 @@ export class MeteredCall {
     });
   }
 
-  #tell(record: MeteredRecord): void {
+  #publish(record: MeteredRecord): void {
     if (METERED.hasSubscribers) METERED.publish(record);
     runSafely("onSettled", () => this.#meter.options.onSettled?.(record));
   }

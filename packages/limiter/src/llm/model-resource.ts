@@ -4,25 +4,25 @@ import { isResourceName } from "../core/identifiers.ts";
 /** Hex digits of a hash: 64 bits. Among a million names, two collide in one of 37 million cases. */
 const HASH_DIGITS = 16;
 
-/** Characters of a name that are kept in front of a dash and the hash: 64 in all. */
+/** Characters of a name that are kept before a dash and the hash: 64 in all. */
 const MAX_BEGINNING = 64 - 1 - HASH_DIGITS;
 
 /**
- * Makes a resource name of any model name: the name itself if it is valid, otherwise the beginning
- * of it, with dashes for what is not valid, and a hash of all of it. Two models do not share a
- * resource, unless a model is named after the hash of another.
+ * Turns any model name into a resource name: the name itself if it is valid, otherwise its
+ * beginning, with dashes for invalid characters, and a hash of the whole name. Two models do not
+ * share a resource, unless a model is named after the hash of another.
  * @example
  * modelResource("gpt-5"); // "gpt-5"
  * modelResource("@cf/meta/llama-3"); // "cf/meta/llama-3-" and a hash
  */
 export function modelResource(model: string): string {
   if (isResourceName(model)) return model;
-  // Not as UTF-8, in which all halves of characters are the same.
+  // Not UTF-8, which encodes all lone surrogates alike.
   const hash = createHash("sha256").update(model, "utf16le").digest("hex").slice(0, HASH_DIGITS);
   return `${toReadablePrefix(model)}-${hash}`;
 }
 
-/** What people recognize the model by: it begins with a letter. */
+/** Builds the part that people recognize, which begins with a letter. */
 function toReadablePrefix(model: string): string {
   const valid = model
     .slice(0, MAX_BEGINNING)

@@ -6,19 +6,18 @@ interface RunningCall {
   isRunning: boolean;
 }
 
-/** The metered call that the running code is part of. */
+/** The metered call that the running code belongs to. */
 const WITHIN = new AsyncLocalStorage<RunningCall>();
 
 /**
- * Runs a call that is metered. What meters further in steps aside, until the call has answered or
- * thrown. The stream that it answers with does not count: its source runs in the context of this
- * call for as long as it is read, and models that are called there, such as by tools of a provider
- * that is a program itself, are other calls.
+ * Runs a call that is metered. Meters inside of it do nothing until the call has answered or
+ * thrown. The stream of an answer is not part of the call: although its source runs in the same
+ * async context while it is read, model calls made there, such as by tools, are calls of their own.
  */
 export async function runMetered<T>(work: () => T | PromiseLike<T>): Promise<T> {
   const call: RunningCall = { isRunning: true };
   try {
-    // A promise that begins its work late does so within, too.
+    // Some promises start their work only when they are awaited, so `work` is awaited inside.
     return await WITHIN.run(call, () => Promise.resolve(work()));
   } finally {
     call.isRunning = false;
@@ -27,7 +26,7 @@ export async function runMetered<T>(work: () => T | PromiseLike<T>): Promise<T> 
 
 /**
  * Whether a call is part of one that is metered already, such as the fetch of a model that has a
- * middleware. Then it must not be charged again, and there is one warning.
+ * middleware. If so, it must not be charged again, and the process warns once.
  */
 export function isMeteredAlready(): boolean {
   if (WITHIN.getStore()?.isRunning !== true) return false;

@@ -85,7 +85,7 @@ it("rejects options that are not an object", () => {
     );
 });
 
-it("says what to write if the limiter itself is given, or a client calls the function itself", () => {
+it("throws an error with advice if the limiter itself is given, or a client calls the function itself", () => {
   const request = new Request("http://127.0.0.1/v1/messages");
   const told = { url: request.url, method: "POST", headers: request.headers };
   for (const given of [GOOD.limiter, request.url, new URL(request.url), request, told])

@@ -12,11 +12,13 @@ import type { MeteredRecord } from "./tokens/metered-record.ts";
 import { checkMetering, type Metering } from "./tokens/metering.ts";
 import type { UpstreamMirror } from "./upstream/upstream-mirror.ts";
 
-/** How calls are metered. `C` is what an adapter tells about a call. */
+/** How calls are metered. `C` is what an adapter passes to `entity`. */
 export interface MeteredOptions<C> {
   /** The limiter that decides. The caller closes it. */
   readonly limiter: RateLimiter;
-  /** Who makes the call: an id, or a function that receives the call and returns one. */
+  /**
+   * The entity that makes the call: an id, or a function that receives the call and returns one.
+   */
   readonly entity: string | ((call: C) => MaybePromise<string>);
   /**
    * The resource of a model. @default modelResource
@@ -25,7 +27,7 @@ export interface MeteredOptions<C> {
   readonly resource?: (model: string) => string;
   /** What each limit counts, such as `METERING.openai`. */
   readonly metering: Metering;
-  /** Says what to reserve before a call. @default learningEstimator() */
+  /** Estimates what to reserve before a call. @default learningEstimator() */
   readonly estimator?: Estimator;
   /** How long a call may wait for tokens. @default 0 */
   readonly waitUpToMs?: number;
@@ -48,7 +50,7 @@ export interface MeteredOptions<C> {
    * `limitCallbacks`. @default 300000
    */
   readonly idleMs?: number;
-  /** The provider's account, to keep in step with it. @default none */
+  /** The provider's account, to keep in step with its limits. @default none */
   readonly upstream?: UpstreamMirror;
   /**
    * Called with what became of each call.
@@ -73,15 +75,15 @@ const OPTION_NAMES = optionNames<MeteredOptions<never>>({
 });
 
 /**
- * Throws for options that are missing or wrong, so that the mistake shows when the client is made.
- * `owner` is the function that has them, and `ownNames` are those that only it has.
+ * Throws for options that are missing or invalid, so that a mistake shows when the client is made.
+ * `owner` is the function that takes them, and `ownNames` are options that only it has.
  */
 export function checkMeteredOptions<C>(
   options: MeteredOptions<C>,
   owner: string,
   ownNames: readonly string[] = [],
 ): void {
-  if (isLimiterItself(options) || isCalledByClient(options)) throw notCalled(owner);
+  if (isLimiterItself(options) || isCalledByClient(options)) throw buildNotCalledError(owner);
   checkOptions(options, new Set([...OPTION_NAMES, ...ownNames]), owner);
   const { limiter, entity, resource, metering, estimator, waitUpToMs, onUnavailable } = options;
   const { idleMs, onSettled } = options;
@@ -106,8 +108,8 @@ export function checkMeteredOptions<C>(
     throw new ValidationError("idleMs", idleMs, "must be more than 0 milliseconds");
 }
 
-/** The error about `owner` that is given to a client where what it returns belongs. */
-export function notCalled(owner: string): ValidationError {
+/** Builds the error for passing `owner` itself to a client, instead of what it returns. */
+export function buildNotCalledError(owner: string): ValidationError {
   const advice = `give the client ${owner}({ limiter, entity, metering })`;
   return new ValidationError("options", undefined, `must be an object; ${advice}`);
 }
@@ -122,7 +124,7 @@ function isCalledByClient(options: unknown): boolean {
   return options instanceof URL || (isRecord(options) && "url" in options);
 }
 
-/** Throws for a value that is none of these words; undefined is the default. */
+/** Throws for a value that is not one of these words. Undefined is allowed. */
 export function checkOneOf(name: string, value: unknown, words: readonly string[]): void {
   if (value !== undefined && !words.includes(value as string))
     throw new ValidationError(

@@ -5,25 +5,25 @@ import type { Estimate } from "./tokens/llm-call.ts";
 import { computeCost, type Metering } from "./tokens/metering.ts";
 import { NO_TOKENS } from "./tokens/token-usage.ts";
 
-/** Output tokens that are taken at once while an answer streams: about a kilobyte of text. */
+/** Output tokens that one take reserves while an answer streams: about a kilobyte of text. */
 export const STRIDE_TOKENS = 256;
 
-/** What is needed to take on for a call. */
+/** A call whose answer may need more than was reserved. */
 export interface OverrunCall {
   readonly lease: Lease;
   readonly metering: Metering;
-  /** What was reserved. */
+  /** The original reservation. */
   readonly estimate: Estimate;
   /** Whether the answer goes on while the store is unavailable. */
   readonly goesOnWithoutStore: boolean;
-  /** Output tokens of so many bytes. */
+  /** Counts the output tokens of so many bytes. */
   count(outputBytes: number): number;
 }
 
-/** Takes on while an answer streams, strictly. */
+/** Reserves more output tokens while an answer streams, and never goes beyond a limit. */
 export class Overrun {
   readonly #call: OverrunCall;
-  /** Output tokens that were taken. */
+  /** Output tokens taken so far. */
   #taken: number;
   #stride = STRIDE_TOKENS;
 
@@ -32,17 +32,17 @@ export class Overrun {
     this.#taken = call.estimate.output;
   }
 
-  /** Output tokens that were not taken yet; not positive if all were. */
+  /** Returns the output tokens that were not taken yet; zero or less if all were. */
   unpaid(outputBytes: number): number {
     return this.#call.count(outputBytes) - this.#taken;
   }
 
   /**
-   * Takes for what was read so far, and a stride at least. If there is not enough left for a
-   * stride, smaller ones are tried, so that the last tokens of a budget can be used; they stay
-   * small, so a stream is refused a few times at most. Rejects with the refusal if what was read
-   * does not fit, and with the store's error if that is unavailable. If calls are let through then,
-   * nothing more is taken: what is missing is charged at the end.
+   * Takes the tokens read so far, and at least a stride. If a stride does not fit, smaller ones are
+   * tried, so that the last tokens of a budget can be used. They stay small, so a stream is refused
+   * a few times at most. Rejects with the refusal if what was read does not fit, and with the
+   * store's error if that is unavailable. If calls are let through then, nothing more is taken, and
+   * the rest is charged at the end.
    */
   async take(outputBytes: number): Promise<void> {
     const { lease, goesOnWithoutStore } = this.#call;

@@ -21,28 +21,28 @@ export interface CallEnd {
   readonly end: MeteredRecord["end"];
   /** What the provider has reported, if anything. */
   readonly reported?: Partial<TokenUsage> | undefined;
-  /** Whether that is the usage of the whole answer. */
+  /** Whether `reported` covers the whole answer. */
   readonly isReportFinal?: boolean;
-  /** Output tokens of what went by; undefined if no answer began, or if it cannot be counted. */
+  /** Output tokens of the text so far; undefined if no answer began, or if it cannot be counted. */
   readonly counted?: number | undefined;
 }
 
-/** What was reserved for a call. */
+/** What the cost of a call depends on, besides its end. */
 export interface Reservation {
   readonly metering: Metering;
   readonly estimate: Estimate;
   readonly abandoned: "counted" | "kept";
 }
 
-/** What a call costs. */
+/** The cost of a call. */
 export interface Settlement extends Pick<MeteredRecord, "usage" | "source"> {
   /** Totals by limit, or the charge as taken, or nothing at all. */
   readonly cost: EndCost;
 }
 
 /**
- * What a call costs. Nothing is negative, no limit of the metering is forgotten, and no total is
- * more than a lease can be settled to.
+ * Computes what a call costs. No total is negative or above what a lease can be settled to, and
+ * there is one for each limit of the metering.
  */
 export function computeSettlement(call: CallEnd, reservation: Reservation): Settlement {
   const { metering, estimate, abandoned } = reservation;
@@ -52,7 +52,7 @@ export function computeSettlement(call: CallEnd, reservation: Reservation): Sett
     return {
       usage: reported,
       source: "reported",
-      cost: chargeable(computeCost(metering, reported)),
+      cost: toChargeable(computeCost(metering, reported)),
     };
   const estimated = { ...NO_TOKENS, ...estimate };
   if (call.counted === undefined)
@@ -62,11 +62,11 @@ export function computeSettlement(call: CallEnd, reservation: Reservation): Sett
   if (call.end === "stopped") return { usage, source: "counted", cost: "as taken" };
   const isKept = abandoned === "kept" && call.end !== "complete";
   const least = isKept ? computeCost(metering, estimated) : NO_AMOUNTS;
-  return { usage, source: "counted", cost: chargeable(computeCost(metering, usage), least) };
+  return { usage, source: "counted", cost: toChargeable(computeCost(metering, usage), least) };
 }
 
-/** Not less than so much. A provider may report anything, and what is too much is cut. */
-function chargeable(cost: Amounts, least = NO_AMOUNTS): Amounts {
+/** Raises totals to `least`, and cuts those that are too large: a provider may report anything. */
+function toChargeable(cost: Amounts, least = NO_AMOUNTS): Amounts {
   const totals = Object.entries(cost).map(([name, amount]) => [
     name,
     Math.min(Math.max(amount, getAmount(least, name)), MAX_AMOUNT),

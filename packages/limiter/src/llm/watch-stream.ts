@@ -1,7 +1,7 @@
 /*
- * A stream that is watched as it goes by. Chunks are passed on as they are, one for one, and one is
- * read only when one is asked for: nothing is delayed, merged, split or buffered. Only the end of
- * the stream waits until the call is settled.
+ * Watches a stream as it passes. Each chunk is passed on unchanged, and read only when the reader
+ * asks for one: nothing is delayed, merged, split or buffered. Only the end of the stream waits
+ * until the call is settled.
  *
  *   the answer is complete      "complete", also if its reader then cancels: OpenAI's client does
  *   the reader cancels          "abandoned"
@@ -10,8 +10,8 @@
  *   it fails or ends too early  "cut"
  *   no more can be taken        "stopped", and the stream fails with the refusal
  *
- * Whichever comes first settles the call. Where the stream fails, the provider is stopped at
- * once, and the reader learns of it after the settlement.
+ * Whichever comes first settles the call. If the stream fails, the provider is stopped at once, and
+ * the reader gets the error after the settlement.
  */
 import { RateLimitError } from "../core/errors.ts";
 import { STREAM } from "../diagnostics/channels.ts";
@@ -22,7 +22,7 @@ import type { AnswerReader } from "./answers/answer-reader.ts";
 import { STRIDE_TOKENS, type Overrun } from "./overrun.ts";
 import type { MeteredRecord } from "./tokens/metered-record.ts";
 
-/** What a watched stream needs of its call. */
+/** The parts of a call that its watched stream needs. */
 export interface WatchedCall {
   readonly resource: string;
   readonly clock: Clock;
@@ -37,7 +37,7 @@ export interface WatchedCall {
 
 type Writable<T> = { -readonly [Name in keyof T]: T[Name] };
 
-/** The same stream, watched. */
+/** Returns the same stream, watched. */
 export function watchStream<Chunk>(
   stream: ReadableStream<Chunk>,
   answer: AnswerReader<Chunk>,
@@ -54,7 +54,7 @@ class WatchedStream<Chunk> {
   #message: Writable<StreamMessage> | undefined;
   /** Many streams may have one signal: that of a shutdown, for instance. */
   readonly #abortable: Endable = { end: (reason) => this.#stop("abandoned", reason) };
-  /** Ends the watch for idleness. */
+  /** Stops watching for idleness. */
   #stopAlarm: (() => void) | undefined;
   #controller!: ReadableStreamDefaultController<Chunk>;
   /** Resolves when the call is settled; undefined before it has ended. */
@@ -130,14 +130,14 @@ class WatchedStream<Chunk> {
     if (!this.#isClosed) this.#controller.close();
   }
 
-  /** The stream has failed: rejects with the error, unless the reader is gone. */
+  /** Ends a stream that failed. Rejects with the error, unless the reader is gone. */
   async #fail(error: unknown): Promise<void> {
     this.#reader.cancel(error).catch(() => {});
     await this.#end(this.#call.signal?.aborted === true ? "abandoned" : "cut");
     if (!this.#isClosed) throw error;
   }
 
-  /** Output tokens that went by and were not taken. Nothing is taken after the end. */
+  /** Output tokens that were passed on but not taken. Nothing is taken after the end. */
   get #unpaid(): number {
     const { overrun } = this.#call;
     if (overrun === undefined || this.#settled !== undefined) return 0;
@@ -161,12 +161,12 @@ class WatchedStream<Chunk> {
     void settled.then(() => this.#controller.error(failure));
   }
 
-  /** Ends once: the call is settled, and listener and timer go. */
+  /** Settles the call and removes listener and timer, the first time only. */
   #end(end: MeteredRecord["end"]): Promise<void> {
     if (this.#settled !== undefined) return this.#settled;
     const { signal } = this.#call;
     const isOver = this.#answer.isComplete || this.#answer.isReportFinal;
-    // Clients cancel or abort what the provider has ended with an error.
+    // Clients cancel or abort a stream after the provider reported an error in it.
     const left = end === "abandoned" && this.#answer.hasFailed === true ? "cut" : end;
     this.#settled = this.#call.end(isOver && end !== "stopped" ? "complete" : left);
     this.#stopAlarm?.();
@@ -182,18 +182,18 @@ class WatchedStream<Chunk> {
     this.#stopAlarm = startAlarm(this.#call.clock, restMs, () => this.#checkIdleness());
   }
 
-  /** A slow provider is not idleness: only time in which the reader waits for nothing counts. */
+  /** Only time in which the reader does not wait for a chunk counts: a provider may be slow. */
   #checkIdleness(): void {
     if (this.#settled !== undefined) return;
     const { clock, idleMs } = this.#call;
     const idleForMs = this.#isRead ? 0 : clock.now() - this.#lastReadMs;
-    // A clock that was set back does not make it longer.
+    // Setting the clock back does not make the wait longer.
     if (idleForMs < idleMs) this.#watchIdleness(Math.min(idleMs, idleMs - idleForMs));
-    else this.#stop("abandoned", idleError(idleMs));
+    else this.#stop("abandoned", buildIdleError(idleMs));
   }
 }
 
-function idleError(idleMs: number): RateLimitError {
+function buildIdleError(idleMs: number): RateLimitError {
   return new RateLimitError(
     "ERR_LIMITER_STREAM_IDLE",
     `This stream was not read for ${idleMs} ms, so it was closed and its call was settled. Read streams to their end or cancel them, or raise idleMs.`,

@@ -8,16 +8,16 @@ import {
 import { MemoryRepository } from "zae-limiter/memory";
 import { ManualClock } from "zae-limiter/testing";
 
-/** What each limit holds: a call takes whole tokens, and none flow back while the clock stands. */
+/** The capacity of each limit. Nothing refills while the clock stands still. */
 export const FULL = { rpm: 100, tpm: 10_000, itpm: 10_000, otpm: 10_000 };
 
 /** The output that is reserved for each call. */
 export const RESERVED_OUTPUT = 100;
 
 /**
- * A limiter on a clock that stands, options for it, and what became of the calls. It is for tests
- * of adapters, which may run under another Node, beside the package as it was built: so it imports
- * nothing else. `metered-setting.ts` is for tests of the meter itself.
+ * A limiter on a clock that stands still, options for it, and the records of the calls. It is for
+ * tests of adapters, which may run under another Node with the built package, so it imports nothing
+ * else. `metered-setting.ts` is for tests of the meter itself.
  */
 export async function meteredCalls<C = unknown>(changes: Partial<MeteredOptions<C>> = {}) {
   const clock = new ManualClock();
@@ -35,13 +35,13 @@ export async function meteredCalls<C = unknown>(changes: Partial<MeteredOptions<
     onSettled: (record) => void records.push(record),
     ...changes,
   };
-  /** What was taken of each limit of a model, without those that are full. */
+  /** The charge of each limit of a model, without full ones. */
   const taken = async (resource: string): Promise<Record<string, number>> => {
     const left = await limiter.available("key-1", resource);
     const used = Object.entries(FULL).map(([name, full]) => [name, full - (left[name] ?? full)]);
     return Object.fromEntries(used.filter(([, amount]) => amount !== 0));
   };
-  /** Somebody else takes so much. */
+  /** Takes tokens for another call. */
   const use = (resource: string, amounts: Record<string, number>): Promise<void> =>
     limiter.charge({ entityId: "key-1", resource, amounts });
   return { clock, repository, limiter, options, records, taken, use };
@@ -49,7 +49,7 @@ export async function meteredCalls<C = unknown>(changes: Partial<MeteredOptions<
 
 export type MeteredCalls = Awaited<ReturnType<typeof meteredCalls>>;
 
-/** How a call ended, in a few words: its end, where the usage is from, and its tokens. */
-export function tell({ end, source, usage }: MeteredRecord): string {
+/** Summarizes a call: its end, where the usage is from, and its tokens. */
+export function summarize({ end, source, usage }: MeteredRecord): string {
   return `${end} ${source} ${usage.input}+${usage.output}`;
 }

@@ -8,7 +8,7 @@ import { Meter } from "../../src/llm/meter.ts";
 import type { MeteredOptions } from "../../src/llm/options.ts";
 import type { TokenUsage } from "../../src/llm/tokens/token-usage.ts";
 
-/** A call that says nothing of itself. */
+/** A call without special fields. */
 export const CALL: LlmCall = {
   model: "gpt-5",
   textBytes: 400,
@@ -19,7 +19,7 @@ export const CALL: LlmCall = {
   stream: false,
 };
 
-/** Estimates the same for every call. */
+/** Builds an estimator with the same estimate for every call. */
 export function fixedEstimate(input: number, output: number): Estimator {
   return { estimate: (): Estimate => ({ input, output }) };
 }
@@ -59,14 +59,14 @@ export class MeteredSetting {
     );
   }
 
-  /** What was taken and not given back. No time passes, so nothing refills. */
+  /** The charge so far. No time passes, so nothing refills. */
   async charged(entityId = "key-1", resource = "gpt-5"): Promise<Record<string, number>> {
     const { rpm, tpm } = await this.limiter.available(entityId, resource);
     return { rpm: 100 - rpm!, tpm: 10_000 - tpm! };
   }
 }
 
-/** A part of an answer: text, and what the provider says of it. */
+/** A part of an answer: text, and the report of the provider. */
 export interface Part {
   readonly bytes?: number;
   readonly reported?: Partial<TokenUsage>;

@@ -74,7 +74,7 @@ describe("options", () => {
     expect(() => limitEmbeddingModel(wrong)).toThrow(/must be "v3" or "v4"/);
   });
 
-  it("say the version, which is 4 if they do not", () => {
+  it("set the version, which is 4 by default", () => {
     expect(limitLanguageModel(options).specificationVersion).toBe("v4");
     expect(limitEmbeddingModel({ ...options, specificationVersion: "v3" })).toMatchObject({
       specificationVersion: "v3",
@@ -203,19 +203,4 @@ describe("the mirror", () => {
     expect(await readLeft("key-1")).toEqual({ rpm: 10, tpm: 1000 });
     expect(records).toMatchObject([{ end: "failed" }]);
   });
-});
-
-it("a model that is wrapped twice is charged once, by the outer one, and warns once", async () => {
-  const outer = limitLanguageModel(options);
-  const inner = limitLanguageModel({ ...options, entity: "account" });
-  const call = { params: PARAMS, model: MODEL };
-  const answer = { content: [], usage: USAGE };
-  const doGenerate = async (): Promise<object> => answer;
-  for (let calls = 0; calls < 2; calls += 1)
-    await outer.wrapGenerate({
-      ...call,
-      doGenerate: () => inner.wrapGenerate({ ...call, doGenerate }),
-    });
-  expect(records.map(({ entityId }) => entityId)).toEqual(["key-1", "key-1"]);
-  expect(warned.mock.calls).toEqual([[expect.anything(), { code: "WARN_LIMITER_METERED_TWICE" }]]);
 });

@@ -4,7 +4,7 @@ import { toLlmCall } from "../estimating/to-llm-call.ts";
 import { Meter } from "../meter.ts";
 import type { MeteredCall } from "../metered-call.ts";
 import { isMeteredAlready, runMetered } from "../nested-calls.ts";
-import { checkOneOf, notCalled, type MeteredOptions } from "../options.ts";
+import { checkOneOf, buildNotCalledError, type MeteredOptions } from "../options.ts";
 import type { MaybePromise } from "../../repository/port.ts";
 import type { LlmCall } from "../tokens/llm-call.ts";
 
@@ -16,7 +16,7 @@ export interface AiSdkModel {
   readonly modelId: string;
 }
 
-/** A call of the AI SDK, as its middlewares get it. */
+/** A call of the AI SDK, as its middlewares receive it. */
 export interface AiSdkCall {
   /** The messages, for language models. */
   readonly prompt?: unknown;
@@ -32,7 +32,7 @@ export interface AiSdkCall {
   readonly providerOptions?: unknown;
 }
 
-/** What a model answers in one piece, as far as it is read. */
+/** The parts that are read of an answer in one piece. */
 interface Answer {
   /** What the provider reported. */
   readonly usage?: unknown;
@@ -40,7 +40,7 @@ interface Answer {
   readonly response?: AnswerResponse | undefined;
 }
 
-/** What a model answers with a stream, as far as it is read. */
+/** The parts that are read of a streamed answer. */
 interface StreamedAnswer<P> {
   /** The parts of the answer. */
   stream: ReadableStream<P>;
@@ -48,17 +48,17 @@ interface StreamedAnswer<P> {
   readonly response?: AnswerResponse | undefined;
 }
 
-/** The response of a provider, as far as it is read. */
+/** The parts that are read of a provider's response. */
 interface AnswerResponse {
   /** Its headers. */
   readonly headers?: Record<string, string> | undefined;
 }
 
-/** What the AI SDK tells of a call. */
-interface ToldCall {
+/** A call and its model, as the AI SDK passes them to a middleware. */
+interface WrappedCall {
   /** The call. */
   params: AiSdkCall;
-  /** Whom it goes to. */
+  /** The model that is called. */
   model: AiSdkModel;
 }
 
@@ -71,7 +71,7 @@ export interface LimitedLanguageModel<V extends string> {
    * @example const answer = await middleware.wrapGenerate({ doGenerate, params, model });
    */
   wrapGenerate<R extends Answer>(
-    options: ToldCall & {
+    options: WrappedCall & {
       /** Makes the call. @example const answer = await doGenerate(); */
       doGenerate: () => PromiseLike<R>;
     },
@@ -81,7 +81,7 @@ export interface LimitedLanguageModel<V extends string> {
    * @example const { stream } = await middleware.wrapStream({ doStream, params, model });
    */
   wrapStream<P, R extends StreamedAnswer<P>>(
-    options: ToldCall & {
+    options: WrappedCall & {
       /** Makes the call. @example const { stream } = await doStream(); */
       doStream: () => PromiseLike<R>;
     },
@@ -97,14 +97,14 @@ export interface LimitedEmbeddingModel<V extends string> {
    * @example const answer = await middleware.wrapEmbed({ doEmbed, params, model });
    */
   wrapEmbed<R extends Answer>(
-    options: ToldCall & {
+    options: WrappedCall & {
       /** Makes the call. @example const answer = await doEmbed(); */
       doEmbed: () => PromiseLike<R>;
     },
   ): Promise<R>;
 }
 
-/** What the AI SDK calls of a middleware for language models. */
+/** The hooks of a middleware for language models. */
 const LANGUAGE_HOOKS = ["wrapGenerate", "wrapStream"];
 
 /**
@@ -113,7 +113,8 @@ const LANGUAGE_HOOKS = ["wrapGenerate", "wrapStream"];
  * reaches the caller as `RateLimitExceeded`, and is not retried; if it comes after a failed
  * attempt, it is the `lastError` of the SDK's `RetryError`.
  *
- * Among several middlewares, put it last: models that those after it ask are part of its call.
+ * Among several middlewares, put it last: model calls that later middlewares make are part of its
+ * call.
  *
  * To stop a stream early, abort it: `ai` 5 and 6 read an answer to its end without a reader,
  * and with `ai` 7 it is settled after `idleMs`.
@@ -149,7 +150,7 @@ export function limitLanguageModel<V extends "v2" | "v3" | "v4" = "v4">(
       });
     },
     ...buildRefusingHooks(["wrapEmbed"], () =>
-      notFor("Embedding models have limitEmbeddingModel."),
+      buildWrongModelError("Embedding models have limitEmbeddingModel."),
     ),
   };
 }
@@ -182,28 +183,32 @@ export function limitEmbeddingModel<V extends "v3" | "v4" = "v4">(
         return answer;
       });
     },
-    ...buildRefusingHooks(LANGUAGE_HOOKS, () => notFor("Language models have limitLanguageModel.")),
+    ...buildRefusingHooks(LANGUAGE_HOOKS, () =>
+      buildWrongModelError("Language models have limitLanguageModel."),
+    ),
   };
 }
 
-// The AI SDK ignores a middleware without hooks. If one of these functions itself were given as the
-// middleware, instead of what it returns, nothing would be limited, silently.
+// The AI SDK ignores a middleware without hooks. Without these, passing the function itself as the
+// middleware, instead of what it returns, would silently limit nothing.
 const HOOKS = [...LANGUAGE_HOOKS, "wrapEmbed"];
 Object.assign(
   limitLanguageModel,
-  buildRefusingHooks(HOOKS, () => notCalled("limitLanguageModel")),
+  buildRefusingHooks(HOOKS, () => buildNotCalledError("limitLanguageModel")),
 );
 Object.assign(
   limitEmbeddingModel,
-  buildRefusingHooks(HOOKS, () => notCalled("limitEmbeddingModel")),
+  buildRefusingHooks(HOOKS, () => buildNotCalledError("limitEmbeddingModel")),
 );
 
-/** The types of the AI SDK take a middleware for the wrong kind of model, which limits nothing. */
-function notFor(advice: string): ValidationError {
+/**
+ * The AI SDK's types accept a middleware for the wrong kind of model, which would limit nothing.
+ */
+function buildWrongModelError(advice: string): ValidationError {
   return new ValidationError("middleware", undefined, `is not for this model. ${advice}`);
 }
 
-/** Hooks of the AI SDK that throw. */
+/** Builds hooks of the AI SDK that throw. */
 function buildRefusingHooks(hooks: readonly string[], createError: () => ValidationError): object {
   const refuse = (): never => {
     throw createError();
@@ -211,7 +216,7 @@ function buildRefusingHooks(hooks: readonly string[], createError: () => Validat
   return Object.fromEntries(hooks.map((hook) => [hook, refuse]));
 }
 
-/** A model call, and what runs it. */
+/** A model call and the function that runs it. */
 interface ModelCall<R> {
   readonly meter: Meter<AiSdkCall>;
   readonly call: LlmCall;
@@ -219,7 +224,7 @@ interface ModelCall<R> {
   readonly run: () => PromiseLike<R>;
 }
 
-/** Takes for a call and runs it. What it throws reaches the caller when the call is settled. */
+/** Takes tokens for a call and runs it. Its errors reach the caller after the settlement. */
 async function runLimited<R extends Pick<Answer, "response">>(
   { meter, call, params, run }: ModelCall<R>,
   settle: (metered: MeteredCall, answer: R) => MaybePromise<R>,
@@ -231,7 +236,7 @@ async function runLimited<R extends Pick<Answer, "response">>(
     void metered.observeProviderLimits(answer.response?.headers ?? {}, 200);
     return await settle(metered, answer);
   } catch (error) {
-    // The model threw, or has answered with something that is not an answer.
+    // The model threw, or returned something that is not an answer.
     await metered.settleThrown(error, params.abortSignal);
     throw error;
   }

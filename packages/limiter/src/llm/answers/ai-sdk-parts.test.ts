@@ -44,6 +44,11 @@ describe("usage", () => {
       usage(5, 0, 0, 10, 3),
     ],
     [
+      "more reasoning than output",
+      { inputTokens: 5, outputTokens: 2, reasoningTokens: 3 },
+      usage(5, 0, 0, 5, 3),
+    ],
+    [
       "nested numbers",
       {
         inputTokens: { total: 10, noCache: 4, cacheRead: 5, cacheWrite: 1 },
@@ -81,7 +86,7 @@ describe("usage", () => {
     [{ bedrock: { usage: { cacheWriteInputTokens: 4 } } }, usage(5, 2, 4, 7, 0)],
     [{ openai: { usage: { cacheWriteTokens: 1 } } }, usage(2, 2, 1, 7, 0)],
     [{ openai: {} }, usage(3, 2, 0, 7, 0)],
-  ])("tells caches apart that version 2 has in the metadata %j", (providerMetadata, expected) => {
+  ])("separates caches that version 2 has in the metadata %j", (providerMetadata, expected) => {
     const reported = { inputTokens: 5, outputTokens: 7, totalTokens: 12, cachedInputTokens: 2 };
     expect(readAnswer({ usage: reported, providerMetadata }).reported).toEqual(expected);
   });
@@ -121,7 +126,7 @@ describe("usage", () => {
     expect(stream.reported).toEqual(told);
   });
 
-  it("may tell of an answer without text", () => {
+  it("may be about an answer without text", () => {
     const raw = { promptTokenCount: 5 };
     const reported = { inputTokens: { total: 5 }, outputTokens: { total: 0 }, raw };
     expect(readAnswer({ usage: reported, content: [] }).reported).toEqual(usage(5, 0, 0, 0, 0));
@@ -157,7 +162,7 @@ describe("output", () => {
       { type: "text", text: "añ" },
       { type: "reasoning", text: "ab" },
       { type: "tool-call", toolCallId: "call-1", input: "{}" },
-      { type: "source", title: "not said by the model" },
+      { type: "source", title: "not written by the model" },
       { type: "file", data: "aGVsbG8=" },
     ];
     expect(readAnswer({ content }).outputBytes).toBe(3 + 2 + 2);

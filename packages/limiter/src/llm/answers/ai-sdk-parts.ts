@@ -5,11 +5,16 @@
 import { AnswerNotes } from "./answer-notes.ts";
 import type { AnswerReader, AnswerSoFar } from "./answer-reader.ts";
 import { toList, toObject, type Json } from "./protocol.ts";
-import { partCount, tokenCount, usageFromTotals, type ReportedTotals } from "./token-counts.ts";
+import {
+  parsePartCount,
+  parseTokenCount,
+  buildUsage,
+  type ReportedTotals,
+} from "./token-counts.ts";
 
 /** Reads the parts of a stream as they go by. */
 export class AiSdkParts<Part> extends AnswerNotes implements AnswerReader<Part> {
-  /** Calls of tools whose input came in pieces. It comes again in one piece. */
+  /** Tool calls whose input came in pieces. It comes a second time in one piece. */
   readonly #countedToolCalls = new Set<unknown>();
 
   read(part: Part): Part {
@@ -41,7 +46,7 @@ export class AiSdkParts<Part> extends AnswerNotes implements AnswerReader<Part> 
   end(): undefined {}
 }
 
-/** Reads what a language model answered in one piece. */
+/** Reads an answer of a language model that came in one piece. */
 export function readAnswer(answer: unknown): AnswerSoFar {
   const notes = new AnswerNotes();
   const fields = toObject(answer);
@@ -55,7 +60,7 @@ export function readAnswer(answer: unknown): AnswerSoFar {
   return notes;
 }
 
-/** Reads what an embedding model answered. */
+/** Reads an answer of an embedding model. */
 export function readEmbeddings(answer: unknown): AnswerSoFar {
   const notes = new AnswerNotes();
   const { tokens } = toObject(toObject(answer)["usage"]);
@@ -68,7 +73,9 @@ export function readEmbeddings(answer: unknown): AnswerSoFar {
 function readUsage({ usage, providerMetadata }: Json, notes: AnswerNotes): void {
   const fields = toObject(usage);
   const isFlat = typeof (fields["inputTokens"] ?? 0) !== "object";
-  const totals = isFlat ? flatTotals(fields, toObject(providerMetadata)) : readNestedTotals(fields);
+  const totals = isFlat
+    ? readFlatTotals(fields, toObject(providerMetadata))
+    : readNestedTotals(fields);
   const hasSaid = notes.outputBytes !== 0;
   if (isMadeUp(totals.prompt, fields) || (hasSaid && isMadeUp(totals.output, fields)))
     notes.reports(undefined);
@@ -76,17 +83,17 @@ function readUsage({ usage, providerMetadata }: Json, notes: AnswerNotes): void 
 }
 
 /**
- * Since version 3, models say 0 for a number that their provider left out, which would make such
- * calls free. What the provider sent is beside it: it does not have that 0.
+ * Since version 3, models report 0 for a number that their provider left out, which would make such
+ * calls free. The provider's own numbers are in `raw`, which then has no 0.
  */
 function isMadeUp(total: unknown, { raw }: Json): boolean {
   return total === 0 && !isMissing(raw) && !Object.values(toObject(raw)).includes(0);
 }
 
-/** Numbers that are undefined were not reported. */
+/** Reports a usage, unless a number is missing. */
 function report(totals: ReportedTotals, notes: AnswerNotes): void {
   if (isMissing(totals.prompt) || isMissing(totals.output)) return;
-  notes.reports(usageFromTotals(totals));
+  notes.reports(buildUsage(totals));
 }
 
 function readNestedTotals({ inputTokens, outputTokens }: Json): ReportedTotals {
@@ -102,10 +109,10 @@ function readNestedTotals({ inputTokens, outputTokens }: Json): ReportedTotals {
 }
 
 /**
- * `inputTokens` has the tokens of caches in it, except those of Anthropic and Bedrock. What was
- * written to a cache is only in the providers' own metadata.
+ * `inputTokens` includes the tokens of caches, except for Anthropic and Bedrock. Tokens written to
+ * a cache are only in the providers' own metadata.
  */
-function flatTotals(usage: Json, { anthropic, bedrock, openai }: Json): ReportedTotals {
+function readFlatTotals(usage: Json, { anthropic, bedrock, openai }: Json): ReportedTotals {
   const { inputTokens, cachedInputTokens: cached, outputTokens: output } = usage;
   const cacheWrite =
     toObject(anthropic)["cacheCreationInputTokens"] ??
@@ -122,20 +129,23 @@ function flatTotals(usage: Json, { anthropic, bedrock, openai }: Json): Reported
   };
 }
 
-/** A number and its other parts; undefined if it is missing itself. */
+/** Adds up a number and further parts; undefined if the first number is missing. */
 function sum(first: unknown, ...parts: readonly unknown[]): number | undefined {
   if (isMissing(first)) return undefined;
-  return parts.reduce<number>((total, part) => total + partCount(part), tokenCount(first));
+  return parts.reduce<number>(
+    (total, part) => total + parsePartCount(part),
+    parseTokenCount(first),
+  );
 }
 
 function isMissing(value: unknown): boolean {
   return value === undefined || value === null;
 }
 
-/** Reasons that models give when their provider has not given one. */
+/** Reasons that models report when their provider gave none. */
 const NO_REASONS: ReadonlySet<unknown> = new Set(["unknown", "error", "interrupted"]);
 
-/** Whether the provider said why it stopped: a word, and from version 3 on its own word too. */
+/** Whether the provider gave a reason for stopping. From version 3 on, `raw` is its own word. */
 function hasReason(reason: unknown): boolean {
   const { unified = reason, raw } = toObject(reason);
   return !NO_REASONS.has(unified) && !(unified === "other" && unified !== reason && isMissing(raw));

@@ -1,12 +1,12 @@
 import type { TokenUsage } from "../tokens/token-usage.ts";
 import type { AnswerSoFar } from "./answer-reader.ts";
 
-/** What is noted of an answer while it is read, whatever its protocol. */
+/** Collects the facts about an answer while it is read, whatever its protocol. */
 export class AnswerNotes implements AnswerSoFar {
   #outputBytes = 0;
   #hasUnreadable = false;
   #reported: Partial<TokenUsage> | undefined;
-  /** Whether the report is about all that was said so far. */
+  /** Whether the report covers all output so far. */
   #isReportCurrent = false;
   #hasUnreadableUsage = false;
   #hasFinished = false;
@@ -14,7 +14,7 @@ export class AnswerNotes implements AnswerSoFar {
   #hasFailed = false;
 
   get outputBytes(): number | undefined {
-    // What could be read is counted, also if there was more.
+    // The readable part is counted even if there was an unreadable one.
     return this.#hasUnreadable && this.#outputBytes === 0 ? undefined : this.#outputBytes;
   }
 
@@ -38,47 +38,47 @@ export class AnswerNotes implements AnswerSoFar {
     return this.#hasUnreadableUsage;
   }
 
-  /** Whether the model has said why it stopped. Nothing but reports is expected after that. */
+  /** Whether the model gave its reason for stopping. Only reports are expected after that. */
   get hasFinished(): boolean {
     return this.#hasFinished;
   }
 
-  /** The model said something: text, reasoning or the input of a tool. Others are ignored. */
+  /** Counts output: text, reasoning or the input of a tool. Other values are ignored. */
   addText(text: unknown): void {
     if (typeof text !== "string" || text === "") return;
     this.#outputBytes += Buffer.byteLength(text);
     this.#isReportCurrent = false;
   }
 
-  /** Something went by that cannot be read. If nothing else does, nothing can be counted. */
+  /** Notes an unreadable part. If all parts are unreadable, nothing can be counted. */
   cannotRead(): void {
     this.#hasUnreadable = true;
   }
 
-  /** The provider reported the usage up to here; undefined if its numbers cannot be read. */
+  /** Notes a reported usage of all output so far; undefined if its numbers cannot be read. */
   reports(usage: TokenUsage | undefined): void {
     this.#reported = usage ?? this.#reported;
     this.#isReportCurrent = usage !== undefined;
     this.#hasUnreadableUsage = usage === undefined;
   }
 
-  /** The provider reported what the prompt has used; undefined if its numbers cannot be read. */
+  /** Notes a reported usage of the prompt alone; undefined if its numbers cannot be read. */
   reportsInput(usage: Partial<TokenUsage> | undefined): void {
     this.#reported = usage;
     this.#hasUnreadableUsage = usage === undefined;
   }
 
-  /** The model has said why it stopped. */
+  /** Notes that the model gave its reason for stopping. */
   finishes(): void {
     this.#hasFinished = true;
   }
 
-  /** The protocol has said that the answer has ended. */
+  /** Notes that the protocol has ended the answer. */
   ends(): void {
     this.#hasEnded = true;
   }
 
-  /** The provider has told an error. The answer will not be complete, whatever follows. */
+  /** Notes an error of the provider. The answer will not be complete, whatever follows. */
   fails(): void {
     this.#hasFailed = true;
   }

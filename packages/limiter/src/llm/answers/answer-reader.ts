@@ -1,21 +1,18 @@
 import type { TokenUsage } from "../tokens/token-usage.ts";
 
-/** What was read of an answer so far. */
+/** What has been read of an answer so far. */
 export interface AnswerSoFar {
-  /**
-   * UTF-8 bytes of text, reasoning and tool input; undefined if the answer is nothing that can be
-   * counted.
-   */
+  /** UTF-8 bytes of text, reasoning and tool input; undefined if the answer cannot be counted. */
   readonly outputBytes: number | undefined;
-  /** What the provider has reported: all kinds at the end, and perhaps only the input before. */
+  /** The reported usage: of all kinds at the end, and perhaps of the input alone before. */
   readonly reported: Partial<TokenUsage> | undefined;
-  /** Whether what was reported is the usage of the whole answer. */
+  /** Whether the reported usage covers the whole answer. */
   readonly isReportFinal: boolean;
-  /** Whether the protocol has said that the answer has ended. */
+  /** Whether the protocol has ended the answer. */
   readonly isComplete: boolean;
-  /** Whether the provider has told an error in the middle of its answer. */
+  /** Whether the provider reported an error in the middle of its answer. */
   readonly hasFailed?: boolean;
-  /** Whether a usage was reported whose numbers make no sense. It counts as not reported. */
+  /** Whether a usage was reported whose numbers are invalid. It counts as not reported. */
   readonly hasUnreadableUsage: boolean;
 }
 
@@ -24,8 +21,8 @@ export interface AnswerSoFar {
  * throws, whatever the answer holds.
  */
 export interface AnswerReader<Chunk> extends AnswerSoFar {
-  /** Reads a chunk. Returns what to pass on: the chunk itself, unless something is withheld. */
+  /** Reads a chunk. Returns the chunk to pass on: the same one, unless something is withheld. */
   read(chunk: Chunk): Chunk | undefined;
-  /** The answer has ended. Returns what was held back until now, if anything. */
+  /** Ends the answer. Returns the bytes that were held back, if any. */
   end(): Chunk | undefined;
 }

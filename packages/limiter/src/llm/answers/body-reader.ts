@@ -5,12 +5,12 @@ import type { AnswerReader } from "./answer-reader.ts";
 import { GrowingBytes } from "./bytes/growing-bytes.ts";
 import type { Protocol } from "./protocol.ts";
 
-/** A longer answer is not read. The longest are embeddings of many texts. */
+/** Longer answers are not read. The longest are embeddings of many texts. */
 export const MAX_BODY_BYTES = 64 * 1024 * 1024;
 
 const UTF_8 = new TextDecoder();
 
-/** Reads an answer that is one JSON object, when all of it has gone by. */
+/** Reads an answer that is one JSON object, after all of it has passed. */
 export class BodyReader extends AnswerNotes implements AnswerReader<Uint8Array> {
   readonly #protocol: Protocol;
   readonly #body = new GrowingBytes(MAX_BODY_BYTES);
@@ -42,7 +42,7 @@ export class BodyReader extends AnswerNotes implements AnswerReader<Uint8Array> 
       this.finishes();
       this.ends();
     } catch {
-      // It is not JSON, so nothing is known about it.
+      // The body is not JSON, so nothing is known about it.
     } finally {
       this.#body.clear();
     }

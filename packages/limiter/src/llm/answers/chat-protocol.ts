@@ -5,7 +5,7 @@
  */
 import type { AnswerNotes } from "./answer-notes.ts";
 import { toList, toObject, type Json, type Protocol } from "./protocol.ts";
-import { usageFromTotals } from "./token-counts.ts";
+import { buildUsage } from "./token-counts.ts";
 
 export const CHAT_PROTOCOL: Protocol = { readEvent: readChat, readBody: readChat };
 
@@ -27,7 +27,7 @@ function readChoice(choice: Json, answer: AnswerNotes): void {
   answer.addText(choice["text"]);
   answer.addText(message["content"]);
   answer.addText(message["refusal"]);
-  // Two names of the same; servers that have both say everything twice.
+  // Two names of one field. Servers that have both send the text twice.
   answer.addText(message["reasoning_content"] ?? message["reasoning"]);
   answer.addText(toObject(message["function_call"])["arguments"]);
   for (const call of toList(message["tool_calls"])) {
@@ -38,9 +38,9 @@ function readChoice(choice: Json, answer: AnswerNotes): void {
   if (typeof choice["finish_reason"] === "string") answer.finishes();
 }
 
-function readUsage(usage: Json): ReturnType<typeof usageFromTotals> {
+function readUsage(usage: Json): ReturnType<typeof buildUsage> {
   const promptDetails = toObject(usage["prompt_tokens_details"]);
-  return usageFromTotals({
+  return buildUsage({
     prompt: usage["prompt_tokens"],
     cached: promptDetails["cached_tokens"],
     cacheWrite: promptDetails["cache_write_tokens"],

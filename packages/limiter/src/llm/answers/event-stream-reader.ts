@@ -1,12 +1,12 @@
 import { isUint8Array } from "node:util/types";
 import { AnswerNotes } from "./answer-notes.ts";
 import type { AnswerReader } from "./answer-reader.ts";
-import { eventData } from "./bytes/event-data.ts";
+import { parseEventData } from "./bytes/event-data.ts";
 import { EventSplitter } from "./bytes/event-splitter.ts";
 import { toObject, type Json, type Protocol } from "./protocol.ts";
 import { MAX_HELD_BYTES, Withholding } from "./bytes/withholding.ts";
 
-/** Reads events as bytes go by. They pass at once and unchanged, but for those to leave out. */
+/** Reads events as bytes pass. They pass at once and unchanged, except events to leave out. */
 export class EventStreamReader extends AnswerNotes implements AnswerReader<Uint8Array> {
   readonly #protocol: Protocol;
   /** Which events are left out once the model has finished; undefined for none. */
@@ -29,7 +29,7 @@ export class EventStreamReader extends AnswerNotes implements AnswerReader<Uint8
     this.#withholding.begin(chunk, this.#splitter.begin(chunk));
     for (let end = this.#splitter.nextEnd(); end !== -1; end = this.#splitter.nextEnd()) {
       const { event } = this.#splitter;
-      const json = this.#readData(event === undefined ? undefined : eventData(event));
+      const json = this.#readData(event === undefined ? undefined : parseEventData(event));
       if (json === undefined) this.cannotRead();
       this.#withholding.endEvent(end, this.#leavesOut(json, event));
       this.#hasEvents = true;
@@ -37,10 +37,10 @@ export class EventStreamReader extends AnswerNotes implements AnswerReader<Uint8
     return this.#isLeftOut === undefined ? chunk : this.#withholding.pass(this.#isNearEnd);
   }
 
-  /** The last event may be whole but for its blank line; its truncation is not an error. */
+  /** The last event may lack only its blank line. That it is cut off is not an error. */
   end(): Uint8Array | undefined {
     const { rest } = this.#splitter;
-    const data = rest === undefined ? undefined : eventData(rest);
+    const data = rest === undefined ? undefined : parseEventData(rest);
     const isEvent = data !== undefined || (this.#hasEvents && rest !== undefined);
     if (!isEvent) this.cannotRead();
     return this.#withholding.rest(this.#leavesOut(this.#readData(data), rest));
@@ -51,7 +51,7 @@ export class EventStreamReader extends AnswerNotes implements AnswerReader<Uint8
     return this.hasFinished && !this.isComplete;
   }
 
-  /** Returns what was read; undefined if it cannot be. */
+  /** Returns the JSON of an event; undefined if it cannot be read. */
   #readData(data: string | undefined): Json | undefined {
     if (data === undefined) return undefined;
     if (data.startsWith("[DONE]")) this.ends();

@@ -1,11 +1,11 @@
 /*
- * Anthropic's messages. A stream begins with `message_start`, which reports what the prompt has
- * used, and ends with `message_delta`, which reports everything, and `message_stop`.
+ * Anthropic's messages. A stream begins with `message_start`, which reports the usage of the
+ * prompt, and ends with `message_delta`, which reports all usage, and `message_stop`.
  */
 import type { TokenUsage } from "../tokens/token-usage.ts";
 import type { AnswerNotes } from "./answer-notes.ts";
 import { toList, toObject, type Json, type Protocol } from "./protocol.ts";
-import { partCount, sensible, tokenCount } from "./token-counts.ts";
+import { parsePartCount, validateUsage, parseTokenCount } from "./token-counts.ts";
 
 export const MESSAGES_PROTOCOL: Protocol = { readEvent, readBody };
 
@@ -30,7 +30,7 @@ function readEvent(event: Json, answer: AnswerNotes): void {
     case "error":
       answer.fails();
       break;
-    default: // `ping`, `content_block_stop`, and what is yet to be invented
+    default: // `ping`, `content_block_stop`, and events of later versions
   }
 }
 
@@ -50,30 +50,32 @@ function readBlock(block: Json, answer: AnswerNotes): void {
   answer.addText(block["partial_json"]);
 }
 
-/** The output that is reported here is what was said until now: a token or two. */
+/** The reported output is ignored: it covers only the first token or two. */
 function readStart({ usage }: Json, answer: AnswerNotes): void {
   if (usage !== undefined && usage !== null)
-    answer.reportsInput(sensible(readInput(toObject(usage), undefined)));
+    answer.reportsInput(validateUsage(readInput(toObject(usage), undefined)));
 }
 
 function readUsage({ usage }: Json, answer: AnswerNotes): void {
   if (usage === undefined || usage === null) return;
   const numbers = toObject(usage);
   answer.reports(
-    sensible({
+    validateUsage({
       ...readInput(numbers, answer.reported),
-      output: tokenCount(numbers["output_tokens"]),
-      reasoning: partCount(toObject(numbers["output_tokens_details"])["thinking_tokens"]),
+      output: parseTokenCount(numbers["output_tokens"]),
+      reasoning: parsePartCount(toObject(numbers["output_tokens_details"])["thinking_tokens"]),
     }),
   );
 }
 
-/** What the prompt has used. What is not told again is as it was. */
+/** Reads the usage of the prompt. Numbers that are missing here keep their earlier value. */
 function readInput(usage: Json, before: Partial<TokenUsage> | undefined): InputUsage {
   return {
-    input: tokenCount(usage["input_tokens"] ?? before?.input),
-    cachedInput: partCount(usage["cache_read_input_tokens"] ?? before?.cachedInput),
-    cacheWriteInput: partCount(usage["cache_creation_input_tokens"] ?? before?.cacheWriteInput),
+    input: parseTokenCount(usage["input_tokens"] ?? before?.input),
+    cachedInput: parsePartCount(usage["cache_read_input_tokens"] ?? before?.cachedInput),
+    cacheWriteInput: parsePartCount(
+      usage["cache_creation_input_tokens"] ?? before?.cacheWriteInput,
+    ),
   };
 }
 

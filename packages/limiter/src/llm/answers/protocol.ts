@@ -3,7 +3,7 @@ import type { AnswerNotes } from "./answer-notes.ts";
 /** A JSON object of a provider. */
 export type Json = Readonly<Record<string, unknown>>;
 
-/** How a provider says what an answer holds. Whatever is not as expected is passed over. */
+/** Reads the answers of one API. Anything unexpected is ignored. */
 export interface Protocol {
   /** Reads one event of a stream. */
   readEvent(event: Json, answer: AnswerNotes): void;
@@ -11,12 +11,12 @@ export interface Protocol {
   readBody(body: Json, answer: AnswerNotes): void;
 }
 
-/** A value as an object to read from: an empty one if it is none. */
+/** Returns a value as an object to read from: an empty one if it is not an object. */
 export function toObject(value: unknown): Json {
   return typeof value === "object" && value !== null ? (value as Json) : NOTHING;
 }
 
-/** A value as a list to read from: an empty one if it is none. */
+/** Returns a value as a list to read from: an empty one if it is not a list. */
 export function toList(value: unknown): readonly unknown[] {
   return Array.isArray(value) ? value : [];
 }

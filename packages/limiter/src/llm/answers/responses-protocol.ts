@@ -1,10 +1,10 @@
 /*
  * The responses API. A stream ends with `response.completed`, `.incomplete` or `.failed`, which
- * hold the usage; everything that is said comes in events whose names end in `.delta`.
+ * hold the usage. All output comes in events whose names end in `.delta`.
  */
 import type { AnswerNotes } from "./answer-notes.ts";
 import { toList, toObject, type Json, type Protocol } from "./protocol.ts";
-import { usageFromTotals } from "./token-counts.ts";
+import { buildUsage } from "./token-counts.ts";
 
 export const RESPONSES_PROTOCOL: Protocol = { readEvent, readBody };
 
@@ -15,12 +15,11 @@ const ENDS: ReadonlySet<unknown> = new Set([
 ]);
 
 /**
- * A response that is made in the background does not exist yet, and does not pass through here
- * later.
+ * A response that is made in the background does not exist yet, and will not pass through here.
  */
 const NOT_ENDED: ReadonlySet<unknown> = new Set(["queued", "in_progress"]);
 
-/** Audio comes in base64, which has nothing to do with tokens. */
+/** Audio comes in base64, whose length does not depend on tokens. */
 const AUDIO = "response.audio.delta";
 
 function readEvent(event: Json, answer: AnswerNotes): void {
@@ -56,7 +55,7 @@ function readUsage({ usage }: Json, answer: AnswerNotes): void {
   const inputDetails = toObject(numbers["input_tokens_details"]);
   answer.finishes();
   answer.reports(
-    usageFromTotals({
+    buildUsage({
       prompt: numbers["input_tokens"],
       cached: inputDetails["cached_tokens"],
       cacheWrite: inputDetails["cache_write_tokens"],

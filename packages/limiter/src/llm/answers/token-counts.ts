@@ -20,15 +20,15 @@ export interface ReportedTotals {
   readonly total?: unknown;
 }
 
-/** The usage that a report tells; undefined if its numbers make no sense. */
-export function usageFromTotals(totals: ReportedTotals): TokenUsage | undefined {
-  const prompt = tokenCount(totals.prompt);
-  const cachedInput = partCount(totals.cached);
-  const cacheWriteInput = partCount(totals.cacheWrite);
-  const output = tokenCount(totals.output);
-  const reasoning = partCount(totals.reasoning);
+/** Builds the usage of a report; undefined if its numbers are invalid. */
+export function buildUsage(totals: ReportedTotals): TokenUsage | undefined {
+  const prompt = parseTokenCount(totals.prompt);
+  const cachedInput = parsePartCount(totals.cached);
+  const cacheWriteInput = parsePartCount(totals.cacheWrite);
+  const output = parseTokenCount(totals.output);
+  const reasoning = parsePartCount(totals.reasoning);
   const isApart = reasoning > output || totals.total === prompt + output + reasoning;
-  return sensible({
+  return validateUsage({
     input: prompt - cachedInput - cacheWriteInput,
     cachedInput,
     cacheWriteInput,
@@ -37,17 +37,17 @@ export function usageFromTotals(totals: ReportedTotals): TokenUsage | undefined 
   });
 }
 
-/** The usage, if none of its numbers is negative or NaN. */
-export function sensible<Usage extends Partial<TokenUsage>>(usage: Usage): Usage | undefined {
+/** Returns the usage, or undefined if one of its numbers is negative or NaN. */
+export function validateUsage<Usage extends Partial<TokenUsage>>(usage: Usage): Usage | undefined {
   return Object.values(usage).every((count) => count >= 0) ? usage : undefined;
 }
 
-/** A number of tokens; NaN if it is none. */
-export function tokenCount(value: unknown): number {
+/** Parses a number of tokens; NaN if it is invalid. */
+export function parseTokenCount(value: unknown): number {
   return Number.isSafeInteger(value) && (value as number) >= 0 ? (value as number) : NaN;
 }
 
-/** A number of tokens that may be missing: 0 then; NaN if it is none. */
-export function partCount(value: unknown): number {
-  return tokenCount(value ?? 0);
+/** Parses a number of tokens: 0 if it is missing, and NaN if it is invalid. */
+export function parsePartCount(value: unknown): number {
+  return parseTokenCount(value ?? 0);
 }

@@ -16,7 +16,7 @@ export type AnthropicMiddleware = <
   Q extends {
     /** Where the request goes. */
     readonly url: string;
-    /** What it says, in JSON. */
+    /** Its body, in JSON. */
     readonly body?: unknown;
     /** Its headers. */
     readonly headers: Headers;
@@ -30,7 +30,7 @@ export type AnthropicMiddleware = <
     /** What the client was called with. */
     readonly options?:
       | {
-          /** What the request says, before any middleware changed it. */
+          /** The body, before any middleware changed it. */
           readonly body?: unknown;
           /** Whether the answer is streamed. */
           readonly stream?: boolean | undefined;
@@ -54,14 +54,14 @@ export function limitMiddleware(options: MeteredOptions<LlmRequest>): AnthropicM
       throw new ValidationError(
         "fetch",
         undefined,
-        "limitMiddleware makes no fetch: give it to the client as middleware, or use limitFetch",
+        "limitMiddleware does not return a fetch function: give it to the client as middleware, or use limitFetch",
       );
     // The request and not `context.options`: a middleware further out may have changed it.
     const sent = parseSentRequest(request.url, request as RequestInit);
     if (sent?.protocol === undefined || isMeteredAlready()) return next(request);
     const { signal } = sent;
     const terms = await askApplication(meter.ask(toCall(sent), toLlmRequest(sent)), signal);
-    const call = await meter.beginOn(terms, signal);
+    const call = await meter.beginWith(terms, signal);
     return runExchange(call, signal, async () => {
       const response = await next(request);
       return { response, reader: findReader(sent, response, false), isShortened: false };

@@ -4,10 +4,10 @@ type Fields = Readonly<Record<string, unknown>>;
 const TOOL_CALLS: ReadonlySet<unknown> = new Set(["tool_use", "tool_call", "function_call"]);
 
 /**
- * What of LangChain's messages is sent to a model, for `toLlmCall({ ...parameters, messages })`.
- * The messages are objects of classes that hold everything several times.
+ * Picks the parts of LangChain's messages that are sent to a model, for
+ * `toLlmCall({ ...parameters, messages })`. The messages themselves hold everything several times.
  */
-export function langChainMessages(messages: unknown): readonly unknown[] {
+export function toSentMessages(messages: unknown): readonly unknown[] {
   if (!Array.isArray(messages)) return [];
   return messages.flat().map((message: unknown) => {
     if (typeof message !== "object" || message === null) return message;
@@ -16,7 +16,7 @@ export function langChainMessages(messages: unknown): readonly unknown[] {
   });
 }
 
-/** They may be among the parts of the content too: then they are counted there. */
+/** Undefined if the content has the tool calls too: they are counted there. */
 function findToolCalls({ content, tool_calls, additional_kwargs }: Fields): unknown {
   const isPart = (part: unknown): boolean => TOOL_CALLS.has((Object(part) as Fields)["type"]);
   if (Array.isArray(content) && content.some(isPart)) return undefined;

@@ -1,26 +1,26 @@
 /** The mean of the input is exact over as many calls; then it forgets slowly. */
 const MEMORY_CALLS = 64;
 
-/** A single call counts at most this much: something else than text is in it. */
+/** The highest ratio that one call counts with. Above it, the prompt holds more than text. */
 const MOST_RATIO = 8;
 
 /**
  * Providers add some tokens to each message, so that "hi" has eight of them. If prompts are shorter
- * than this on average, that is too large a part to tell how many tokens an answer's text has.
+ * than this on average, the ratio does not apply to the text of an answer.
  */
 const LEAST_MEAN_INPUT = 50;
 
-/** How far an answer moves the quantile, on a scale of natural logarithms: about a tenth. */
+/** How far an answer moves the quantile, in natural logarithms: about a tenth. */
 const STEP = 0.1;
 
-/** What is left of a logarithm's rounding must not become a token. */
+/** Rounding errors of a logarithm must not become a token. */
 const ROUNDING = 1e-6;
 
 /**
- * What was learned of one model.
+ * What was learned about one model.
  *
- * Input: the mean of reported ÷ estimated, weighted by what was estimated, so that a greeting does
- * not say how long a document is. Of prompts of equal length it is `ratio + (x − ratio) ÷ n`, and
+ * Input: the mean of reported ÷ estimated, weighted by the estimate, so that a greeting does not
+ * decide how long a document is. Of prompts of equal length it is `ratio + (x − ratio) ÷ n`, and
  * from 64 calls on `÷ 64`.
  *
  * Output: a quantile, because a few answers are much longer than the others. Whatever the answers
@@ -33,7 +33,7 @@ const ROUNDING = 1e-6;
 export class LearnedModel {
   readonly #quantile: number;
   #inputs = 0;
-  /** Tokens that were reported and estimated for prompts, of which older ones count less. */
+  /** Reported and estimated tokens of prompts. Older ones count less. */
   #reported = 0;
   #estimated = 0;
   #answers = 0;
@@ -45,7 +45,7 @@ export class LearnedModel {
 
   /** Corrects tokens that were estimated for a prompt. */
   correctInput(tokens: number): number {
-    return this.#inputs === 0 ? tokens : wholeTokens((tokens * this.#reported) / this.#estimated);
+    return this.#inputs === 0 ? tokens : toWholeTokens((tokens * this.#reported) / this.#estimated);
   }
 
   /** Corrects tokens that were counted by an answer's text. */
@@ -54,12 +54,12 @@ export class LearnedModel {
     return isKnown ? this.correctInput(tokens) : tokens;
   }
 
-  /** Tokens to reserve for one answer that may have any length; undefined before any was seen. */
+  /** Tokens to reserve for one answer without a maximum; undefined before the first answer. */
   get output(): number | undefined {
-    return this.#answers === 0 ? undefined : wholeTokens(Math.expm1(this.#logOutput));
+    return this.#answers === 0 ? undefined : toWholeTokens(Math.expm1(this.#logOutput));
   }
 
-  /** Learns what the provider counted for a prompt, and what was estimated: not 0. */
+  /** Learns the reported and the estimated tokens of a prompt. The estimate is not 0. */
   learnInput(reported: number, estimated: number): void {
     const x = Math.min(Math.max(reported / estimated, 1 / MOST_RATIO), MOST_RATIO);
     const isFull = this.#inputs === MEMORY_CALLS;
@@ -73,7 +73,7 @@ export class LearnedModel {
   learnOutput(output: number, most: number): void {
     const y = Math.log1p(output);
     const isCovered = this.#answers > 0 && y <= this.#logOutput;
-    // An answer that was cut off at its maximum says how long it is at least.
+    // An answer that was cut off at its maximum would have been longer.
     if (isCovered && output >= most) return;
     const p = this.#quantile;
     this.#answers += 1;
@@ -83,7 +83,7 @@ export class LearnedModel {
   }
 }
 
-/** Rounded up. The logarithm of empty answers may be a little below 0. */
-function wholeTokens(tokens: number): number {
+/** Rounds up. The logarithm of empty answers may be slightly below 0. */
+function toWholeTokens(tokens: number): number {
   return Math.max(0, Math.ceil(tokens - ROUNDING));
 }

@@ -71,14 +71,14 @@ describe("the input", () => {
     expect(estimator.estimate(CALL).input).toBe(100);
   });
 
-  it("counts by its length: a greeting does not say how long a document is", () => {
+  it("counts by its length: a greeting does not decide how long a document is", () => {
     const estimator = getLearned([{ input: 8 }], { ...CALL, textBytes: 2 });
     const long = { ...CALL, textBytes: 40_000 };
     estimator.learn?.(long, estimator.estimate(long), toUsage({ input: 10_000 }));
     expect(estimator.estimate(long).input).toBe(10_007); // 10 008 of 10 001
   });
 
-  it("of prompts below 50 tokens on average does not say how long an answer is", () => {
+  it("of prompts below 50 tokens on average does not decide how long an answer is", () => {
     const short = { ...CALL, textBytes: 196 };
     expect(getLearned([{ input: 490 }], short).tokensOf?.(CALL, 400)).toBe(100);
     const enough = { ...CALL, textBytes: 200 };
@@ -175,7 +175,7 @@ describe("the output", () => {
         }
         const first = Math.ceil(quantile / (1 - quantile)) + 1;
         const moved = Math.log(200_001) / 0.1;
-        expect(covered).toBeGreaterThanOrEqual(quantile * answers.length - moved - first);
+        expect(Math.abs(covered - quantile * answers.length)).toBeLessThanOrEqual(moved + first);
       }),
       { numRuns: 50 },
     );

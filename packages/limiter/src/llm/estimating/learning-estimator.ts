@@ -16,7 +16,7 @@ export interface LearningEstimatorOptions {
   readonly start?: Estimator;
   /** The share of answers that the reservation should cover. @default 0.8 */
   readonly quantile?: number;
-  /** Most models that are remembered; the least recently used one goes. @default 1000 */
+  /** Most models that are remembered; the least recently used one is dropped. @default 1000 */
   readonly maxKeys?: number;
 }
 
@@ -37,7 +37,7 @@ export function learningEstimator(options: LearningEstimatorOptions = {}): Estim
   checkLearningOptions(options);
   const { start = simpleEstimator(), quantile = 0.8, maxKeys = 1000 } = options;
   const models = new LearnedModels(quantile, maxKeys);
-  /** What `start` said: a tokenizer takes long, and must not run again in order to learn. */
+  /** The estimates of `start`. Tokenizers are slow, so they must not run again to learn. */
   const started = new WeakMap<LlmCall, Estimate>();
   return {
     estimate(call: LlmCall): Estimate {
@@ -55,11 +55,11 @@ export function learningEstimator(options: LearningEstimatorOptions = {}): Estim
       const { input, cachedInput, cacheWriteInput, output } = usage;
       if (![input, cachedInput, cacheWriteInput, output].every(isWholeTokens)) return;
       const prompt = input + cachedInput + cacheWriteInput;
-      // A prompt has at least one token. A provider that reports none has not counted.
+      // A prompt has at least one token. A provider that reports none did not count.
       if (prompt === 0) return;
       const model = models.use(call.model) ?? models.add(call.model);
       const estimate = started.get(call) ?? start.estimate(call);
-      // Files have any number of tokens, and say nothing of the text.
+      // The tokens of files do not depend on the text.
       if (call.images === 0 && estimate.input > 0) model.learnInput(prompt, estimate.input);
       const most = call.maxOutputTokens ?? Infinity;
       // Embeddings have no answer, and must not make those of the model look short.
@@ -87,7 +87,7 @@ function checkLearningOptions(options: LearningEstimatorOptions): void {
     throw new ValidationError("maxKeys", maxKeys, `must be a whole number from 1 to ${MOST_KEYS}`);
 }
 
-/** What was learned, by model. The least recently used one goes when there are too many. */
+/** What was learned, by model. If there are too many, the least recently used one is dropped. */
 class LearnedModels {
   readonly #quantile: number;
   readonly #models: BoundedMap<string, LearnedModel>;

@@ -1,33 +1,35 @@
 /*
- * Where the text of a request is: the bodies of OpenAI's and Anthropic's APIs, the prompts of the
- * AI SDK and the messages of LangChain differ in names, not in kind. Everything is text that is not
- * known to be a label or a file. So a part that is new counts too much rather than not at all.
+ * Finds the text of a request. The bodies of OpenAI's and Anthropic's APIs, the prompts of the AI
+ * SDK and the messages of LangChain differ only in names. Everything counts as text, unless it is
+ * known to be a label or a file. So an unknown part counts too much rather than not at all.
  *
- * Nothing is turned into JSON: that would count labels and base64, and cost a copy of the request.
+ * Nothing is serialized: JSON would include labels and base64, and cost a copy of the request.
  */
 
-/** Told what a request holds, in no particular order. */
+/** Receives the texts and files of a request, in no particular order. */
 export interface RequestReader {
   text(text: string): void;
   file(): void;
 }
 
-/** A part of a request. `isJson`: the model reads all of it, with the keys and numbers. */
+/** A part of a request. `isJson`: the model reads all of it, including keys and numbers. */
 export interface RequestPart {
   readonly value: unknown;
   readonly isJson: boolean;
 }
 
 /**
- * Most objects that are read of a request. Messages that fill a window of a million tokens have
- * fewer; objects that refer to each other can stand for more than any memory holds.
+ * The most objects that are read of a request. Messages that fill a window of a million tokens have
+ * fewer, while shared objects can stand for more than any memory holds.
  */
 const MOST_OBJECTS = 250_000;
 
 /** How deep requests are read. The parsers of providers refuse JSON that is nested deeper. */
 const MOST_DEPTH = 1_000;
 
-/** One token in a list of tokens. It has four bytes, and is one token of the common tokenizers. */
+/**
+ * Stands for one token in a list of tokens: it has four bytes, and is one token in most tokenizers.
+ */
 const TOKEN = " the";
 
 /** Names of values that the model does not read, or that are counted as part of a file. */
@@ -37,7 +39,7 @@ const LABELS = names(
   "approval_request_id server_label file_id fileId container container_id",
   "media_type mediaType mime_type mimeType format detail filename",
   "url file_url cache_control providerOptions providerMetadata metadata",
-  // Providers do not count what was cited. What is encrypted is not read as it stands.
+  // Providers do not count citations. Encrypted content is not read as it stands.
   "citations annotations logprobs signature encrypted_content page_age",
 );
 
@@ -52,16 +54,16 @@ const FILE_TYPES = names(
   "file-reference image-data image-url image-file-id image-file-reference",
 );
 
-/** Names of what a file consists of. */
+/** Names of the parts of a file. */
 const FILE_NAMES = names("data source file file_data image image_url audio input_audio video");
 
 /** Types of sources of files that are text after all. */
 const TEXT_SOURCES = names("text content");
 
-/** Types of AI SDK's tool results whose value is JSON. */
+/** Types of the AI SDK's tool results whose value is JSON. */
 const JSON_RESULTS = names("json error-json");
 
-/** Reads the texts and files of a request. It never throws for what has the wrong type. */
+/** Reads the texts and files of a request. It never throws for values of the wrong type. */
 export function readRequest(parts: readonly RequestPart[], reader: RequestReader): void {
   const walk = new Walk(reader);
   for (const { value, isJson } of parts) walk.visit(value, isJson, 0);
@@ -77,12 +79,12 @@ interface Step {
   readonly depth: number;
 }
 
-/** A walk with a stack of its own, because little of the real one may be left. */
+/** A walk with its own stack, because little of the real one may be left. */
 class Walk {
   readonly #reader: RequestReader;
   readonly #steps: Step[] = [];
   /**
-   * The objects from the request down to the one that is read, to skip those that are in
+   * The objects from the request down to the one that is read, to skip those that contain
    * themselves. A set of them takes twice as long: every object would need a hash.
    */
   readonly #path: object[] = [];
@@ -118,7 +120,7 @@ class Walk {
     return false;
   }
 
-  /** Numbers in a list are tokens: of a prompt, or of a text to embed. */
+  /** Numbers in a list are tokens, of a prompt or of a text to embed. */
   #list(list: readonly unknown[], isJson: boolean, depth: number): void {
     let tokens = 0;
     for (const value of list) {
@@ -166,7 +168,7 @@ function isTextSource(value: unknown): boolean {
   return TEXT_SOURCES.has((value as Fields | null | undefined)?.["type"]);
 }
 
-/** A source that is a string says where a search result is from. */
+/** A `source` that is a string is the origin of a search result. */
 function isFileSource(name: string, value: unknown): boolean {
   if (typeof value === "string") return name !== "source";
   return typeof value === "object" && value !== null;

@@ -12,8 +12,8 @@ export interface SimpleEstimatorOptions {
   /** Tokens of an image, or of another file. @default 1000 */
   readonly tokensPerImage?: number;
   /**
-   * Counts the tokens of a text, instead of its bytes. A text that it cannot count is estimated by
-   * its bytes, and that is warned of once.
+   * Counts the tokens of a text, instead of its bytes. If it fails for a text, that is estimated by
+   * its bytes, with one warning.
    * @example simpleEstimator({ count: (text) => countTokens(text) }); // of gpt-tokenizer
    */
   readonly count?: (text: string, model: string) => number;

@@ -2,7 +2,7 @@ import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { toLlmCall } from "./to-llm-call.ts";
 
-describe("what a body says", () => {
+describe("the fields of a body", () => {
   it.each<[Record<string, unknown>, number | undefined]>([
     [{}, undefined],
     [{ max_tokens: 100 }, 100],

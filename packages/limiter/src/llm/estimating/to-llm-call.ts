@@ -2,7 +2,7 @@ import type { LlmCall } from "../tokens/llm-call.ts";
 import { readRequest, type RequestPart } from "./request-text.ts";
 import { MOST_TOKENS } from "./whole-tokens.ts";
 
-/** What an adapter knows better than the body says. */
+/** Fields that an adapter knows, which override those of the body. */
 export type KnownOfCall = {
   readonly [Name in "model" | "choices" | "maxOutputTokens" | "stream"]?: LlmCall[Name] | undefined;
 };
@@ -14,7 +14,7 @@ const CONTENT_FIELDS = "messages system instructions input prompt suffix values"
 const JSON_FIELDS =
   "tools functions response_format responseFormat output_format output_config text".split(" ");
 
-/** Names of the most tokens of an answer. Where several are given, the first one is valid. */
+/** Names of the maximum of an answer. If several are set, the first one counts. */
 const MAXIMUM_FIELDS = [
   "max_completion_tokens",
   "max_output_tokens",
@@ -23,13 +23,13 @@ const MAXIMUM_FIELDS = [
   "maxTokens",
 ];
 
-/** No provider gives as many answers at once. */
+/** No provider returns as many answers at once. */
 const MOST_CHOICES = 1_000;
 
 /**
- * What is known of a call by its request: the body of a chat completion, completion, response,
- * embedding (say `maxOutputTokens: 0`) or message, the options of a call of the AI SDK, or the
- * parameters of LangChain with `langChainMessages`. Whatever the request is, this does not throw.
+ * Describes a call by its request: the body of a chat completion, completion, response,
+ * embedding (with `maxOutputTokens: 0`) or message, the options of a call of the AI SDK, or the
+ * parameters of LangChain with `toSentMessages`. Whatever the request is, this does not throw.
  */
 export function toLlmCall(request: unknown, known: KnownOfCall = {}): LlmCall {
   const body = Object(request) as Readonly<Record<string, unknown>>;
@@ -58,7 +58,7 @@ function listParts(body: Readonly<Record<string, unknown>>): readonly RequestPar
   ];
 }
 
-/** Only tokenizers ask for the texts, so they are looked for again instead of kept. */
+/** Only tokenizers need the texts, so they are read again instead of kept. */
 function readTexts(parts: readonly RequestPart[]): readonly string[] {
   const texts: string[] = [];
   readRequest(parts, { text: (text) => texts.push(text), file: () => undefined });

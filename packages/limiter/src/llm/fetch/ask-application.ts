@@ -1,10 +1,10 @@
-/** What SDKs look for in an error and in its cause to tell a time-out. */
+/** What SDKs search for in an error and in its cause to detect a time-out. */
 const TIME_OUT = /timed? ?out/i;
 
 /**
- * Waits for what functions of the application say of a call. What they throw becomes the `cause` of
- * what an SDK throws. But an SDK that reads of a time-out takes it for one of its own request, and
- * drops the error. So such an error is put two causes deep, where SDKs do not look.
+ * Waits for functions of the application. Their errors become the `cause` of what an SDK throws.
+ * But an SDK that finds a time-out in an error takes it for one of its own request, and drops the
+ * error. So such an error is nested two causes deep, where SDKs do not look.
  */
 export async function askApplication<T>(
   asking: Promise<T>,

@@ -1,7 +1,7 @@
 /*
- * OpenAI's streams of chat completions report their usage only if they are asked to. Servers that
- * speak the same protocol may not know the question: such a server gets the request again as it
- * was, and is not asked any more.
+ * OpenAI's streams of chat completions report their usage only if the request asks for it. Other
+ * servers of the same protocol may not know that option. Such a server gets the original request
+ * again, and is not asked any more.
  */
 import { BoundedMap } from "../../core/bounded-map.ts";
 import { isRecord } from "../../core/amounts.ts";
@@ -20,10 +20,10 @@ type FetchArguments = Parameters<Fetch>;
 const INCLUDE_USAGE = '"include_usage":true';
 const QUESTION = `"stream_options":{${INCLUDE_USAGE}}`;
 
-/** A client talks to few of them; the oldest goes. */
+/** A client talks to few of them. The oldest is dropped. */
 const MAX_ORIGINS = 100;
 
-/** With these, servers refuse what they do not know. */
+/** Statuses with which servers refuse unknown options. */
 const REFUSING_STATUSES: ReadonlySet<number> = new Set([400, 422]);
 
 /** Sends requests, and may ask streams of chat completions for their usage. */
@@ -42,25 +42,25 @@ export class AskingFetch {
     const fetch = this.#fetch; // called without `this`, which platforms refuse
     const { origin } = sent.url;
     const isAskable = this.#asks && sent.protocol === "chat";
-    const text = isAskable && !this.#unasked.has(origin) ? withQuestion(sent.body) : undefined;
+    const text = isAskable && !this.#unasked.has(origin) ? addQuestion(sent.body) : undefined;
     if (text === undefined) return { response: await fetch(input, init), isAsked: false };
     const response = await fetch(input, { ...init, ...buildChanges(sent, init, text) });
     if (!(await isQuestionRefused(response))) return { response, isAsked: true };
     await response.body?.cancel();
     const repeated = await fetch(input, init);
-    // Otherwise it was not the question: servers repeat what they were sent when they refuse it.
+    // If it fails again, the option was not the reason: servers quote requests that they refuse.
     if (repeated.ok) this.#unasked.set(origin, true);
     return { response: repeated, isAsked: false };
   }
 }
 
 /**
- * The body with a request for usage; undefined if there is nothing to request: it is not a stream,
- * or the caller has decided whether the usage is reported.
+ * Adds a request for usage to a body. Undefined if the body is not that of a stream, or if the
+ * caller has decided whether the usage is reported.
  */
-export function withQuestion({ text, json }: SentBody): string | undefined {
+export function addQuestion({ text, json }: SentBody): string | undefined {
   if (text === undefined || json?.["stream"] !== true) return undefined;
-  // All the rest stays as it was written, also numbers that JavaScript would round.
+  // The rest of the text stays unchanged, including numbers that JavaScript would round.
   if (!("stream_options" in json)) return text.replace("{", `{${QUESTION},`);
   const options = json["stream_options"] ?? {};
   if (!isRecord(options) || "include_usage" in options) return undefined;
@@ -70,7 +70,7 @@ export function withQuestion({ text, json }: SentBody): string | undefined {
   return `${text.slice(0, start)}{${INCLUDE_USAGE}${others}${text.slice(end)}`;
 }
 
-/** What differs for a body with another text. */
+/** Builds the changed options for a body with another text. */
 function buildChanges({ headers }: SentRequest, init: RequestInit | undefined, text: string) {
   const body = typeof init?.body === "string" ? text : Buffer.from(text);
   if (!headers.has("content-length")) return { body };

@@ -1,4 +1,4 @@
-/** Where something stands in a text. */
+/** A range of a text. */
 export interface Span {
   readonly start: number;
   readonly end: number;
@@ -6,8 +6,8 @@ export interface Span {
 
 /**
  * Finds the value of a member in the text of a JSON object, which must be valid. Among several of
- * one name it is the last, as for `JSON.parse`. It needs no stack, so the text may be as deep as it
- * likes: `JSON.stringify` throws for some thousand levels, and rounds long numbers.
+ * one name it is the last, as for `JSON.parse`. It does not recurse, so any depth works, while
+ * `JSON.stringify` throws at some thousand levels, and rounds long numbers.
  */
 export function findMember(text: string, name: string): Span | undefined {
   let found: Span | undefined;
@@ -17,7 +17,7 @@ export function findMember(text: string, name: string): Span | undefined {
   for (let at = 0; at < text.length; at += 1) {
     const char = text[at];
     if (char === '"') {
-      const end = endOfString(text, at);
+      const end = findEndOfString(text, at);
       if (depth === 1 && start === undefined) key = text.slice(at, end);
       at = end - 1;
     } else if (char === ":" && depth === 1) start = at + 1;
@@ -31,7 +31,7 @@ export function findMember(text: string, name: string): Span | undefined {
   return found;
 }
 
-function endOfString(text: string, start: number): number {
+function findEndOfString(text: string, start: number): number {
   let at = start + 1;
   while (at < text.length && text[at] !== '"') at += text[at] === "\\" ? 2 : 1;
   return at + 1;

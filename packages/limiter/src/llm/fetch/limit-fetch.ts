@@ -6,7 +6,7 @@ import { checkOneOf, type MeteredOptions } from "../options.ts";
 import { askApplication } from "./ask-application.ts";
 import { AskingFetch } from "./asked-usage.ts";
 import { runExchange } from "./run-exchange.ts";
-import { refusalResponse } from "./refusal-response.ts";
+import { buildRefusalResponse } from "./build-refusal-response.ts";
 import { parseSentRequest, toLlmRequest, type LlmRequest } from "./parse-sent-request.ts";
 import { toCall, findReader } from "./translation.ts";
 
@@ -19,14 +19,14 @@ export interface FetchOptions {
    */
   readonly refusal?: "respond" | "throw";
   /**
-   * "ask": streams of chat completions are asked to report their usage, and a caller who did not
-   * request that does not see it, except that OpenAI then says `usage: null` in all other chunks.
+   * "ask": streams of chat completions are asked to report their usage. A caller who did not
+   * request it does not see it, except that OpenAI then sends `usage: null` in all other chunks.
    * "leave": requests are sent as they are. @default "ask"
    */
   readonly usage?: "ask" | "leave";
   /**
    * What happens to requests other than completions, responses, embeddings and messages. "pass":
-   * they are not limited. "requests": they cost a request, of the model that they name or of one
+   * they are not limited. "requests": each costs one request of the model that it names, or of one
    * called "unknown". @default "pass"
    */
   readonly otherPaths?: "pass" | "requests";
@@ -35,8 +35,8 @@ export interface FetchOptions {
 /**
  * A `fetch` that limits model calls. It serves `new OpenAI({ fetch })`,
  * `createOpenAI({ fetch })`, LangChain's `configuration.fetch`, servers that speak OpenAI's or
- * Anthropic's protocol, and code that calls `fetch` itself. It sends requests with the `fetch` that
- * it is given, or else with the one that is global when `limitFetch` is called.
+ * Anthropic's protocol, and code that calls `fetch` itself. It sends requests with the given
+ * `fetch`, or else with the one that is global when `limitFetch` is called.
  * @example
  * const client = new OpenAI({
  *   fetch: limitFetch({ limiter, entity: "key-1", metering: METERING.openai }),
@@ -55,7 +55,7 @@ export function limitFetch(
       throw new ValidationError(
         "middleware",
         undefined,
-        "limitFetch makes no middleware: give it to the client as fetch, or use limitMiddleware",
+        "limitFetch does not return a middleware: give it to the client as fetch, or use limitMiddleware",
       );
     const sent = parseSentRequest(input, init);
     const isLimited = sent?.protocol !== undefined || otherPaths === "requests";
@@ -64,10 +64,10 @@ export function limitFetch(
     const terms = await askApplication(meter.ask(toCall(sent), toLlmRequest(sent)), signal);
     let call: MeteredCall;
     try {
-      call = await meter.beginOn(terms, signal);
+      call = await meter.beginWith(terms, signal);
     } catch (error) {
       if (refusal === "throw" || signal?.aborted === true) throw error;
-      return refusalResponse(error, sent.provider);
+      return buildRefusalResponse(error, sent.provider);
     }
     return await runExchange(call, signal, async () => {
       const { response, isAsked } = await asking.send(sent, [input, init]);

@@ -27,7 +27,7 @@ it.each([
   "/v1/threads/thread_1/messages",
   "/v1/mycompletions",
   "/v1/audio/speech",
-])("%s is none", (path) => {
+])("%s is not for a model", (path) => {
   expect(findProtocol("POST", path)).toBeUndefined();
 });
 

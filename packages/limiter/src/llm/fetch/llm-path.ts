@@ -1,4 +1,4 @@
-import type { ProtocolName } from "../answers/answer-reader-for.ts";
+import type { ProtocolName } from "../answers/build-answer-reader.ts";
 
 /** The longest endings first: `/chat/completions` ends with `/completions` too. */
 const ENDINGS: readonly (readonly [ending: string, protocol: ProtocolName])[] = [
@@ -14,7 +14,7 @@ const MESSAGE_OF_THREAD = /\/threads\/[^/]+\/messages$/;
 
 const DEPLOYMENT = /\/deployments\/([^/]+)\//;
 
-/** What a request to a model speaks; undefined if the request is none. */
+/** Finds the protocol of a request to a model; undefined for other requests. */
 export function findProtocol(method: string, pathname: string): ProtocolName | undefined {
   if (method !== "POST") return undefined;
   const path = pathname.endsWith("/") ? pathname.slice(0, -1) : pathname;
@@ -22,13 +22,13 @@ export function findProtocol(method: string, pathname: string): ProtocolName | u
   return ENDINGS.find(([ending]) => path.endsWith(ending))?.[1];
 }
 
-/** The deployment that a path of Azure names. There, the body need not name a model. */
+/** Finds the deployment in a path of Azure, where the body need not name a model. */
 export function findDeployment(pathname: string): string | undefined {
   const name = DEPLOYMENT.exec(pathname)?.[1];
   if (name === undefined) return undefined;
   try {
     return decodeURIComponent(name);
   } catch {
-    return name; // no valid escape, so it means itself
+    return name; // not a valid escape, so it stands for itself
   }
 }

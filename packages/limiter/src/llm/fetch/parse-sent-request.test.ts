@@ -87,14 +87,14 @@ it("options win over a Request, as for fetch", () => {
   expect(parseSentRequest(request, { signal: null })!.signal).toBeUndefined();
 });
 
-it("takes methods in lower case, URLs of all kinds, and no URL that is none", () => {
+it("takes methods in lower case, URLs of all kinds, and no invalid URL", () => {
   expect(parseSentRequest(URL_OF_CHAT, { method: "post" })!.protocol).toBe("chat");
   expect(parseSentRequest(new URL(URL_OF_CHAT))!.url.href).toBe(URL_OF_CHAT);
   expect(parseSentRequest(URL_OF_CHAT)!.protocol).toBeUndefined();
   for (const url of ["", "/v1/messages", "http://"]) expect(parseSentRequest(url)).toBeUndefined();
 });
 
-it("tells copies, which change nothing of the request", () => {
+it("gives entity copies, which change nothing of the request", () => {
   const headers = new Headers({ authorization: "Bearer key" });
   const told = toLlmRequest(sent({ body: JSON_BODY, headers }));
   expect({ ...told }).toMatchObject({ model: "gpt-5", url: new URL(URL_OF_CHAT) });

@@ -1,10 +1,10 @@
 import { isUtf8 } from "node:buffer";
 import { types } from "node:util";
 import { isRecord } from "../../core/amounts.ts";
-import type { ProtocolName } from "../answers/answer-reader-for.ts";
+import type { ProtocolName } from "../answers/build-answer-reader.ts";
 import { findDeployment, findProtocol } from "./llm-path.ts";
 
-/** A request to a model, as `limitFetch` and `limitMiddleware` tell it to `entity`. */
+/** A request to a model, as `limitFetch` and `limitMiddleware` pass it to `entity`. */
 export interface LlmRequest {
   /** Where the request goes. */
   readonly url: URL;
@@ -18,14 +18,14 @@ export interface LlmRequest {
 export interface SentBody {
   /** The text of the body; undefined if it cannot be read without consuming it. */
   readonly text: string | undefined;
-  /** What the text says, if it is a JSON object. */
+  /** The parsed text, if it is a JSON object. */
   readonly json: Readonly<Record<string, unknown>> | undefined;
 }
 
 /** The arguments of `fetch`. */
 export type FetchInput = Parameters<typeof globalThis.fetch>[0];
 
-/** What a request that names no model is charged to. */
+/** The model that a request without a model is charged to. */
 const UNKNOWN_MODEL = "unknown";
 
 /** A request as it was given to `fetch`. Nothing of it is consumed or changed. */
@@ -45,19 +45,19 @@ export class SentRequest {
     this.protocol = findProtocol(method.toUpperCase(), url.pathname);
   }
 
-  /** What aborts the request. */
+  /** The signal that aborts the request. */
   get signal(): AbortSignal | undefined {
     const { signal } = this.#init;
     return (signal === undefined ? this.#request?.signal : signal) ?? undefined;
   }
 
-  /** A copy, so that the request cannot be changed. Many calls do not need it. */
+  /** A copy, so that the request cannot be changed. It is made only if it is needed. */
   get headers(): Headers {
     this.#headers ??= new Headers(this.#init.headers ?? this.#request?.headers);
     return this.#headers;
   }
 
-  /** Without that of a `Request`, which can be read only once: that is up to `fetch`. */
+  /** The body of the options. That of a `Request` can be read only once, so `fetch` reads it. */
   get body(): SentBody {
     this.#body ??= readBody(this.#init.body);
     return this.#body;
@@ -73,14 +73,14 @@ export class SentRequest {
     return findDeployment(this.url.pathname) ?? UNKNOWN_MODEL;
   }
 
-  /** Whose error a refusal looks like. */
+  /** The provider whose errors a refusal imitates. */
   get provider(): "openai" | "anthropic" {
     const isAnthropic = this.protocol === "messages" || this.headers.has("anthropic-version");
     return isAnthropic ? "anthropic" : "openai";
   }
 }
 
-/** The request that was given to `fetch`; undefined if its URL is none, which `fetch` will say. */
+/** Parses the arguments of `fetch`; undefined for an invalid URL, which `fetch` will refuse. */
 export function parseSentRequest(
   input: FetchInput,
   init?: RequestInit | null,
@@ -91,7 +91,7 @@ export function parseSentRequest(
   return new SentRequest(new URL(address), request, init ?? {});
 }
 
-/** What `entity` receives about a request. The headers are copied on first access. */
+/** Builds what `entity` receives. The headers are copied on first access. */
 export function toLlmRequest(sent: SentRequest): LlmRequest {
   return {
     url: sent.url,
@@ -116,7 +116,7 @@ function toText(body: unknown): string | undefined {
   return undefined;
 }
 
-/** Undefined for bytes that would change if they were written as text again. */
+/** Undefined for bytes that are not UTF-8, which would change if they were encoded again. */
 function decodeText(bytes: Buffer): string | undefined {
   return isUtf8(bytes) ? bytes.toString() : undefined;
 }
@@ -130,7 +130,7 @@ function parseJson(text: string): SentBody["json"] {
   }
 }
 
-/** Also one of another implementation, such as undici's package. */
+/** Accepts a `Request` of another implementation too, such as undici's package. */
 function isRequest(input: FetchInput): input is Request {
   return typeof input === "object" && !(input instanceof URL) && "url" in input;
 }

@@ -3,7 +3,7 @@ import type { MeteredCall } from "../metered-call.ts";
 import { runMetered } from "../nested-calls.ts";
 import { buildWatchedResponse } from "./build-watched-response.ts";
 
-/** A response, and what reads it. */
+/** A response and its reader. */
 export interface Answered {
   readonly response: Response;
   /** Reads the body; undefined if the answer costs nothing. */
@@ -25,8 +25,8 @@ const NOTHING: AnswerSoFar = {
 const UNREADABLE: AnswerSoFar = { ...NOTHING, outputBytes: undefined };
 
 /**
- * Sends a call that was granted, and settles it by its answer. Resolves with the provider's
- * response: the same object, or one with a body that is watched.
+ * Sends a granted call and settles it by its answer. Resolves with the provider's response: the
+ * same object, or a copy whose body is watched.
  */
 export async function runExchange(
   call: MeteredCall,
@@ -43,7 +43,7 @@ export async function runExchange(
   const { response, reader } = answered;
   const { ok, status, headers, body } = response;
   if (!ok) {
-    // No model has answered: it failed, or it is elsewhere and the caller follows by itself.
+    // No model has answered: the call failed, or was redirected and the caller follows by itself.
     await call.settleFailed();
     await call.observeProviderLimits(headers, status);
     return response;
@@ -58,11 +58,11 @@ export async function runExchange(
     return response;
   }
   const watched = call.watch(body, reader, signal);
-  return buildWatchedResponse(watched, response, headersFor(answered));
+  return buildWatchedResponse(watched, response, buildHeaders(answered));
 }
 
-/** The length of a body from which something may be left out is not known. */
-function headersFor({ response, isShortened }: Answered): Headers {
+/** Drops the length of a body from which an event may be left out. */
+function buildHeaders({ response, isShortened }: Answered): Headers {
   if (!isShortened) return response.headers;
   const headers = new Headers(response.headers);
   headers.delete("content-length");

@@ -1,14 +1,14 @@
 import { warnOnce } from "../../warnings/warn-once.ts";
-import { answerReaderFor } from "../answers/answer-reader-for.ts";
+import { buildAnswerReader } from "../answers/build-answer-reader.ts";
 import type { AnswerReader } from "../answers/answer-reader.ts";
 import { toLlmCall } from "../estimating/to-llm-call.ts";
 import type { LlmCall } from "../tokens/llm-call.ts";
 import type { SentRequest } from "./parse-sent-request.ts";
 
-/** What is known of a call whose body cannot be read: it is one request. */
+/** A call whose body cannot be read costs one request. */
 const NOTHING_KNOWN = { maxOutputTokens: 0, stream: false } as const;
 
-/** What is known of a call by the request for it. */
+/** Describes a call by its request. */
 export function toCall(sent: SentRequest): LlmCall {
   const { protocol, body, model } = sent;
   if (protocol === undefined) return toLlmCall(undefined, { ...NOTHING_KNOWN, model });
@@ -26,14 +26,14 @@ export function toCall(sent: SentRequest): LlmCall {
   return toLlmCall(undefined, { ...NOTHING_KNOWN, model });
 }
 
-/** What reads the answer; undefined for requests that no model answers. */
+/** Finds the reader of the answer; undefined for requests that no model answers. */
 export function findReader(
   { protocol, body }: SentRequest,
   { headers }: Response,
   withholdsUsage: boolean,
 ): AnswerReader<Uint8Array> | undefined {
   if (protocol === undefined) return undefined;
-  return answerReaderFor({
+  return buildAnswerReader({
     protocol,
     isStream: body.json?.["stream"] === true,
     contentType: headers.get("content-type"),

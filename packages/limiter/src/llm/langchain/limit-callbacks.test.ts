@@ -1,10 +1,16 @@
 /* The callbacks, called by LangChain itself for models that answer in this process. */
 import { setImmediate } from "node:timers/promises";
+import { InMemoryCache } from "@langchain/core/caches";
 import type { CallbackManagerForLLMRun } from "@langchain/core/callbacks/manager";
 import { LLM } from "@langchain/core/language_models/llms";
 import { SimpleChatModel } from "@langchain/core/language_models/chat_models";
-import { AIMessageChunk, HumanMessage, type BaseMessage } from "@langchain/core/messages";
-import { ChatGenerationChunk, type LLMResult } from "@langchain/core/outputs";
+import {
+  AIMessage,
+  AIMessageChunk,
+  HumanMessage,
+  type BaseMessage,
+} from "@langchain/core/messages";
+import { ChatGenerationChunk, type ChatResult, type LLMResult } from "@langchain/core/outputs";
 import { afterEach, beforeEach, describe, expect, it, vi, type MockInstance } from "vitest";
 import { Limit, RateLimiter, RateLimitExceeded, ValidationError } from "zae-limiter";
 import { MemoryRepository } from "zae-limiter/memory";
@@ -45,7 +51,7 @@ beforeEach(async () => {
 
 afterEach(() => printed.mockRestore());
 
-/** A chat model that answers with words, and may say what they used. */
+/** A chat model that answers with words, and may report its usage. */
 class WordModel extends SimpleChatModel {
   readonly words: readonly string[];
   readonly usage: object | undefined;
@@ -194,6 +200,46 @@ it("limits models that complete a text", async () => {
   expect(await readLeft("complete-1")).toEqual({ rpm: 9, tpm: 996 });
 });
 
+it("counts the input of tools, streamed and in one piece", async () => {
+  const [args, text] = [{ city: "city" }, '{"city":"city"}'];
+  class ToolModel extends WordModel {
+    override async _generate(): Promise<ChatResult> {
+      const message = new AIMessage({ content: "", tool_calls: [{ name: "weather", args }] });
+      return { generations: [{ text: "", message }] };
+    }
+
+    override async *_streamResponseChunks(
+      _messages: BaseMessage[],
+      _options: this["ParsedCallOptions"],
+      run?: CallbackManagerForLLMRun,
+    ): AsyncGenerator<ChatGenerationChunk> {
+      const tool_call_chunks = [{ name: "weather", args: text, index: 0 }];
+      const message = new AIMessageChunk({ content: "", tool_call_chunks });
+      const chunk = new ChatGenerationChunk({ text: "", message });
+      yield chunk;
+      await run?.handleLLMNewToken("", undefined, undefined, undefined, undefined, { chunk });
+    }
+  }
+  const model = new ToolModel([]);
+  await model.invoke("Hello?");
+  for await (const _ of await model.stream("Hello?"));
+  expect(ends()).toEqual(["complete counted 2+4", "complete counted 2+4"]);
+});
+
+it("charges nothing for an answer from a cache", async () => {
+  const callbacks = [limitCallbacks(options)];
+  const model = new CompletingModel({ callbacks, cache: new InMemoryCache() });
+  await model.invoke("Hello?");
+  await model.invoke("Hello?");
+  expect(ends()).toEqual(["complete counted 2+2", "failed estimated 0+0"]);
+});
+
+it("charges a run once if its handler was given twice", async () => {
+  const callbacks = [limitCallbacks(options)];
+  await new CompletingModel({ callbacks }).invoke("Hello?", { callbacks });
+  expect(ends()).toEqual(["complete counted 2+2"]);
+});
+
 describe("a provider that is slow", () => {
   it("may take as long as it likes for an answer in one piece", async () => {
     const { model, goOn } = slowModel();
@@ -283,7 +329,7 @@ it("a refusal of one prompt among several ends all, and the charge is kept", asy
   expect(printed).toHaveBeenCalledWith(
     expect.stringMatching(/^Error in handler LimitCallbacks, handleLLMStart: RateLimitExceeded/),
   );
-  // LangChain does not say that the other one was not made.
+  // LangChain does not report that the other one was not made.
   await collectGarbage(() => records.length > 0);
   expect(ends()).toEqual(["abandoned estimated 1+50"]);
 });

@@ -1,20 +1,20 @@
 import { toObject } from "../answers/protocol.ts";
-import { langChainMessages } from "../estimating/langchain-messages.ts";
+import { toSentMessages } from "../estimating/langchain-messages.ts";
 import { toLlmCall } from "../estimating/to-llm-call.ts";
 import { Meter } from "../meter.ts";
 import { isMeteredAlready } from "../nested-calls.ts";
-import { notCalled, type MeteredOptions } from "../options.ts";
+import { buildNotCalledError, type MeteredOptions } from "../options.ts";
 import type { LlmCall } from "../tokens/llm-call.ts";
 import { MeteredRun } from "./metered-run.ts";
 import { toPiece } from "./run-answer.ts";
 
-/** A call of a chat model of LangChain. */
+/** A call of a LangChain chat model. */
 export interface LangChainCall {
   /** The model. */
   readonly model: string;
   /** The run that the call belongs to. */
   readonly runId: string;
-  /** What the caller added as metadata. */
+  /** The metadata of the caller. */
   readonly metadata: Readonly<Record<string, unknown>>;
 }
 
@@ -22,9 +22,9 @@ export interface LangChainCall {
 export interface LangChainHandler {
   /** The name that LangChain shows. */
   readonly name: string;
-  /** The calls wait for the callbacks. */
+  /** LangChain waits for the callbacks. */
   readonly awaitHandlers: true;
-  /** A refusal is thrown to the caller. */
+  /** LangChain throws a refusal to the caller. */
   readonly raiseError: true;
   /** Called by LangChain. @example await handler.handleChatModelStart(llm, messages, runId); */
   handleChatModelStart(
@@ -60,8 +60,8 @@ export function limitCallbacks(options: MeteredOptions<LangChainCall>): LangChai
   return new LimitCallbacks(options);
 }
 
-// LangChain takes anything with a name for a handler. Without this, the function itself in
-// `callbacks`, instead of what it returns, would limit nothing, silently.
+// LangChain takes anything with a name for a handler. Without this, passing the function itself in
+// `callbacks`, instead of what it returns, would silently limit nothing.
 Object.assign(limitCallbacks, {
   awaitHandlers: true,
   raiseError: true,
@@ -70,27 +70,27 @@ Object.assign(limitCallbacks, {
 });
 
 function refuseToStart(): never {
-  throw notCalled("limitCallbacks");
+  throw buildNotCalledError("limitCallbacks");
 }
 
-/** Most stopped runs that are remembered. Nothing tells which of them will never continue. */
+/** The most stopped runs that are remembered. There is no sign that one will never continue. */
 const MAX_STOPPED = 1_000;
 
 /**
- * Most runs that are open. No process waits for so many models at once, so the oldest was left, and
+ * The most open runs. No process waits for so many models at once, so the oldest was left, and
  * something such as a tracer keeps it from being collected.
  */
 const MAX_RUNS = 10_000;
 
-/** LangChain shows the name of this class where it tells of a refusal. */
+/** LangChain prints the name of this class with a refusal. */
 class LimitCallbacks implements LangChainHandler {
   readonly name = "zae-limiter";
   readonly awaitHandlers = true;
   readonly raiseError = true;
   readonly #meter: Meter<LangChainCall>;
-  /** Runs that have begun, by their id. Each goes when it ends, or when it was left. */
+  /** Open runs by their id. Each is removed when it ends or was left. */
   readonly #runs = new Map<string, Promise<MeteredRun>>();
-  /** Finds runs that were left, which LangChain does not end. Some runtimes have none. */
+  /** Finds runs that were left, which LangChain does not end. Some runtimes lack it. */
   readonly #collected =
     typeof FinalizationRegistry === "function"
       ? new FinalizationRegistry((runId: string) => void this.#leave(runId))
@@ -142,7 +142,7 @@ class LimitCallbacks implements LangChainHandler {
     await run?.fail(error);
   }
 
-  /** A handler that was given twice is called twice for a run: it is charged once. */
+  /** A handler that was passed twice is called twice for a run, which is charged once. */
   async #start(llm: unknown, prompts: unknown[], ...rest: RestOfStart): Promise<void> {
     const [runId, , extraParams, , metadata] = rest;
     if (isMeteredAlready() || this.#runs.has(runId)) return;
@@ -162,14 +162,14 @@ class LimitCallbacks implements LangChainHandler {
     if (this.#runs.size > MAX_RUNS) await this.#leave(oldest!);
   }
 
-  async #begin(call: LlmCall, told: LangChainCall, signal: unknown): Promise<MeteredRun> {
-    const { runId } = told; // the run must not refer to the metadata, so that they can be collected
+  async #begin(call: LlmCall, described: LangChainCall, signal: unknown): Promise<MeteredRun> {
+    const { runId } = described; // the run must not refer to the metadata, so that they can be collected
     const caller = signal instanceof AbortSignal ? signal : undefined;
-    const metered = await this.#meter.begin(call, told, caller);
+    const metered = await this.#meter.begin(call, described, caller);
     return new MeteredRun(metered, caller, (reason) => this.#stop(runId, reason));
   }
 
-  /** A run was left. If it goes on all the same, nothing stops it. */
+  /** Settles a run that was left. If it continues nevertheless, nothing stops it. */
   async #leave(runId: string): Promise<void> {
     const run = await this.#remove(runId)?.catch(() => undefined); // it may have been refused
     await run?.abandon();
@@ -190,7 +190,9 @@ class LimitCallbacks implements LangChainHandler {
   }
 }
 
-/** The name of the model is in the parameters, in the metadata, or in the model itself. */
+/**
+ * Describes a run. The model is named in the parameters, in the metadata, or in the model itself.
+ */
 function toCall(llm: unknown, prompts: unknown[], parameters: unknown, metadata: unknown): LlmCall {
   const { model, model_name, modelName, modelId } = toObject(parameters);
   const { ls_model_name } = toObject(metadata);
@@ -198,11 +200,11 @@ function toCall(llm: unknown, prompts: unknown[], parameters: unknown, metadata:
   const named = [model, model_name, modelName, modelId, ls_model_name, kwargs["model"]].find(
     (name) => typeof name === "string" && name !== "",
   );
-  const request = { ...toObject(parameters), messages: langChainMessages(prompts) };
+  const request = { ...toObject(parameters), messages: toSentMessages(prompts) };
   return toLlmCall(request, { model: named as string | undefined });
 }
 
-/** What LangChain tells of the start of a run, besides the model and the prompts. */
+/** The arguments at the start of a run, besides the model and the prompts. */
 type RestOfStart = [
   runId: string,
   parentRunId?: string,

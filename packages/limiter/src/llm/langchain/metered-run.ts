@@ -1,20 +1,20 @@
-import { endOfError } from "../failures.ts";
+import { classifyError } from "../failures.ts";
 import type { MeteredCall } from "../metered-call.ts";
 import { RunAnswer, type Piece } from "./run-answer.ts";
 
 /**
- * A run of LangChain that was granted. Its pieces go through a watched stream, as if they came from
- * the provider, so a run that its caller aborts or that is too long stops.
+ * A granted run of LangChain. Its pieces pass through a watched stream, as if they came from the
+ * provider, so a run stops if its caller aborts it or if it is too long.
  *
- * Callbacks cannot tell a provider that is slow from a caller who does not read. So a read is
- * always under way here, and no time counts as idle.
+ * Callbacks cannot distinguish a slow provider from a caller who does not read. So a read is always
+ * pending here, and no time counts as idle.
  */
 export class MeteredRun {
   readonly #call: MeteredCall;
   readonly #signal: AbortSignal | undefined;
   readonly #answer = new RunAnswer();
   readonly #pieces: ReadableStreamDefaultReader<Piece>;
-  /** What is read next. */
+  /** The pending read. */
   #next: Promise<unknown> = Promise.resolve();
   #source!: ReadableStreamDefaultController<Piece>;
   #isOver = false;
@@ -41,14 +41,14 @@ export class MeteredRun {
     void this.#read();
   }
 
-  /** A piece of the answer went by. */
+  /** Adds a piece of the answer. */
   async addPiece(piece: Piece): Promise<void> {
     if (this.#isOver) return;
     this.#source.enqueue(piece);
     await this.#read();
   }
 
-  /** The run has its answer. */
+  /** Settles a run that has its answer. */
   async complete(output: unknown): Promise<void> {
     if (this.#isOver) return;
     this.#answer.complete(output);
@@ -56,25 +56,25 @@ export class MeteredRun {
     await this.#read();
   }
 
-  /** The answer was in a cache of the application: no provider was called. */
+  /** Settles a run that was answered from a cache, without a provider. */
   async cancelCached(): Promise<void> {
     this.#isOver = true;
     await this.#call.settleFailed();
     await this.#pieces.cancel();
   }
 
-  /** LangChain has dropped the run without ending it. */
+  /** Settles a run that LangChain dropped without ending it. */
   async abandon(): Promise<void> {
     this.#isOver = true;
     await this.#pieces.cancel();
   }
 
-  /** The run has failed, after all attempts. */
+  /** Settles a run that failed, after all attempts. */
   async fail(error: unknown): Promise<void> {
     this.#isOver = true;
-    const { end } = endOfError(error, this.#signal);
+    const { end } = classifyError(error, this.#signal);
     if (this.#answer.outputBytes === undefined) await this.#call.end({ end });
-    // What was delivered before is counted.
+    // Output before the failure is counted.
     if (end === "abandoned") await this.#pieces.cancel(error).catch(() => {});
     else {
       this.#source.error(error);
@@ -83,7 +83,7 @@ export class MeteredRun {
     await this.#call.settleThrown(error, this.#signal); // it is settled, and the mirror sees the error
   }
 
-  /** Waits for what comes next, while another read begins. */
+  /** Waits for the pending read, and begins another one. */
   #read(): Promise<unknown> {
     const next = this.#next;
     this.#next = this.#pieces.read();

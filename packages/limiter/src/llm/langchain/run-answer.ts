@@ -1,12 +1,12 @@
 import { AnswerNotes } from "../answers/answer-notes.ts";
 import type { AnswerReader } from "../answers/answer-reader.ts";
 import { toList, toObject, type Json } from "../answers/protocol.ts";
-import { usageFromTotals } from "../answers/token-counts.ts";
+import { buildUsage } from "../answers/token-counts.ts";
 
-/** What the model said in one piece of an answer: text, and input of tools. */
+/** The output in one piece of an answer: text, and input of tools. */
 export type Piece = readonly unknown[];
 
-/** Reads the answer of a run: its pieces as they go by, and all of it at the end. */
+/** Reads the answer of a run: its pieces as they pass, and the whole answer at the end. */
 export class RunAnswer extends AnswerNotes implements AnswerReader<Piece> {
   #hasBegun = false;
 
@@ -42,7 +42,7 @@ export class RunAnswer extends AnswerNotes implements AnswerReader<Piece> {
     }
   }
 
-  /** Prefers what the message says: it tells caches and reasoning apart. */
+  /** Prefers the usage of the message, which separates caches and reasoning. */
   #readUsage({ usage_metadata: ofMessage }: Json, { tokenUsage: ofOutput }: Json): void {
     const usage = toObject(ofMessage);
     const { promptTokens, completionTokens } = toObject(ofOutput);
@@ -50,10 +50,10 @@ export class RunAnswer extends AnswerNotes implements AnswerReader<Piece> {
     const prompt = usage["input_tokens"] ?? promptTokens;
     const output = usage["output_tokens"] ?? completionTokens;
     if (prompt === undefined && output === undefined) return;
-    // LangChain says 0 for a number that the provider left out, which would make such calls free.
+    // LangChain reports 0 for a number that the provider left out, which would make calls free.
     if (prompt === 0 || (output === 0 && this.outputBytes !== 0)) return this.reports(undefined);
     this.reports(
-      usageFromTotals({
+      buildUsage({
         prompt,
         cached: inputDetails["cache_read"],
         cacheWrite: inputDetails["cache_creation"],
@@ -65,7 +65,7 @@ export class RunAnswer extends AnswerNotes implements AnswerReader<Piece> {
   }
 }
 
-/** A piece of an answer that streams, as LangChain tells it. */
+/** Converts a token of LangChain to a piece of an answer. */
 export function toPiece(token: unknown, fields: unknown): Piece {
   const { message } = toObject(toObject(fields)["chunk"]);
   const calls = toList(toObject(message)["tool_call_chunks"]);

@@ -1,6 +1,6 @@
 import type { TokenUsage } from "./token-usage.ts";
 
-/** What is known of a call before it is made. */
+/** What is known about a call before it is made. */
 export interface LlmCall {
   /** The name of the model, as the provider knows it. */
   readonly model: string;
@@ -13,9 +13,9 @@ export interface LlmCall {
   readonly texts: () => Iterable<string>;
   /** Images and other files. */
   readonly images: number;
-  /** How many answers are asked for. */
+  /** How many answers the call asks for. */
   readonly choices: number;
-  /** The most tokens that one answer may have, if the call says so; 0 for embeddings. */
+  /** The most tokens that one answer may have, if the call sets that; 0 for embeddings. */
   readonly maxOutputTokens: number | undefined;
   /** Whether the answer is streamed. */
   readonly stream: boolean;
@@ -29,10 +29,10 @@ export interface Estimate {
   readonly output: number;
 }
 
-/** Says how many tokens a call will use. */
+/** Estimates how many tokens a call will use. */
 export interface Estimator {
   /**
-   * The tokens to reserve before a call.
+   * Returns the tokens to reserve before a call.
    * @example const { input, output } = estimator.estimate(call);
    */
   estimate(call: LlmCall): Estimate;
@@ -42,7 +42,7 @@ export interface Estimator {
    */
   learn?(call: LlmCall, estimate: Estimate, usage: TokenUsage): void;
   /**
-   * The tokens of an answer that went by without a report, by the UTF-8 bytes of its text.
+   * Returns the tokens of an answer whose usage was not reported, by the UTF-8 bytes of its text.
    * @default a quarter of the bytes, rounded up
    * @example const tokens = estimator.tokensOf?.(call, 4_000);
    */

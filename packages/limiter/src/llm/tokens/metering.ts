@@ -27,14 +27,14 @@ export const METERING = {
   },
 } as const satisfies Record<string, Metering>;
 
-/** Weights have at most this many parts of one token, so that sums are exact. */
+/** Weights are multiples of one part in this many, so that sums are exact. */
 const PARTS = 1_000_000;
 
 const MAX_WEIGHT = 1_000_000;
 
 const KINDS: ReadonlySet<string> = new Set(["requests", ...Object.keys(NO_TOKENS)]);
 
-/** Throws for a metering that cannot be computed. */
+/** Throws for an invalid metering. */
 export function checkMetering(metering: unknown): void {
   const isAllOfThem = metering === METERING;
   if (!isRecord(metering) || isAllOfThem || Object.keys(metering).length === 0)
@@ -60,7 +60,7 @@ export function checkMetering(metering: unknown): void {
   }
 }
 
-/** What one request with these tokens costs, by limit. */
+/** Computes the cost of one request with these tokens, by limit. */
 export function computeCost(metering: Metering, usage: TokenUsage): Amounts {
   const cost: Record<string, number> = {};
   for (const [name, weights] of Object.entries(metering)) {
@@ -72,8 +72,8 @@ export function computeCost(metering: Metering, usage: TokenUsage): Amounts {
   return cost;
 }
 
-/** The most tokens that cost no more than so much, at a weight. */
-export function mostTokens(weight: number | undefined, cost: number): number {
+/** Computes how many tokens of a weight a cost can pay for. */
+export function computeMostTokens(weight: number | undefined, cost: number): number {
   const parts = toMillionths(weight);
   return parts === 0 ? Infinity : Math.floor((cost * PARTS) / parts);
 }
@@ -87,7 +87,7 @@ function isWeight(weight: unknown): boolean {
   );
 }
 
-/** The weight in millionths, which are whole numbers: 0.07 × 100 must not be more than 7. */
+/** Converts a weight to whole millionths: 0.07 × 100 must not be more than 7. */
 function toMillionths(weight = 0): number {
   return Math.round(weight * PARTS);
 }

@@ -15,7 +15,7 @@ export interface TokenUsage {
 /** What a limit can count. */
 export type TokenKind = "requests" | keyof TokenUsage;
 
-/** UTF-8 bytes of text in a token, where nothing better is known. */
+/** UTF-8 bytes of text in a token, if nothing better is known. */
 export const BYTES_PER_TOKEN = 4;
 
 /** No tokens of any kind. */

@@ -1,13 +1,13 @@
 /*
- * Values of headers, each read by a function that returns undefined for what it does not
- * understand. A value that is not positive says nothing: Azure sends -1 and 0 for limits that it
- * does not tell. Where a header came twice, HTTP joins it ("5, 5"), which is not a number either.
+ * Parsers of header values, which return undefined for invalid ones. A value that is not positive
+ * means nothing: Azure sends -1 and 0 for limits that it does not disclose. A header that came
+ * twice is joined by HTTP ("5, 5"), which is not a number either.
  */
 
-/** No limit of a provider is filled over more than a year: larger values are dates, or mistakes. */
+/** No limit refills over more than a year. Larger values are dates or mistakes. */
 const LONGEST_MS = 366 * 86_400_000;
 
-/** Longer texts are not values of these headers. They are not matched at all. */
+/** Longer texts are not valid, and are not matched at all. */
 const MAX_LENGTH = 64;
 
 const COUNT = /^\d+$/;
@@ -28,19 +28,19 @@ const UNIT_MS: Readonly<Record<string, number>> = {
   d: 86_400_000,
 };
 
-/** A whole number, which may be 0. */
+/** Parses a whole number, which may be 0. */
 export function parseCount(text = ""): number | undefined {
   if (!isText(text, COUNT)) return undefined;
   const count = Number(text);
   return Number.isSafeInteger(count) ? count : undefined;
 }
 
-/** The milliseconds of a header such as `retry-after-ms: 1500.5`. */
+/** Parses the milliseconds of a header such as `retry-after-ms: 1500.5`. */
 export function parseMilliseconds(text = ""): number | undefined {
   return isText(text, DECIMAL) ? toTime(Number(text)) : undefined;
 }
 
-/** The milliseconds of a time as Go writes it: "6m0s", "12ms"; of a bare number of seconds too. */
+/** Parses a duration as Go writes it, such as "6m0s", or a bare number of seconds. */
 export function parseDuration(text = ""): number | undefined {
   if (isText(text, DECIMAL)) return toTime(Number(text) * 1000);
   if (!isText(text, DURATION)) return undefined;
@@ -50,12 +50,12 @@ export function parseDuration(text = ""): number | undefined {
   return toTime(ms);
 }
 
-/** The milliseconds until a time of RFC 3339, such as "2026-11-16T15:30:01Z". */
-export function untilTimestamp(text = "", nowMs = 0): number | undefined {
+/** Parses a time of RFC 3339, such as "2026-11-16T15:30:01Z", to the milliseconds until then. */
+export function parseTimestamp(text = "", nowMs = 0): number | undefined {
   return isText(text, RFC_3339) ? toTime(Date.parse(text) - nowMs) : undefined;
 }
 
-/** The milliseconds of a `retry-after`: a number of seconds, or a date of HTTP. */
+/** Parses a `retry-after`: a number of seconds, or an HTTP date. */
 export function parseRetryAfter(text = "", nowMs = 0): number | undefined {
   if (isText(text, DECIMAL)) return toTime(Number(text) * 1000);
   return isText(text, HTTP_DATE) ? toTime(Date.parse(text) - nowMs) : undefined;
@@ -66,9 +66,9 @@ function isText(text: string, form: RegExp): boolean {
   return text.length <= MAX_LENGTH && form.test(text);
 }
 
-/** Whole milliseconds, rounded up; undefined if there are none, or too many. */
+/** Rounds up to whole milliseconds; undefined if there are none, or too many. */
 function toTime(ms: number): number | undefined {
-  // What decimal fractions are off by in binary must not add a millisecond.
+  // Rounding errors of decimal fractions must not add a millisecond.
   const whole = Math.ceil(Number(ms.toFixed(3)));
   return whole > 0 && whole <= LONGEST_MS ? whole : undefined;
 }

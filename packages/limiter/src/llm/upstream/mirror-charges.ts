@@ -6,14 +6,14 @@ import type { UpstreamKind, UpstreamLimit, UpstreamLimits } from "./upstream-lim
 /** The name of the account's limit for each kind of a provider's limit. */
 export type LimitNames = Readonly<Record<UpstreamKind, string>>;
 
-/** What a 429 causes. */
+/** The pause that a 429 causes. */
 export interface Pause {
   /** The limits of the account whose pause begins, and how long it lasts. */
   readonly begins: readonly string[];
   readonly pauseMs: number;
   /** The limits that pause already, and how many milliseconds are left of it. */
   readonly lasts: ReadonlyMap<string, number>;
-  /** What the call had reserved and has given back. */
+  /** What the call had reserved and gave back. */
   readonly givenBack: Amounts;
 }
 
@@ -21,31 +21,31 @@ export interface Pause {
 const IGNORED_SHARE = 0.01;
 
 /**
- * The shortest pause after a 429, and the pause after one that does not say how long. Providers say
- * when the call that they refused fits, which may be in a few milliseconds. A client that pauses
- * only for that time is refused again a few calls later, as long as others use the account: in
+ * The shortest pause after a 429, and the pause after one without a hint. Providers report when the
+ * refused call would fit, which may be in a few milliseconds. A client that pauses only for that
+ * time is refused again a few calls later, as long as others use the account: in
  * `fleet-simulation.test.ts` 185 to 416 of 1000 calls, instead of 30 to 82. The provider's bucket
  * fills meanwhile, so nothing of its rate is lost.
  */
 const MIN_PAUSE_MS = 1000;
 
 /**
- * What to take so that the account holds no more than its provider says is left, and has no whole
- * token of a limit that pauses until its pause is over. `statuses` are the account's limits, read
- * just now.
+ * Computes what to take so that the account holds no more than its provider reports as left, and
+ * has no whole token of a paused limit until its pause is over. `statuses` are the account's
+ * limits, freshly read.
  */
-export function amountsToTake(
+export function computeAmountsToTake(
   seen: UpstreamLimits,
   names: LimitNames,
   statuses: readonly LimitStatus[],
   pause: Pause | undefined,
 ): Amounts {
   const amounts: Record<string, number> = {};
-  for (const { status, told } of listMirroredLimits(seen, names, statuses)) {
+  for (const { status, reported } of listMirroredLimits(seen, names, statuses)) {
     const { limitName, limit, available } = status;
     const amount = Math.max(
-      computeSurplus(told, available, limit.capacity),
-      pause === undefined ? 0 : shortOfPause(pause, status),
+      computeSurplus(reported, available, limit.capacity),
+      pause === undefined ? 0 : computePauseShortfall(pause, status),
       amounts[limitName] ?? 0, // two kinds may share a limit
     );
     if (amount > 0) amounts[limitName] = Math.min(amount, MAX_AMOUNT);
@@ -53,8 +53,8 @@ export function amountsToTake(
   return amounts;
 }
 
-/** What is there of these amounts. The rest would be debt. */
-export function amountsThere(amounts: Amounts, statuses: readonly LimitStatus[]): Amounts {
+/** Cuts amounts to what is available. The rest would be debt. */
+export function cutToAvailable(amounts: Amounts, statuses: readonly LimitStatus[]): Amounts {
   const there: Record<string, number> = {};
   for (const { limitName, available } of statuses) {
     const amount = Math.min(getAmount(amounts, limitName), available);
@@ -64,10 +64,11 @@ export function amountsThere(amounts: Amounts, statuses: readonly LimitStatus[])
 }
 
 /**
- * The limits that a take is decided by, if the account is in debt: one in debt would refuse takes
- * of the others too, and then each of several processes would charge what only one can take.
+ * Finds the limits that decide about a take, if the account is in debt. A limit in debt would
+ * refuse takes of the others too, and then several processes would each charge what only one can
+ * take.
  */
-export function limitsBesideDebt(statuses: readonly LimitStatus[]): {
+export function findLimitsWithoutDebt(statuses: readonly LimitStatus[]): {
   readonly limits?: readonly Limit[];
 } {
   const debtless = statuses.filter(({ available }) => available >= 0);
@@ -75,41 +76,47 @@ export function limitsBesideDebt(statuses: readonly LimitStatus[]): {
   return { limits: debtless.map(({ limit }) => limit) };
 }
 
-/** Which limits of the account a 429 pauses: those of which nothing is left, or else all. */
-export function limitsToPause(
+/** Finds the limits that a 429 pauses: those of which nothing is left, or else all. */
+export function findLimitsToPause(
   seen: UpstreamLimits,
   names: LimitNames,
   statuses: readonly LimitStatus[],
 ): readonly string[] {
   const mirrored = listMirroredLimits(seen, names, statuses);
-  const exhausted = mirrored.filter(({ told }) => told?.remaining === 0);
+  const exhausted = mirrored.filter(({ reported }) => reported?.remaining === 0);
   return (exhausted.length > 0 ? exhausted : mirrored).map(({ status }) => status.limitName);
 }
 
-/** How long a 429 pauses. */
+/** Computes how long a 429 pauses. */
 export function computePauseMs({ retryAfterMs = 0 }: UpstreamLimits, maxPauseMs: number): number {
   return Math.min(Math.max(retryAfterMs, MIN_PAUSE_MS), maxPauseMs);
 }
 
-/** What the account holds more than its provider says is left; 0 if that says too little. */
+/**
+ * Computes what the account holds above what its provider reports; 0 if that reports too little.
+ */
 function computeSurplus(
-  told: UpstreamLimit | undefined,
+  reported: UpstreamLimit | undefined,
   available: number,
   capacity: number,
 ): number {
-  // That nothing is left is believed of a limit that is named beside it, and of no other: Azure
-  // says 0 of limits that it does not tell.
-  if (told?.remaining === undefined || (told.remaining === 0 && told.limit === undefined)) return 0;
-  const surplus = available - told.remaining;
+  // A 0 is believed only beside the limit itself: Azure also sends 0 for limits that it does not
+  // disclose.
+  if (
+    reported?.remaining === undefined ||
+    (reported.remaining === 0 && reported.limit === undefined)
+  )
+    return 0;
+  const surplus = available - reported.remaining;
   return surplus >= capacity * IGNORED_SHARE ? surplus : 0;
 }
 
 /**
- * What a limit holds more than it may until its pause is over. Of a pause that lasts, that is what
- * calls that were under way gave back, which would end it. Each of them takes its own part again:
- * four processes that each took all of it made pauses of 6 s last for 26 s.
+ * Computes what a limit holds above what it may have until its pause is over. In a pause that has
+ * begun before, that is what calls in flight gave back, which would end it. Each call takes its own
+ * part again: when four processes each took all of it, pauses of 6 s lasted for 26 s.
  */
-function shortOfPause(pause: Pause, { limitName, limit, available }: LimitStatus): number {
+function computePauseShortfall(pause: Pause, { limitName, limit, available }: LimitStatus): number {
   if (pause.begins.includes(limitName)) return available + computeEarnings(pause.pauseMs, limit);
   const lastsMs = pause.lasts.get(limitName);
   if (lastsMs === undefined) return 0;
@@ -119,19 +126,19 @@ function shortOfPause(pause: Pause, { limitName, limit, available }: LimitStatus
   );
 }
 
-/** What flows back in a time, rounded up to whole tokens. */
+/** Computes what refills in a time, rounded up to whole tokens. */
 function computeEarnings(ms: number, { refillAmount, refillPeriodSeconds }: Limit): number {
   return Math.ceil((ms * refillAmount) / (refillPeriodSeconds * 1000));
 }
 
-/** The limits that the account has and a name stands for, and what the answer says of each. */
+/** Lists the account's mirrored limits, and what the answer reports for each. */
 function listMirroredLimits(
   seen: UpstreamLimits,
   names: LimitNames,
   statuses: readonly LimitStatus[],
-): readonly { readonly status: LimitStatus; readonly told: UpstreamLimit | undefined }[] {
+): readonly { readonly status: LimitStatus; readonly reported: UpstreamLimit | undefined }[] {
   return (Object.keys(names) as UpstreamKind[]).flatMap((kind) => {
     const status = statuses.find(({ limitName }) => limitName === names[kind]);
-    return status === undefined ? [] : [{ status, told: seen[kind] }];
+    return status === undefined ? [] : [{ status, reported: seen[kind] }];
   });
 }

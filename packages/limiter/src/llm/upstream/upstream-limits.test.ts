@@ -54,14 +54,14 @@ describe("the headers of a provider", () => {
     }
   });
 
-  it("say nothing where there are none, whatever else there is", () => {
+  it("are undefined if there are none, whatever else there is", () => {
     for (const headers of [{}, new Headers(), { "content-type": "text/html", date: "today" }])
       expect(readUpstreamLimits(headers, NOW_MS)).toBeUndefined();
     for (const nothing of [undefined, null, "", 5, { "retry-after": ["1"] }])
       expect(readUpstreamLimits(nothing as never, NOW_MS)).toBeUndefined();
   });
 
-  it("tell the limit of a project where less of it is left than of its organization's", () => {
+  it("report the limit of a project if less of it is left than of its organization's", () => {
     const project = {
       "x-ratelimit-limit-project-tokens": "60000",
       "x-ratelimit-remaining-project-tokens": "57000",
@@ -77,7 +77,7 @@ describe("the headers of a provider", () => {
 
 describe("what is left", () => {
   it.each(["-1", "abc", "", " ", "5, 5", "1.5", "1e3", "+5", "0x10", "9".repeat(17), "5 tokens"])(
-    "is unknown if the header says %j",
+    "is unknown if the header is %j",
     (text) => {
       expect(remaining(text)).toBeUndefined();
       expect(remaining(text, "1000")).toBeUndefined();
@@ -89,14 +89,14 @@ describe("what is left", () => {
     expect(readUpstreamLimits(headers, NOW_MS)).toBeUndefined();
   });
 
-  it("is 0 if the limit makes sense or is not told, and unknown beside Azure's -1 and 0", () => {
+  it("is 0 if the limit is valid or missing, and unknown beside Azure's -1 and 0", () => {
     expect(remaining("0", "1000")).toBe(0);
     expect(remaining("0")).toBe(0);
     for (const limit of ["-1", "0", "abc", "5, 5"]) expect(remaining("0", limit)).toBeUndefined();
     expect(remaining("7", "-1")).toBe(7);
   });
 
-  it("is nothing at all in what Azure sends without telling its limits", () => {
+  it("is nothing at all in what Azure sends for undisclosed limits", () => {
     const headers = {
       "x-ratelimit-limit-tokens": "-1",
       "x-ratelimit-remaining-tokens": "-1",

@@ -4,10 +4,10 @@ import {
   parseDuration,
   parseMilliseconds,
   parseRetryAfter,
-  untilTimestamp,
+  parseTimestamp,
 } from "./header-values.ts";
 
-/** One limit of a provider, as its headers tell it. What they do not tell is undefined. */
+/** One limit of a provider, from its headers. Missing values are undefined. */
 export interface UpstreamLimit {
   /** How much it holds. */
   readonly limit: number | undefined;
@@ -17,7 +17,7 @@ export interface UpstreamLimit {
   readonly fullAfterMs: number | undefined;
 }
 
-/** The limits of a provider, as the headers of one answer tell them. */
+/** The limits of a provider, from the headers of one answer. */
 export interface UpstreamLimits {
   /** Requests. */
   readonly requests?: UpstreamLimit;
@@ -34,13 +34,13 @@ export interface UpstreamLimits {
 /** What a limit of a provider counts. */
 export type UpstreamKind = Exclude<keyof UpstreamLimits, "retryAfterMs">;
 
-/** Headers of an answer: an object of fetch, or a record with names in any case. */
+/** Headers of an answer: a `Headers` object, or a record with names in any case. */
 export type AnswerHeaders = Headers | Readonly<Record<string, string>>;
 
 /** Reads a header by its name in lower case. */
 type Lookup = (name: string) => string | undefined;
 
-/** Where each kind of limit is read from: what OpenAI and what Anthropic call it. */
+/** The names of each kind of limit in the headers of OpenAI and Anthropic. */
 const KINDS = [
   { kind: "requests", openai: ["requests"], anthropic: "requests" },
   { kind: "tokens", openai: ["tokens", "project-tokens"], anthropic: "tokens" },
@@ -49,25 +49,25 @@ const KINDS = [
 ] as const satisfies readonly { readonly kind: UpstreamKind; readonly [of: string]: unknown }[];
 
 /**
- * Reads `x-ratelimit-*`, `anthropic-ratelimit-*`, `retry-after-ms` and `retry-after`. A value that
- * makes no sense is undefined, and so is the result if the headers say nothing. Never throws.
+ * Reads `x-ratelimit-*`, `anthropic-ratelimit-*`, `retry-after-ms` and `retry-after`. Invalid
+ * values are undefined, and so is the result if there are no valid ones. Never throws.
  * @example const seen = readUpstreamLimits(response.headers, Date.now());
  */
 export function readUpstreamLimits(
   headers: AnswerHeaders,
   nowMs: number,
 ): UpstreamLimits | undefined {
-  const lookup = lookupIn(headers);
+  const lookup = buildLookup(headers);
   const retryAfterMs =
     parseMilliseconds(lookup("retry-after-ms")) ?? parseRetryAfter(lookup("retry-after"), nowMs);
-  const seen = tightestLimits(retryAfterMs, ({ openai, anthropic }) => [
-    ...openai.map((name) => openaiLimit(lookup, name)),
-    anthropicLimit(lookup, anthropic, nowMs),
+  const seen = pickTightestLimits(retryAfterMs, ({ openai, anthropic }) => [
+    ...openai.map((name) => readOpenaiLimit(lookup, name)),
+    readAnthropicLimit(lookup, anthropic, nowMs),
   ]);
   return Object.keys(seen).length === 0 ? undefined : seen;
 }
 
-function openaiLimit(lookup: Lookup, name: string): UpstreamLimit | undefined {
+function readOpenaiLimit(lookup: Lookup, name: string): UpstreamLimit | undefined {
   return parseUpstreamLimit(
     lookup(`x-ratelimit-limit-${name}`),
     lookup(`x-ratelimit-remaining-${name}`),
@@ -75,11 +75,15 @@ function openaiLimit(lookup: Lookup, name: string): UpstreamLimit | undefined {
   );
 }
 
-function anthropicLimit(lookup: Lookup, name: string, nowMs: number): UpstreamLimit | undefined {
+function readAnthropicLimit(
+  lookup: Lookup,
+  name: string,
+  nowMs: number,
+): UpstreamLimit | undefined {
   return parseUpstreamLimit(
     lookup(`anthropic-ratelimit-${name}-limit`),
     lookup(`anthropic-ratelimit-${name}-remaining`),
-    untilTimestamp(lookup(`anthropic-ratelimit-${name}-reset`), nowMs),
+    parseTimestamp(lookup(`anthropic-ratelimit-${name}-reset`), nowMs),
   );
 }
 
@@ -90,40 +94,40 @@ function parseUpstreamLimit(
 ): UpstreamLimit | undefined {
   const limit = parseCount(limitText) || undefined;
   const left = parseCount(remainingText);
-  // Nothing left of a limit that makes no sense itself means that nothing is known.
+  // Nothing left of an invalid limit means that nothing is known.
   const isMeaningless = left === 0 && limitText !== undefined && limit === undefined;
   const remaining = isMeaningless ? undefined : left;
   if (limit === undefined && remaining === undefined && fullAfterMs === undefined) return undefined;
   return { limit, remaining, fullAfterMs };
 }
 
-/** What two answers tell: the limits of which less is left, and the longer wait. */
-export function strictest(one: UpstreamLimits, other: UpstreamLimits): UpstreamLimits {
+/** Merges two answers: the limits of which less is left, and the longer wait. */
+export function mergeStrictest(one: UpstreamLimits, other: UpstreamLimits): UpstreamLimits {
   const longest = Math.max(one.retryAfterMs ?? 0, other.retryAfterMs ?? 0);
-  return tightestLimits(longest || undefined, ({ kind }) => [one[kind], other[kind]]);
+  return pickTightestLimits(longest || undefined, ({ kind }) => [one[kind], other[kind]]);
 }
 
 /**
- * Of each kind, the limit of which less is left: a call may count against two, a project's and its
- * owner's.
+ * Picks the limit of each kind of which less is left: a call may count against two, a project's and
+ * its owner's.
  */
-function tightestLimits(
+function pickTightestLimits(
   retryAfterMs: number | undefined,
   readLimit: (source: (typeof KINDS)[number]) => readonly (UpstreamLimit | undefined)[],
 ): UpstreamLimits {
   const limits: Partial<Record<UpstreamKind, UpstreamLimit>> = {};
   for (const source of KINDS) {
-    const told = readLimit(source).filter((limit) => limit !== undefined);
-    if (told.length > 0) limits[source.kind] = told.reduce(tighter);
+    const reported = readLimit(source).filter((limit) => limit !== undefined);
+    if (reported.length > 0) limits[source.kind] = reported.reduce(pickTighter);
   }
   return { ...limits, ...(retryAfterMs !== undefined && { retryAfterMs }) };
 }
 
-function tighter(one: UpstreamLimit, other: UpstreamLimit): UpstreamLimit {
+function pickTighter(one: UpstreamLimit, other: UpstreamLimit): UpstreamLimit {
   return (other.remaining ?? Infinity) < (one.remaining ?? Infinity) ? other : one;
 }
 
-function lookupIn(headers: AnswerHeaders): Lookup {
+function buildLookup(headers: AnswerHeaders): Lookup {
   if (hasMethod(headers, "get")) return (name) => (headers as Headers).get(name) ?? undefined;
   const values = new Map<string, string>();
   for (const [name, value] of Object.entries(headers ?? {})) {

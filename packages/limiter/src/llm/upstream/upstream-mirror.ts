@@ -1,25 +1,25 @@
 /*
  * Keeps an account in step with its provider:
  *
- *   answer, no 429, at most once a second ─▶ read the account ─▶ take what it holds too much
+ *   answer, no 429, at most once a second ─▶ read the account ─▶ take what it holds in excess
  *   429, all of them, a crowd at a time ───▶ read the account ─▶ take that and what is left of the
  *                                            limits that pause, and charge the debt of their pause
  *
- * It only ever takes. What is there is taken as a call takes it, all or nothing: when four
- * processes hear the same at once, one of them takes it and the others look again. (Each of them
- * charging what it had read made a debt of three full buckets, which took minutes to heal.) Only
- * the debt of a pause is charged without a condition.
+ * The mirror only ever takes. Available tokens are taken as a call takes them, all or nothing: when
+ * four processes get the same answer at once, one of them takes, and the others read again. (When
+ * each charged what it had read, the debt was three full buckets, which took minutes to heal.) Only
+ * the debt of a pause is charged unconditionally.
  *
- * What is left is compared with a fresh read, so ten answers that say the same take once. A 429
- * that arrives while the pause of an earlier one lasts was under way before it. It asks for no
- * other pause, unless for a longer one; but its call has just given back what it had reserved, and
- * as much of that is taken again as the pause is short of. Those that wait meanwhile are compared
- * as one, by the strictest of what they say: a crowd of 429s would otherwise wait for as many
- * reads, and while the store is away, for as many time-outs.
+ * The reported balance is compared with a fresh read, so ten equal answers take once. A 429 that
+ * arrives during the pause of an earlier one was in flight before it. It does not cause another
+ * pause, unless it asks for a longer one. But its call has just given back what it had reserved,
+ * and as much of that is taken again as the pause is short of. Those that wait meanwhile are
+ * compared as one, by the strictest values: otherwise a crowd of 429s would wait for as many reads,
+ * and while the store is down, for as many time-outs.
  *
- * What is reserved here and not counted by the provider yet makes our balance the lower one, and
- * then nothing is taken; what comes back of it is compared a second later. Headers that are old by
- * the time they arrive take too much, by what was earned meanwhile: that costs some of the burst,
+ * Tokens that are reserved here and not counted by the provider yet make our balance the lower one,
+ * and then nothing is taken. What comes back of them is compared a second later. Headers that are
+ * old when they arrive take too much, by what refilled meanwhile. That costs some of the burst, but
  * not of the rate.
  */
 import { addAmounts, isRecord, NO_AMOUNTS, type Amounts } from "../../core/amounts.ts";
@@ -31,19 +31,19 @@ import { runSafely, toText } from "../../warnings/run-safely.ts";
 import { warnOnce } from "../../warnings/warn-once.ts";
 import type { AcquireRequest } from "../../limiter/call.ts";
 import type { RateLimiter } from "../../limiter/rate-limiter.ts";
-import { findLane, type AccountQueue } from "./account-lanes.ts";
+import { findQueue, type AccountQueue } from "./account-queues.ts";
 import {
-  amountsThere,
-  amountsToTake,
-  limitsBesideDebt,
-  limitsToPause,
+  cutToAvailable,
+  computeAmountsToTake,
+  findLimitsWithoutDebt,
+  findLimitsToPause,
   computePauseMs,
   type LimitNames,
   type Pause,
 } from "./mirror-charges.ts";
 import { readUpstreamLimits, type AnswerHeaders, type UpstreamLimits } from "./upstream-limits.ts";
 
-/** The provider's account as an entity. Learning only ever takes: nothing is credited. */
+/** The provider's account as an entity. Tokens are only ever taken from it, never credited. */
 export interface UpstreamMirror {
   /** The account: a parent of the keys, or an entity of its own, with the provider's limits. */
   readonly entityId: string;
@@ -68,7 +68,7 @@ export interface UpstreamMirror {
   /** The longest that a 429 pauses the account. @default 60000 */
   readonly maxPauseMs?: number;
   /**
-   * Called with what a provider said of its limits, such as to compare them with the stored ones.
+   * Called with the limits that a provider reported, such as to compare them with the stored ones.
    * @example
    * limitFetch({
    *   ...metered,
@@ -98,7 +98,7 @@ const MAX_PAUSE_MS = 60_000;
 /** How often an account is compared with answers that are not 429, in one process. */
 const COMPARED_EVERY_MS = 1000;
 
-/** How often what is there is tried to be taken, when others take it meanwhile. */
+/** How often a take is attempted while others take from the same account. */
 const MAX_ATTEMPTS = 3;
 
 /** The account on one resource. */
@@ -111,7 +111,7 @@ export class Mirror {
   readonly #names: LimitNames;
   readonly #resource: (model: string) => string;
 
-  /** `resource` is the resource of a call, which the account's is unless the options say more. */
+  /** `resource` maps a model to the resource of a call, which is also the account's by default. */
   constructor(limiter: RateLimiter, options: UpstreamMirror, resource: (model: string) => string) {
     checkMirror(options);
     this.#limiter = limiter;
@@ -121,9 +121,9 @@ export class Mirror {
   }
 
   /**
-   * Reads the headers of an answer. Resolves when what follows from them is written, and never
-   * rejects: the call that was answered must not fail because of it. `givenBack` is what the call
-   * had reserved, if it got it back.
+   * Reads the headers of an answer. Resolves when the consequences are stored, and never rejects:
+   * the call that was answered must not fail because of them. `givenBack` is what the call had
+   * reserved, if it was given back.
    */
   async observeProviderLimits(
     headers: AnswerHeaders,
@@ -139,14 +139,14 @@ export class Mirror {
       const isRefused = status === 429;
       if (seen === undefined && !isRefused) return;
       const resource = this.#resource(model);
-      const queue = findLane(this.#limiter, this.#options.entityId, resource);
-      const told = seen ?? {};
+      const queue = findQueue(this.#limiter, this.#options.entityId, resource);
+      const reported = seen ?? {};
       if (isRefused)
-        await queue.enterRefused(nowMs, { seen: told, givenBack }, (all) =>
+        await queue.enterRefused(nowMs, { seen: reported, givenBack }, (all) =>
           this.#compare(queue, resource, all.seen, all.givenBack),
         );
       else if (!queue.wasEnteredWithin(COMPARED_EVERY_MS, nowMs))
-        await queue.enter(nowMs, () => this.#compare(queue, resource, told));
+        await queue.enter(nowMs, () => this.#compare(queue, resource, reported));
     } catch (error) {
       this.#warn(error);
     }
@@ -177,14 +177,14 @@ export class Mirror {
     pause: Pause | undefined,
   ): Promise<void> {
     let statuses = read;
-    let amounts = amountsToTake(seen, this.#names, statuses, pause);
+    let amounts = computeAmountsToTake(seen, this.#names, statuses, pause);
     for (let attempt = 1; attempt <= MAX_ATTEMPTS; attempt += 1) {
-      const consume = amountsThere(amounts, statuses);
+      const consume = cutToAvailable(amounts, statuses);
       if (Object.keys(consume).length === 0) break;
       const verdict = await this.#limiter.tryAcquire({
         ...request,
         consume,
-        ...limitsBesideDebt(statuses),
+        ...findLimitsWithoutDebt(statuses),
         onUnavailable: "block",
       });
       if (verdict.granted) {
@@ -193,7 +193,7 @@ export class Mirror {
         break;
       }
       statuses = await this.#read(request);
-      amounts = amountsToTake(seen, this.#names, statuses, pause);
+      amounts = computeAmountsToTake(seen, this.#names, statuses, pause);
     }
     const pausing = new Set([...(pause?.begins ?? []), ...(pause?.lasts.keys() ?? [])]);
     const debts = Object.entries(amounts).filter(
@@ -203,7 +203,7 @@ export class Mirror {
       await this.#limiter.charge({ ...request, amounts: Object.fromEntries(debts) });
   }
 
-  /** What a 429 pauses. Limits that pause already for as long go on as they are. */
+  /** Computes the pause of a 429. Limits whose pause is as long already keep it. */
   #computePause(
     queue: AccountQueue,
     seen: UpstreamLimits,
@@ -213,7 +213,7 @@ export class Mirror {
     const nowMs = this.#limiter.clock.now();
     const begins: string[] = [];
     const lasts = new Map<string, number>();
-    for (const name of limitsToPause(seen, this.#names, statuses)) {
+    for (const name of findLimitsToPause(seen, this.#names, statuses)) {
       const remainingMs = queue.getRemainingPauseMs(name, pauseMs, nowMs);
       if (remainingMs > 0) lasts.set(name, remainingMs);
       else begins.push(name);
@@ -221,7 +221,7 @@ export class Mirror {
     return { begins, pauseMs, lasts };
   }
 
-  /** The account's own limits as they are now, without those of a parent. */
+  /** Reads the account's own limits, without those of a parent. */
   async #read(request: Account): Promise<readonly LimitStatus[]> {
     const { statuses } = await this.#limiter.check({ ...request, consume: {} });
     return statuses.filter(({ entityId: owner }) => owner === request.entityId);
@@ -235,7 +235,7 @@ export class Mirror {
   }
 }
 
-/** Throws for options that are missing or wrong. */
+/** Throws for options that are missing or invalid. */
 function checkMirror(options: UpstreamMirror): void {
   if (!isRecord(options))
     throw new ValidationError(

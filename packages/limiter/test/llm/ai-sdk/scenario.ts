@@ -4,7 +4,7 @@ import { limitEmbeddingModel, limitLanguageModel } from "zae-limiter/ai-sdk";
 import type { Provider } from "../../../../../examples/local-provider/provider.ts";
 import type { MeteredCalls } from "../metered-calls.ts";
 
-/** A version of the AI SDK and its provider. All versions have what is used here of version 6. */
+/** A version of the AI SDK and its provider. All have the parts of version 6 that are used here. */
 export interface Sdk {
   readonly specificationVersion: "v2" | "v3" | "v4";
   readonly ai: typeof import("ai");
@@ -20,7 +20,7 @@ export type LanguageModel = ReturnType<ReturnType<typeof createOpenAI>["chat" | 
 
 type LimitOptions = MeteredCalls["options"];
 
-/** What the AI SDK is asked to do once, with a limiter of its own. */
+/** One use of the AI SDK, with its own limiter. */
 export class Scenario {
   readonly sdk: Sdk;
   readonly provider: Provider;
@@ -65,14 +65,14 @@ export class Scenario {
     });
   }
 
-  /** A question whose answer the provider is told by headers. */
+  /** Builds a question. Its headers tell the provider how to answer. */
   asked(wishes: Readonly<Record<string, string>> = {}, options: Partial<LimitOptions> = {}) {
     const model = this.limited(this.openai.chat(MODEL), options);
     const headers = { "x-local-call": randomUUID(), ...wishes };
     return { model, prompt: PROMPT, headers, onError: () => {} };
   }
 
-  /** A tool that is run by the SDK. */
+  /** Builds a tool that the SDK runs. */
   tools(execute: () => Promise<string>) {
     const { jsonSchema, tool } = this.sdk.ai;
     const inputSchema = jsonSchema<{ city: string }>({

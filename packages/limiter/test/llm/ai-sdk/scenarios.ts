@@ -1,13 +1,13 @@
 /*
- * What the AI SDK is asked to do, for each of its versions, besides what every client does in the
- * matrix. Each scenario has a limiter of its own and returns what can be seen of it afterwards, as
- * plain data: version 7 runs in another process.
+ * Scenarios for each version of the AI SDK, besides those that every client plays in the matrix.
+ * Each has its own limiter and returns its outcome as plain data, because version 7 runs in another
+ * process.
  */
 import { isDeepStrictEqual } from "node:util";
 import { RateLimitExceeded } from "zae-limiter";
 import { limitFetch } from "zae-limiter/openai";
 import type { Provider } from "../../../../../examples/local-provider/provider.ts";
-import { meteredCalls, tell } from "../metered-calls.ts";
+import { meteredCalls, summarize } from "../metered-calls.ts";
 import {
   EMBEDDING_MODEL,
   MODEL,
@@ -17,23 +17,14 @@ import {
   type Sdk,
 } from "./scenario.ts";
 
-/** Words of an answer that is more than the buffers of a connection and of the SDK hold. */
-const LONG = "100000";
-
-/** Waits that the SDK makes between attempts are as short as the provider says. */
+/** The SDK waits between attempts for as long as the provider asks. */
 const AT_ONCE = JSON.stringify({ "retry-after-ms": "1" });
 
-/** What a scenario saw, besides what was charged. */
+/** The outcome of a scenario, besides the charge. */
 type Seen = Readonly<Record<string, unknown>>;
 
 /** The scenarios by name. */
 export const SCENARIOS: Readonly<Record<string, (scenario: Scenario) => Promise<Seen>>> = {
-  async "generateText with an unreadable usage"(scenario) {
-    const usage = { prompt_tokens: -3, completion_tokens: 2, total_tokens: -1 };
-    const asked = scenario.asked({ "x-local-usage": JSON.stringify(usage) });
-    return { text: (await scenario.sdk.ai.generateText(asked)).text };
-  },
-
   async "generateText with a usage without numbers"(scenario) {
     const asked = scenario.asked({ "x-local-usage": "{}" });
     return { text: (await scenario.sdk.ai.generateText(asked)).text };
@@ -43,18 +34,6 @@ export const SCENARIOS: Readonly<Record<string, (scenario: Scenario) => Promise<
 
   "parts of responses": (scenario) => equalParts(scenario, scenario.openai.responses(MODEL)),
 
-  async generateObject(scenario) {
-    const schema = scenario.sdk.ai.jsonSchema<{ city: string }>({
-      type: "object",
-      properties: { city: { type: "string" } },
-    });
-    const asked = scenario.asked({ "x-local-answer": '{"city":"Rome"}' });
-    const { object } = await scenario.sdk.ai.generateObject({ ...asked, schema });
-    const streamed = scenario.sdk.ai.streamObject({ ...asked, schema });
-    await join(streamed.textStream);
-    return { object, streamed: await streamed.object };
-  },
-
   async "streamed loop whose tool calls a model"(scenario) {
     const { ai } = scenario.sdk;
     const inner = scenario.asked({ "x-local-answer": "rain" });
@@ -62,18 +41,6 @@ export const SCENARIOS: Readonly<Record<string, (scenario: Scenario) => Promise<
     const asked = { ...scenario.asked({ "x-local-tool-calls": "1" }), tools };
     const { textStream } = ai.streamText({ ...asked, stopWhen: ai.stepCountIs(5) });
     return { text: await join(textStream) };
-  },
-
-  async "aborted while it waits for tokens"(scenario) {
-    await scenario.calls.use(MODEL, { rpm: 100 });
-    const controller = new AbortController();
-    const asked = scenario.asked({}, { waitUpToMs: 60_000 });
-    const answer = catchError(
-      scenario.sdk.ai.generateText({ ...asked, abortSignal: controller.signal }),
-    );
-    await scenario.calls.clock.advance(0);
-    controller.abort();
-    return { ...(await answer), requests: scenario.requests };
   },
 
   async refused(scenario) {
@@ -108,15 +75,6 @@ export const SCENARIOS: Readonly<Record<string, (scenario: Scenario) => Promise<
     const { textStream } = scenario.sdk.ai.streamText({ ...scenario.asked(), model });
     return { text: await join(textStream) };
   },
-
-  async "stopped when nothing is left"(scenario) {
-    await scenario.calls.use(MODEL, { tpm: 9000 });
-    const asked = scenario.asked({ "x-local-answer": LONG }, { overrun: "stop" });
-    const hungUp = scenario.provider.nextHangUp();
-    const seen = await partsSeen(scenario, asked);
-    await hungUp;
-    return seen;
-  },
 };
 
 /** Scenarios with embedding models, which `ai` 5 has no middleware for. */
@@ -129,13 +87,13 @@ export const EMBEDDING_SCENARIOS: typeof SCENARIOS = {
   },
 };
 
-/** What was charged for a scenario, how its calls ended, and what it saw. */
+/** Runs a scenario. Returns the charge, how its calls ended, and its outcome. */
 export async function runScenario(sdk: Sdk, provider: Provider, name: string): Promise<Seen> {
   const calls = await meteredCalls();
   const run = SCENARIOS[name] ?? EMBEDDING_SCENARIOS[name];
   const seen = await run!(new Scenario(sdk, provider, calls));
   const taken = await calls.taken(name in SCENARIOS ? MODEL : EMBEDDING_MODEL);
-  return { ...seen, ...taken, calls: calls.records.map(tell) };
+  return { ...seen, ...taken, calls: calls.records.map(summarize) };
 }
 
 async function join(stream: AsyncIterable<string>): Promise<string> {
@@ -168,25 +126,10 @@ async function listParts(stream: AsyncIterable<unknown>): Promise<unknown[]> {
   return parts;
 }
 
-/** Names of what the SDK and the provider make anew each time, or measure. */
+/** Names of values that differ in each run. */
 const VARYING: ReadonlySet<string> = new Set(
   "id timestamp date headers request messageId callId performance".split(" "),
 );
-
-/** What a stream was seen to be: the bytes of its text, and the last error. */
-async function partsSeen(scenario: Scenario, asked: ReturnType<Scenario["asked"]>): Promise<Seen> {
-  let textBytes = 0;
-  let error: unknown;
-  try {
-    for await (const part of scenario.sdk.ai.streamText(asked).fullStream) {
-      if (part.type === "text-delta") textBytes += Buffer.byteLength(part.text);
-      if (part.type === "error") ({ error } = part);
-    }
-  } catch (thrown) {
-    error = thrown;
-  }
-  return { textBytes, error: getName(error) };
-}
 
 async function catchError(answer: PromiseLike<unknown>): Promise<Seen> {
   try {

@@ -42,7 +42,7 @@ export const models: readonly unknown[] = [
   }),
 ];
 
-// What middlewares of each version get is a call, as `entity` is told it.
+// The call that middlewares of each version receive fits the one that `entity` gets.
 expectTypeOf<Parameters<ReturnType<typeof openai2>["doGenerate"]>[0]>().toExtend<AiSdkCall>();
 expectTypeOf<Parameters<ReturnType<typeof openai3>["doGenerate"]>[0]>().toExtend<AiSdkCall>();
 expectTypeOf<Parameters<ReturnType<typeof openai4>["doGenerate"]>[0]>().toExtend<AiSdkCall>();

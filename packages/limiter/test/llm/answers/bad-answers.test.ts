@@ -17,7 +17,7 @@ function chunkWithUsage(text: string, tokens: number): string {
   return `data: {"choices":[{"delta":{"content":"${text}"},"finish_reason":null}],"usage":{"prompt_tokens":9,"completion_tokens":${tokens}}}\n\n`;
 }
 
-/** Where the event with the usage begins and ends. */
+/** Finds where the event with the usage begins and ends. */
 function usageIn(stream: string, usageEvent: string | undefined): [number, number] {
   const start = stream.indexOf(`data: ${usageEvent}`);
   return start === -1 ? [Infinity, Infinity] : [start, stream.indexOf("\n\n", start) + 2];
@@ -69,7 +69,7 @@ describe("a usage that cannot be believed", () => {
     expect(other).toMatchObject({ hasUnreadableUsage: true, isReportFinal: false });
   });
 
-  it("messages: what the last report lacks is as the first told it, or unknown", () => {
+  it("messages: what the last report lacks is as in the first one, or unknown", () => {
     const text = sampleText("messages-tools.sse");
     for (const bad of BAD_NUMBERS) {
       const start = readText(
@@ -208,7 +208,7 @@ describe("what is not an answer", () => {
     expect(readText("chat", `data: ${odd}\n\n`).read.outputBytes).toBe(0);
   });
 
-  it("passes if it is not a bytes", () => {
+  it("passes if it is not bytes", () => {
     for (const isStream of [true, false]) {
       const reader = getReader("chat", { isStream });
       const chunk = "data: {}\n\n" as unknown as Uint8Array;
@@ -218,7 +218,7 @@ describe("what is not an answer", () => {
     }
   });
 
-  it("is a body that tells an error, and one that is nested too deeply", () => {
+  it("is a body that reports an error, and one that is nested too deeply", () => {
     const failed = readAll(getReader("messages", { isStream: false }), [
       Buffer.from('{"type":"error","error":{"type":"api_error","message":""}}'),
     ]);

@@ -1,22 +1,22 @@
 import type { AnswerReader, AnswerSoFar } from "../../../src/llm/answers/answer-reader.ts";
 import {
-  answerReaderFor,
+  buildAnswerReader,
   type ExpectedAnswer,
-} from "../../../src/llm/answers/answer-reader-for.ts";
+} from "../../../src/llm/answers/build-answer-reader.ts";
 
-/** What came of reading an answer: what was read, and what was passed on. */
+/** The result of reading an answer, and the bytes that were passed on. */
 export interface Reading {
   readonly read: AnswerSoFar;
   readonly passed: string;
 }
 
-/** A reader of a stream, or of a body. */
+/** Builds a reader of a stream or of a body. */
 export function getReader(
   protocol: ExpectedAnswer["protocol"],
   { isStream = true, withholdsUsage = false } = {},
 ): AnswerReader<Uint8Array> {
   const contentType = isStream ? "text/event-stream; charset=utf-8" : "application/json";
-  return answerReaderFor({ protocol, contentType, isStream, withholdsUsage });
+  return buildAnswerReader({ protocol, contentType, isStream, withholdsUsage });
 }
 
 /** Reads chunks to their end. */
@@ -27,13 +27,13 @@ export function readAll(reader: AnswerReader<Uint8Array>, chunks: Iterable<Uint8
   return { read: soFar(reader), passed: Buffer.concat(passed).toString("latin1") };
 }
 
-/** What a reader has read so far, as a value. */
+/** Copies what a reader has read so far. */
 export function soFar(reader: AnswerSoFar): AnswerSoFar {
   const { outputBytes, reported, isReportFinal, isComplete, hasUnreadableUsage } = reader;
   return { outputBytes, reported, isReportFinal, isComplete, hasUnreadableUsage };
 }
 
-/** Bytes as chunks that end at some places. */
+/** Cuts bytes into chunks. */
 export function cutAt(bytes: Uint8Array, places: readonly number[]): Uint8Array[] {
   const starts = [0, ...places];
   return starts.map((start, index) => bytes.slice(start, starts[index + 1] ?? bytes.length));

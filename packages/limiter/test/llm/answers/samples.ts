@@ -1,13 +1,13 @@
 /*
- * Answers as providers write them, and what a reader finds in them. Texts are put together by hand,
- * so that nothing of the readers is needed to know how long they are.
+ * Answers as providers write them, and what a reader must find in them. The expected texts are
+ * written by hand, so that their lengths do not depend on the readers.
  */
 import { readFileSync } from "node:fs";
 import { NO_TOKENS } from "../../../src/llm/tokens/token-usage.ts";
 import type { AnswerSoFar } from "../../../src/llm/answers/answer-reader.ts";
-import type { ExpectedAnswer } from "../../../src/llm/answers/answer-reader-for.ts";
+import type { ExpectedAnswer } from "../../../src/llm/answers/build-answer-reader.ts";
 
-/** An answer, and what is read when all of it has gone by. */
+/** An answer, and what a reader finds in all of it. */
 export interface Sample {
   readonly file: string;
   readonly protocol: ExpectedAnswer["protocol"];
@@ -64,7 +64,7 @@ export const STREAMS: readonly Sample[] = [
     },
   },
   {
-    // As OpenRouter does: the chunk has a choice that says nothing.
+    // As OpenRouter does: the chunk has an empty choice.
     file: "chat-usage-beside-choice.sse",
     protocol: "chat",
     read: {

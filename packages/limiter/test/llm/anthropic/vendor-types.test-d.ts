@@ -32,5 +32,5 @@ expectTypeOf(new OpenAI({ fetch })).toBeObject();
 
 // @ts-expect-error: a middleware throws its refusals
 limitMiddleware({ ...options, refusal: "respond" });
-// @ts-expect-error: nobody is named
+// @ts-expect-error: the entity is missing
 limitFetch({ limiter, metering: METERING.openai });

@@ -1,6 +1,6 @@
 /*
- * Requests as the clients' own types know them, and as the clients make them: what is found of
- * them are exactly the texts that the model reads, and each file once.
+ * Requests as the clients' own types and the clients themselves make them. Exactly the texts that
+ * the model reads are found, and each file once.
  */
 import type Anthropic from "@anthropic-ai/sdk";
 import { AIMessage, HumanMessage, SystemMessage, ToolMessage } from "@langchain/core/messages";
@@ -8,7 +8,7 @@ import { generateText, jsonSchema, Output, tool, type ModelMessage } from "ai";
 import { MockLanguageModelV3 } from "ai/test";
 import type OpenAI from "openai";
 import { expect, it } from "vitest";
-import { langChainMessages } from "../../../src/llm/estimating/langchain-messages.ts";
+import { toSentMessages } from "../../../src/llm/estimating/langchain-messages.ts";
 import { toLlmCall } from "../../../src/llm/estimating/to-llm-call.ts";
 
 const BASE64 = "QUJD".repeat(100);
@@ -307,7 +307,7 @@ it("messages of LangChain", () => {
     ],
   ];
   expectFound(
-    { model: "gpt-5", messages: langChainMessages(messages) },
+    { model: "gpt-5", messages: toSentMessages(messages) },
     ["Be short.", "What is this?", "Let me see.", "weather", "city", "Rome", "sunny"],
     2,
     ["look", "at", "it"],
@@ -317,7 +317,7 @@ it("messages of LangChain", () => {
 it.each([[undefined], ["text"], [[null, 5, "Hello", [{}]]]])(
   "what is not a list of messages of LangChain: %o",
   (messages) => {
-    const call = toLlmCall({ messages: langChainMessages(messages) });
+    const call = toLlmCall({ messages: toSentMessages(messages) });
     expect(call.images).toBe(0);
   },
 );

@@ -1,24 +1,24 @@
 /*
- * Calls with prompts and answers of log-normal lengths, from a seed. What the real provider would
- * count is drawn; what the estimators see is a call like any other.
+ * Calls with prompts and answers of log-normal lengths, from a seed. The counts of the provider are
+ * random, and the estimators see ordinary calls.
  */
 import { seededRandom } from "zae-limiter/testing";
 import type { Estimator, LlmCall } from "../../../src/llm/tokens/llm-call.ts";
 import { NO_TOKENS } from "../../../src/llm/tokens/token-usage.ts";
 
-/** What calls are like. */
+/** The distribution of calls. */
 export interface Workload {
-  /** Tokens of the answer in the middle. */
+  /** Tokens of the median answer. */
   readonly median: number;
-  /** How far answers are apart: the standard deviation of the logarithm. */
+  /** The standard deviation of the logarithm of answers. */
   readonly sigma: number;
-  /** What every call names as the most tokens of its answer, which cuts longer ones off. */
+  /** The maximum that every call names, which cuts longer answers off. */
   readonly maxOutputTokens: number | undefined;
   /** UTF-8 bytes in a token of the prompts. */
   readonly bytesPerToken: number;
 }
 
-/** What became of the calls of a workload. */
+/** How well the calls of a workload were estimated. */
 export interface Outcome {
   /** Answers that were longer than what was reserved for them, from 0 to 1. */
   readonly answersAbove: number;
@@ -32,7 +32,7 @@ export interface Outcome {
 export const ENGLISH = { bytesPerToken: 5 };
 const PROMPT_BYTES = { median: 2000, sigma: 1 };
 
-/** What an estimator reserves for the calls of a workload, and what they use. */
+/** Compares the reservations of an estimator with the usage of a workload. */
 export function simulate(
   estimator: Estimator,
   { median, sigma, maxOutputTokens, bytesPerToken }: Workload,

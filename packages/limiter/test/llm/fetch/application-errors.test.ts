@@ -1,4 +1,4 @@
-/* What `entity` and an estimator throw is the `cause` of what the SDKs throw. */
+/* Errors of `entity` and of an estimator are the `cause` of what the SDKs throw. */
 import Anthropic from "@anthropic-ai/sdk";
 import Anthropic0 from "anthropic-sdk-0";
 import OpenAI from "openai";
@@ -33,7 +33,7 @@ const CLIENTS: Readonly<Record<string, (options: Options) => Promise<unknown>>> 
 const byMiddleware = (options: Options): Promise<unknown> =>
   new Anthropic({ ...SETTINGS, middleware: [limitMiddleware(options)] }).messages.create(MESSAGE);
 
-/** Who may throw. */
+/** The functions that may throw. */
 const OWNERS: Readonly<Record<string, (thrown: unknown) => Partial<Options>>> = {
   entity: (thrown) => ({ entity: () => throwing(thrown) }),
   "an entity that is looked up": (thrown) => ({ entity: async () => throwing(thrown) }),

@@ -1,10 +1,10 @@
-/* Requests of all kinds: what is sent, what is charged, and what is told. */
+/* Requests of all kinds: what is sent and charged, and which warnings there are. */
 import { Buffer } from "node:buffer";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it, vi } from "vitest";
 import { limitFetch } from "zae-limiter/openai";
 import { forgetWarnings } from "../../../src/warnings/warn-once.ts";
 import { startScriptedServer, type ScriptedServer } from "../../support/scripted-server.ts";
-import { meteredCalls, RESERVED_OUTPUT } from "../metered-calls.ts";
+import { meteredCalls } from "../metered-calls.ts";
 
 type Fetch = typeof globalThis.fetch;
 
@@ -50,7 +50,7 @@ it.each<[string, () => RequestInit, string | RegExp]>([
   ["a text that is not JSON", () => ({ body: `${TEXT},` }), `${TEXT},`],
   ["a list", () => ({ body: `[${TEXT}]` }), `[${TEXT}]`],
   ["bytes that are not UTF-8", () => ({ body: Buffer.from([0x22, 0xff, 0x22]) }), /^"\ufffd"$/],
-])("sends %s as it is, reserves a request, and tells it once", async (_name, init, expected) => {
+])("sends %s as it is, reserves a request, and warns once", async (_name, init, expected) => {
   const { options, records, taken } = await meteredCalls();
   const limited = limitFetch(options);
   for (let calls = 0; calls < 2; calls += 1) {
@@ -72,16 +72,7 @@ it.each<[string, () => RequestInit, string | RegExp]>([
   expect(warned.mock.calls[0]![0]).toContain("/v1/chat/completions");
 });
 
-it("does not consume a Request, but charges what its answer reports", async () => {
-  const { options, taken } = await meteredCalls();
-  const request = new Request(url, { method: "POST", body: TEXT });
-  await (await limitFetch(options)(request)).text();
-  expect(server.seen.at(-1)!.body).toBe(TEXT);
-  expect(await taken("unknown")).toEqual({ rpm: 1, tpm: 12 });
-  expect(codes()).toEqual(["WARN_LIMITER_BODY_UNREADABLE"]);
-});
-
-it("does not ask an estimator about what it cannot know, whatever that says of other calls", async () => {
+it("does not ask an estimator about a body that cannot be read", async () => {
   const estimator = { estimate: () => ({ input: 5_000, output: 1_000 }) };
   const { options, records, taken } = await meteredCalls({ estimator });
   server.answer = (outgoing) =>
@@ -95,13 +86,14 @@ it("does not ask an estimator about what it cannot know, whatever that says of o
   expect(await taken("gpt-5")).toEqual({ rpm: 1, tpm: 5_000 });
 });
 
-it("reads the body that is given beside a Request", async () => {
-  const { options, taken } = await meteredCalls();
-  const request = new Request(url, { method: "POST", body: "other" });
-  await (await limitFetch(options)(request, { body: TEXT })).text();
-  expect(server.seen.at(-1)!.body).toBe(TEXT);
-  expect(await taken("gpt-5")).toEqual({ rpm: 1, tpm: 12 });
-  expect(codes()).toEqual([]);
+it("passes what is not a model call, or charges a request for it", async () => {
+  const { options, records, taken } = await meteredCalls();
+  const models = `${server.endpointUrl}/v1/models`;
+  await (await limitFetch(options)(models)).text();
+  expect(records).toEqual([]);
+  await (await limitFetch({ ...options, otherPaths: "requests" })(models)).text();
+  expect(records).toMatchObject([{ model: "unknown", end: "complete" }]);
+  expect(await taken("unknown")).toEqual({ rpm: 1 });
 });
 
 it("sends with the fetch that it is given", async () => {
@@ -115,48 +107,6 @@ it("sends with the fetch that it is given", async () => {
   await (await limited(url, init)).text();
   expect(sent).toEqual([undefined, url, init]);
   expect(await taken("gpt-5")).toEqual({ rpm: 1, tpm: 12 });
-});
-
-it.each<[string, unknown, string]>([
-  ["no model", undefined, "unknown"],
-  ["a number", 5, "unknown"],
-  ["an object", { id: "gpt-5" }, "unknown"],
-  ["nothing", "", "unknown"],
-  ["a valid name", "gpt-5.1-mini", "gpt-5.1-mini"],
-])("takes %s as the model", async (_name, model, resource) => {
-  const { options, records } = await meteredCalls();
-  const body = JSON.stringify({ model });
-  await (await limitFetch(options)(url, { method: "POST", body })).text();
-  expect(records).toMatchObject([{ resource }]);
-});
-
-it.each([
-  "@cf/meta/llama",
-  "4o",
-  "名前",
-  "a".repeat(300),
-  "a\u0000b",
-  "arn:aws:bedrock:x/y",
-  "../..",
-])("limits the model %j", async (model) => {
-  const { options, records } = await meteredCalls();
-  const body = JSON.stringify({ model });
-  await (await limitFetch(options)(url, { method: "POST", body })).text();
-  expect(records).toMatchObject([{ model, end: "complete" }]);
-});
-
-it("reads a body of 5 MB, of which the model reads little", async () => {
-  const { options, records } = await meteredCalls();
-  const image = `data:image/png;base64,${"A".repeat(5_000_000)}`;
-  const content = [
-    { type: "text", text: "What is it?" },
-    { type: "image_url", image_url: { url: image } },
-  ];
-  const body = JSON.stringify({ model: "gpt-5", messages: [{ role: "user", content }] });
-  await (await limitFetch(options)(url, { method: "POST", body })).text();
-  expect(server.seen.at(-1)!.body).toHaveLength(body.length);
-  expect(records[0]!.estimate).toMatchObject({ output: RESERVED_OUTPUT });
-  expect(records[0]!.estimate.input).toBeLessThan(2000);
 });
 
 it("refuses options and arguments that cannot be right", async () => {
@@ -174,10 +124,10 @@ it("refuses options and arguments that cannot be right", async () => {
   );
 });
 
-it("says so if it is used as a middleware", async () => {
+it("throws an error with advice if it is used as a middleware", async () => {
   const { options } = await meteredCalls();
   const call = limitFetch(options)({ url } as Request, vi.fn() as never);
-  await expect(call).rejects.toThrow(/limitFetch makes no middleware/);
+  await expect(call).rejects.toThrow(/limitFetch does not return a middleware/);
 });
 
 it("takes null for options, as fetch does", async () => {
@@ -187,7 +137,7 @@ it("takes null for options, as fetch does", async () => {
   expect(await taken("unknown")).toEqual({ rpm: 1, tpm: 12 });
 });
 
-it("leaves it to fetch to refuse a URL that is none", async () => {
+it("lets fetch refuse an invalid URL", async () => {
   const { options, records } = await meteredCalls();
   await expect(limitFetch(options)("/v1/messages", { method: "POST" })).rejects.toThrow(TypeError);
   expect(records).toEqual([]);

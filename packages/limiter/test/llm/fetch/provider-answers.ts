@@ -1,13 +1,13 @@
 /* What providers answer, in each protocol. */
 import type { ServerResponse } from "node:http";
 
-/** An event of a stream. */
+/** Builds an event of a stream. */
 export const event = (data: object | string, name?: string): string =>
   `${name === undefined ? "" : `event: ${name}\n`}data: ${typeof data === "string" ? data : JSON.stringify(data)}\n\n`;
 
 const TEXT_OF_EVENTS = ": a comment\r\n\r\n";
 export const FINISHED = event({ choices: [{ index: 0, delta: {}, finish_reason: "stop" }] });
-/** Comes after the rest of a stream of chat completions, if it is asked for. */
+/** The last chunk of a stream of chat completions, if the request asks for it. */
 export const USAGE_CHUNK = event({
   choices: [],
   usage: { prompt_tokens: 3, completion_tokens: 2 },
@@ -68,12 +68,12 @@ export const BODIES: Readonly<Record<string, object>> = {
   },
 };
 
-/** Answers in one piece. */
+/** Sends an answer in one piece. */
 export function answerJson(outgoing: ServerResponse, body: object, status = 200): void {
   outgoing.writeHead(status, { "content-type": "application/json" }).end(JSON.stringify(body));
 }
 
-/** The arguments of `fetch` for a request to a model. */
+/** Arguments of `fetch` for a request to a model. */
 export type Posted = [url: string, init: RequestInit & { readonly body: string }];
 
 export function posted(origin: string, path: string, stream: boolean): Posted {

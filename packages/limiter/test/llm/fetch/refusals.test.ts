@@ -1,4 +1,4 @@
-/* Our refusals as the providers' own clients see them. */
+/* How the providers' own clients react to our refusals. */
 import Anthropic from "@anthropic-ai/sdk";
 import Anthropic0 from "anthropic-sdk-0";
 import OpenAI from "openai";
@@ -45,7 +45,7 @@ describe.each<[string, Play, boolean]>([
       seen = await play();
     }, TIMEOUT_MS);
 
-    it("waits exactly as long as the limiter says, and is then granted", () => {
+    it("waits exactly as long as the limiter asks, and is then granted", () => {
       expect(seen["waits"]).toEqual({ attempts: 2, waits: [30_000] });
     });
 

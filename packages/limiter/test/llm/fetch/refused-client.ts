@@ -1,9 +1,9 @@
 /*
- * What a provider's own client makes of our refusals. Its waits do not take time: the limiter's
- * clock goes on by them instead.
+ * Plays our refusals to a provider's own client. Its waits take no time, but advance the limiter's
+ * clock.
  *
  * As a program, `node refused-client.ts` plays OpenAI's version 7, which needs Node 22, and prints
- * what was seen.
+ * the outcomes.
  */
 import { Limit, RateLimiter } from "zae-limiter";
 import type { MeteredOptions } from "zae-limiter/llm";
@@ -19,13 +19,13 @@ export type CallOnce = (client: {
   readonly maxRetries?: number;
 }) => Promise<unknown>;
 
-/** What a client did with a refusal. */
+/** How a client reacted to a refusal. */
 export interface Played {
   /** How often it tried. */
   readonly attempts: number;
   /** How long it waited in between, in milliseconds. */
   readonly waits: readonly number[];
-  /** What it threw, if it did. */
+  /** The error that it threw, if any. */
   readonly error: object | undefined;
 }
 
@@ -53,7 +53,7 @@ export async function playRefusals(call: CallOnce): Promise<Readonly<Record<stri
 }
 
 interface Scene extends Options {
-  /** What others have taken before. */
+  /** Tokens that others have taken before. */
   readonly taken?: Readonly<Record<string, number>>;
   readonly isClockStopped?: boolean;
   readonly isClosed?: boolean;
@@ -91,7 +91,7 @@ async function getPlayed(call: CallOnce, url: string, scene: Scene): Promise<Pla
   return { attempts, waits, error };
 }
 
-/** Runs without the waits of clients: they are told instead. */
+/** Runs without the waits of clients, and reports them instead. */
 async function withoutWaiting<T>(
   waited: (ms: number) => Promise<void>,
   work: () => Promise<T>,

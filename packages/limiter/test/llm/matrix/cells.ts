@@ -1,6 +1,6 @@
 /* A cell of the matrix: one client makes one kind of call, which ends in one way. */
 
-/** Clients and holds. */
+/** Clients, and where the meter holds them. */
 export type ClientName =
   | "fetch"
   | "ai 5"
@@ -72,12 +72,12 @@ const NO_OPENAI = {
   embedding: "Anthropic has none",
 };
 
-/** Whether a stream is left without having been read to its end. */
+/** Whether a stream is left before its end. */
 export function isLeft(end: End): boolean {
   return end === "left by break" || end === "never read";
 }
 
-/** What a client does not have, and why. */
+/** Cells that a client lacks, and why. */
 const LEFT_OUT: Readonly<Partial<Record<ClientName, Readonly<Record<string, string>>>>> = {
   "ai 5": {
     embedding: "its embedding models cannot be wrapped",
@@ -99,36 +99,36 @@ const LEFT_OUT: Readonly<Partial<Record<ClientName, Readonly<Record<string, stri
 export function isPlayed(client: ClientName, { kind, end }: Cell): boolean {
   const reasons = LEFT_OUT[client] ?? {};
   if (reasons[kind] !== undefined || reasons[`${kind}, ${end}`] !== undefined) return false;
-  // Other clients read the whole answer before their caller has it.
+  // Other clients read the whole answer before they return it.
   if (end === "never read" && client === "fetch") return true;
   if (OF_STREAMS.has(end)) return isStream(kind);
   return end !== "tool loop" || kind !== "embedding";
 }
 
-/** What was reserved for each limit, or charged. */
+/** Amounts of each limit. */
 export interface Charge {
   readonly rpm: number;
   readonly itpm: number;
   readonly otpm: number;
 }
 
-/** What a cell has left behind. */
+/** The outcome of a cell. */
 export interface Seen {
-  /** What is missing from full balances. */
+  /** The amounts that full balances lack. */
   readonly charged: Charge;
-  /** What the windows of usage hold. */
+  /** The recorded usage. */
   readonly usage: Charge;
   readonly leases: number;
   readonly openLeases: number;
   readonly openStreams: number;
-  /** How the calls ended, by the records of them. */
+  /** How the calls ended, by their records. */
   readonly ends: readonly string[];
-  /** What the caller was told of: nothing bad, an error, or nothing at all in a long time. */
-  readonly caller: "content" | "told of an error" | "left waiting";
-  /** Whether the call stayed open until nobody had read it for a while. */
+  /** What the caller got: the answer, an error, or nothing in a long time. */
+  readonly caller: "content" | "got an error" | "left waiting";
+  /** Whether the call stayed open until it had not been read for a while. */
   readonly idled: boolean;
-  /** UTF-8 bytes of text that came to the meter; undefined where nobody counted. */
+  /** UTF-8 bytes of text that reached the meter; undefined if they were not counted. */
   readonly tapped: number | undefined;
-  /** What the provider has used for the call, by its own count. */
+  /** The usage of the call by the provider's own count. */
   readonly provided: { readonly input: number; readonly output: number };
 }

@@ -1,5 +1,5 @@
 /*
- * Plays the clients that need a newer Node, and prints what was seen as JSON: `node child.ts`.
+ * Plays the clients that need a newer Node, and prints the outcomes as JSON: `node child.ts`.
  */
 import { startProvider } from "../../../../../examples/local-provider/provider.ts";
 import type { Seen } from "./cells.ts";
@@ -11,7 +11,7 @@ import { playAll } from "./play.ts";
 
 const loadLangChain = (): Promise<LangChain> => import("@langchain/openai");
 
-/** The clients that need Node 22. They are loaded when they are called first. */
+/** The clients that need Node 22. They are loaded on their first call. */
 export const NEWER: readonly Client[] = [
   aiSdkClient("ai 7", "v4", async () => {
     const ai = await import("ai-7");

@@ -1,7 +1,7 @@
 import type { MeteredOptions } from "zae-limiter/llm";
 import type { ClientName, End, Kind } from "./cells.ts";
 
-/** What a client is asked to do. */
+/** A call that a client makes. */
 export interface Call {
   readonly kind: Kind;
   /** Names the cell to the provider, and is the resource. */
@@ -13,37 +13,37 @@ export interface Call {
   /** How many results of tools are known; undefined if there are no tools. */
   readonly toolResults: number | undefined;
   readonly metered: MeteredOptions<unknown>;
-  /** Told of text that comes to the meter. */
+  /** Called with text that reaches the meter. */
   tap(text: string): void;
 }
 
 /** A real client behind a meter. */
 export interface Client {
   readonly name: ClientName;
-  /** Ends after which a stream stays open, until nobody has read it for a while. */
+  /** Ends after which a stream stays open until it has not been read for a while. */
   readonly openEnds?: readonly End[];
-  /** Whether the client reads a stream to its end on its own, also if its caller does not. */
+  /** Whether the client reads a stream to its end even if its caller does not. */
   readonly readsOn?: true;
-  /** Whether streams tell the input before the answer, as Anthropic's do. */
-  readonly saysInputFirst?: true;
-  /** Whether the client reads more of a stream than it is asked for. */
+  /** Whether streams report the input before the answer, as Anthropic's do. */
+  readonly reportsInputFirst?: true;
+  /** Whether the client reads more of a stream than its caller does. */
   readonly readsAhead?: true;
   /**
-   * Whether the meter is told of runs and of words, not of requests: one lease is for all attempts,
-   * and a word has gone by when the next one is asked for.
+   * Whether the meter sees runs and words, but no requests: one lease covers all attempts, and a
+   * word counts when the next one is read.
    */
   readonly seesRunsOnly?: true;
-  /** How calls end by their records, where the client lets them look different: by "kind, end". */
+  /** Other ends in the records of this client, by "kind, end". */
   readonly otherEnds?: Readonly<Record<string, readonly string[]>>;
   /** Bad ends of streams that the client does not notice; "kind, end" for one kind only. */
   readonly silentEnds?: readonly string[];
-  /** A call that is answered in one piece. */
+  /** Makes a call that is answered in one piece. */
   ask(call: Call): Promise<unknown>;
-  /** A call that is streamed: the text, as it comes. */
+  /** Makes a call that is streamed. Returns the text as it comes. */
   stream(call: Call): Promise<AsyncIterable<string>>;
-  /** A call whose answer nobody reads, whatever it is. */
+  /** Makes a call whose answer is not read. */
   readonly send?: (call: Call) => Promise<unknown>;
-  /** A client that runs tools by itself. */
+  /** Runs a tool loop, if the client does that by itself. */
   readonly loop?: (call: Call) => Promise<unknown>;
 }
 
@@ -55,7 +55,7 @@ export const MAX_TOKENS = 5000;
 
 export const PARAMETERS = { type: "object", properties: { city: { type: "string" } } } as const;
 
-/** What is said before and after so many calls of the tool, in some protocol. */
+/** Builds the messages of a conversation with so many tool calls. */
 export function conversation<M>(
   results: number | undefined,
   question: M,
@@ -65,7 +65,7 @@ export function conversation<M>(
   return [question, ...steps.flat()];
 }
 
-/** A fetch that tells a call of the text that is read through it. */
+/** Builds a fetch that passes the text that is read through it to `call.tap`. */
 export function tap(call: Call): typeof fetch {
   return async (...request) => {
     const response = await fetch(...request);
@@ -92,7 +92,7 @@ export function tap(call: Call): typeof fetch {
   };
 }
 
-/** The text that one line of a stream adds to the answer. */
+/** Returns the text that one line of a stream adds to the answer. */
 function toText(line: string): string {
   if (!line.startsWith("data: {")) return "";
   const { choices, delta } = JSON.parse(line.slice("data: ".length)) as {

@@ -1,11 +1,11 @@
-/* One test for each cell of a client; the cells were played together before. */
+/* One test for each cell of a client. The cells are played together before. */
 import { beforeAll, describe, expect, it } from "vitest";
 import type { Seen } from "./cells.ts";
 import type { Client } from "./client.ts";
 import { computeExpected } from "./expected.ts";
 import { listCells } from "./play.ts";
 
-/** All cells of a client, on a machine that is busy with other things. */
+/** Enough for all cells of a client on a busy machine. */
 const TIMEOUT_MS = 120_000;
 
 export function describeMatrix(client: Client, played: () => Promise<readonly Seen[]>): void {

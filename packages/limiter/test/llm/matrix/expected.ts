@@ -1,7 +1,7 @@
 /*
- * What a call costs, by how it ended: the table of the guide, written down a second time. The
- * provider reports 8 tokens for the question, and 8 for the answer; 40 and 100 were reserved, and
- * what goes by is counted as one token for each byte.
+ * What a call costs, by its end: the table of the guide, written a second time. The provider
+ * reports 8 tokens for the question, and 8 for the answer. 40 and 100 are reserved, and each byte
+ * of output counts as a token.
  *
  *   answered, retried                    what was reported
  *   answered without a usage             input as reserved, output as counted
@@ -14,14 +14,14 @@ import { isLeft, isStream, type Cell, type Charge, type End, type Seen } from ".
 import type { Client } from "./client.ts";
 
 const ANSWER = "A bucket holds tokens, and refills over time.";
-/** What streams of three words and streams that break have brought. */
+/** The text of a stream of three words. */
 const SLOW = "A bucket holds ";
-/** The same before the last word was followed by another. */
+/** The same without the last word, which no other word followed. */
 const SLOWER = "A bucket ";
 const HALF = "A bucket holds tokens, ";
 
 const NOTHING: Charge = { rpm: 0, itpm: 0, otpm: 0 };
-/** Ends of which the caller is told nothing bad. */
+/** Ends after which the caller gets no error. */
 const GOOD_ENDS: ReadonlySet<End> = new Set([
   "answered",
   "no usage",
@@ -43,7 +43,7 @@ export function computeExpected(client: Client, cell: Cell, seen: Seen): Expecte
     ends,
     openLeases: 0,
     openStreams: 0,
-    caller: GOOD_ENDS.has(cell.end) || isSilent(client, cell) ? "content" : "told of an error",
+    caller: GOOD_ENDS.has(cell.end) || isSilent(client, cell) ? "content" : "got an error",
     idled: client.openEnds?.includes(cell.end) === true,
   };
 }
@@ -56,9 +56,9 @@ function buildClaim(client: Client, { kind, end }: Cell, { tapped, provided }: S
   const hasOutput = kind !== "embedding";
   const reported = { rpm: 1, itpm: 8, otpm: hasOutput ? 8 : 0 };
   const reserved = { rpm: 1, itpm: 40, otpm: hasOutput ? 100 : 0 };
-  /** What Anthropic has said at the beginning of a stream. */
-  const input = client.saysInputFirst === true ? 8 : 40;
-  /** What a client has read that nobody asked it for. */
+  /** The input that Anthropic reported at the beginning of a stream. */
+  const input = client.reportsInputFirst === true ? 8 : 40;
+  /** The output of a client that reads more than its caller. */
   const ahead = client.readsAhead === true ? tapped : undefined;
   const partly = (output: number): Charge =>
     isStream(kind) ? { rpm: 1, itpm: input, otpm: output } : reserved;
@@ -78,7 +78,7 @@ function buildClaim(client: Client, { kind, end }: Cell, { tapped, provided }: S
     "aborted before": reserved,
     "aborted during": partly(SLOW.length),
     "left by break": partly(ahead ?? SLOW.length),
-    // Where nothing has gone by, not even Anthropic's input is known.
+    // If nothing was read, not even Anthropic's input is known.
     "never read": isStream(kind) ? { rpm: 1, itpm: 40, otpm: ahead ?? 0 } : reserved,
     retried: reported,
     "tool loop": { rpm: 3, itpm: provided.input, otpm: provided.output },
@@ -89,7 +89,7 @@ function buildClaim(client: Client, { kind, end }: Cell, { tapped, provided }: S
   return table[end];
 }
 
-/** How each lease ended: every one is recorded once. */
+/** Lists how each lease ended. Each is recorded once. */
 function listEnds(client: Client, { kind, end }: Cell): readonly string[] {
   const other = client.otherEnds?.[`${kind}, ${end}`];
   if (other !== undefined) return other;

@@ -1,4 +1,4 @@
-/* Plays one cell of the matrix with a real client, and looks at what it has left behind. */
+/* Plays the cells of the matrix with a real client, and reads their outcomes. */
 import { setTimeout } from "node:timers/promises";
 import { Limit, RateLimiter, type Repository } from "zae-limiter";
 import { METERING, type Estimator } from "zae-limiter/llm";
@@ -12,7 +12,7 @@ import type { Cell, Charge, End, Seen } from "./cells.ts";
 import type { Call, Client } from "./client.ts";
 import { Watch } from "./watch.ts";
 
-/** What is reserved for every call; nothing of it resembles what the provider reports. */
+/** The reservation of every call. It differs from all that the provider reports. */
 export const RESERVED = { input: 40, output: 100 };
 
 const ESTIMATOR: Estimator = {
@@ -22,13 +22,13 @@ const ESTIMATOR: Estimator = {
 
 const CAPACITY = 100_000;
 const ENTITY = "key-1";
-/** So short that nothing is earned by waiting for it. */
+/** So short that nothing refills meanwhile. */
 const IDLE_MS = 1;
 /** Cells that are played at the same time. */
 const TOGETHER = 16;
-/** A call that has not ended after this long does not end by itself. */
+/** A call that has not ended after this time does not end by itself. */
 const PATIENCE_MS = 10_000;
-/** A client that has read nothing for so long reads nothing more on its own. */
+/** A client that has read nothing for this time reads nothing more by itself. */
 const QUIET_MS = 50;
 /** The text of three words, which is all that a slow stream has. */
 const SLOW_TEXT = "A bucket holds ";
@@ -51,8 +51,9 @@ const WISHES: Partial<Record<End, Readonly<Record<string, string>>>> = {
 };
 
 /**
- * What a stream brings that is left: all of it where the client reads on. Three words, so that it
- * is known what went by; but who reads ahead would wait for the fourth, so there it is too long.
+ * The answer of a stream that is left. It is whole if the client reads on. It has three words, so
+ * that the output is known, or is very long for clients that read ahead, as they would wait for the
+ * fourth word.
  */
 function wishesOfLeft(client: Client, end: End): Readonly<Record<string, string>> {
   if (client.readsOn === true) return {};
@@ -68,7 +69,7 @@ export function listCells(client: Client): readonly Cell[] {
   return cells.filter((cell) => isPlayed(client.name, cell));
 }
 
-/** Plays all cells of a client, several at a time; what each has left behind, in their order. */
+/** Plays all cells of a client, several at a time. Returns their outcomes in order. */
 export async function playAll(client: Client, provider: Provider): Promise<readonly Seen[]> {
   const clock = new ManualClock();
   const stores = {
@@ -134,7 +135,7 @@ class PlayedCell {
     this.#idled = this.#watch.openLeases > 0;
   }
 
-  /** What the cell has left behind. */
+  /** Reads the outcome of the cell. */
   async look(provider: Provider): Promise<Seen> {
     await this.#end();
     this.#controller.abort(); // a connection that is still open
@@ -209,7 +210,7 @@ async function act(
     await aborted;
     return "content";
   } catch {
-    return "told of an error";
+    return "got an error";
   }
 }
 
@@ -247,13 +248,13 @@ async function abortOnce(hasArrived: () => boolean, controller: AbortController)
   controller.abort();
 }
 
-/** Waits for what happens soon; on a busy machine, not so soon. */
+/** Waits until something is true, for a while. */
 async function until(isTrue: () => boolean): Promise<void> {
   const giveUpMs = performance.now() + PATIENCE_MS;
   while (!isTrue() && performance.now() < giveUpMs) await setTimeout(1);
 }
 
-/** Until clients read nothing more on their own. */
+/** Waits until clients read nothing more by themselves. */
 async function quiet(tapped: () => string): Promise<void> {
   for (let before = ""; tapped() !== before; await setTimeout(QUIET_MS)) before = tapped();
 }

@@ -13,7 +13,7 @@ export class Watch {
   leases = 0;
   openLeases = 0;
   openStreams = 0;
-  /** How the calls ended, as their records say. */
+  /** How the calls ended, by their records. */
   readonly ends: string[] = [];
   readonly #handlers = {
     asyncEnd: (message: unknown) => this.#taken(message as AcquireMessage),

@@ -1,7 +1,7 @@
 /*
- * The same as with processes, by a clock that only the test moves: four limiters on one repository
- * stand for four processes. How long calls take and when the foreign client calls is random, by a
- * seed (`SEED`). Our bucket is full at the start, and the provider's is empty.
+ * An account that other clients use too. Four limiters on one repository stand for four processes,
+ * and only the test moves the clock. A seed (`SEED`) decides how long calls take and when the
+ * foreign client calls. Our bucket is full at the start, and the provider's is empty.
  */
 import { describe, expect, it } from "vitest";
 import { Limit, RateLimiter } from "zae-limiter";
@@ -39,7 +39,7 @@ describe.each([
   });
 });
 
-it("an account that nobody shares is not slowed down", async () => {
+it("an account without other users is not slowed down", async () => {
   // The provider's bucket is empty at the start, which costs one pause of a second.
   const alone = { callsPerSecond: 50, foreignShare: 0, hasMirror: true, seconds: 40 };
   const { refusedPerThousand, used } = await simulate(alone);

@@ -1,8 +1,8 @@
 /*
- * Random histories of one stream, on real streams and a real limiter, beside a model of what must
- * happen. An action may come before or after what follows from the one before it, so the model is a
- * set of states: those stay that agree with what was seen. If none does, something is wrong. `SEED`
- * and `SEEDS` replay.
+ * Random histories of one stream, on real streams and a real limiter, beside a model. An action may
+ * come before or after the effects of the one before it, so the model is a set of possible states.
+ * Those that contradict the observations are dropped, and none left is a failure. `SEED` and
+ * `SEEDS` replay.
  */
 import { getEventListeners } from "node:events";
 import { simpleEstimator } from "zae-limiter/llm";
@@ -84,7 +84,7 @@ class Stream {
     return JSON.stringify({
       reads: this.#reads,
       settled: this.#setting.ends,
-      isToldToStop: this.#upstream.cancels.length > 0,
+      isProviderStopped: this.#upstream.cancels.length > 0,
       isWatched:
         getEventListeners(this.#abort.signal, "abort").length + this.#setting.clock.sleeping > 0,
     });
@@ -103,7 +103,7 @@ class Stream {
     );
   }
 
-  /** What is sent to a stream that is over goes nowhere: its controller says so. */
+  /** Sends to the stream. The controller of a stream that is over throws. */
   #send(action: keyof typeof SENT | "end" | "fail"): void {
     try {
       if (action === "end") this.#upstream.end();
@@ -117,7 +117,7 @@ class Stream {
 
 const coverage = new CoverageCounts(["complete", "abandoned", "cut", "idle", "held", "races"]);
 
-/** Follows a random history. Throws with the history if nothing explains what was seen. */
+/** Follows a random history. Throws with the history if no state explains the observations. */
 async function follow(backend: Backend, seed: number): Promise<void> {
   const random = seededRandom(seed);
   const stream = await Stream.create(backend);
@@ -136,14 +136,14 @@ async function follow(backend: Backend, seed: number): Promise<void> {
     const { seen } = stream;
     states = possible.filter((state) => getSeen(state) === seen);
     if (states.length > 0) return;
-    const told = history.map((each) => each.join(" + ")).join(", ");
+    const story = history.map((each) => each.join(" + ")).join(", ");
     const wanted = possible.map((state) => `possible: ${getSeen(state)}`);
-    throw new Error([`seed ${seed}: ${told}`, `seen:     ${seen}`, ...wanted].join("\n"));
+    throw new Error([`seed ${seed}: ${story}`, `seen:     ${seen}`, ...wanted].join("\n"));
   };
   for (let turns = between(random, 3, 25); turns > 0; turns -= 1) {
     const count = random() < 0.6 ? 1 : between(random, 2, 3);
     const actions = Array.from({ length: count }, () => pick(random, WEIGHTED));
-    // Time takes turns of its own, and what is held and released at once says nothing.
+    // Time takes its own turns, and holding and releasing at once shows nothing.
     const isAlone = actions.some((action) => /rest|hold|release/.test(action));
     await turn(isAlone ? actions.slice(0, 1) : actions);
     if (count > 1 && !isAlone) coverage.count("races");
@@ -159,7 +159,7 @@ async function follow(backend: Backend, seed: number): Promise<void> {
 }
 
 describe.each(BACKENDS)("random histories of a stream on %s", (backend) => {
-  it("settle it once, and tell its reader and its provider what happened", async () => {
+  it("settle it once, and end its reader and its provider as they must", async () => {
     const usual = backend === "memory" ? 200 : 10;
     for (const seed of getEach(seedsFromEnvironment({ usual }))) await follow(backend, seed);
     if (process.env["SEEDS"] === undefined) expect(coverage.missing).toEqual([]);

@@ -20,18 +20,16 @@ export const BACKENDS: readonly Backend[] = ["memory", "sqlite"];
 export const IDLE_MS = 1000;
 
 type Options = Partial<MeteredOptions<undefined>> & {
-  /** What the limit of tokens holds. It refills within a day, so hardly during a test. */
+  /** The capacity of the limit of tokens. It hardly refills during a test. */
   readonly budget?: number;
   readonly limits?: readonly Limit[];
-  /** The database of SQLite, if several share one, as processes do. */
-  readonly file?: string;
 };
 
 /** A real limiter, and calls whose answers stream. */
 export class Setting {
   readonly clock: WatchedClock;
   readonly records: MeteredRecord[] = [];
-  /** What goes wrong with the operations of the store, by name. */
+  /** Faults of the operations of the store, by name. */
   readonly faults = new Map<string, Fault>();
   /** Operations of the store wait for these. */
   readonly gates = new Map<string, Promise<void>>();
@@ -51,7 +49,7 @@ export class Setting {
     this.limiter = new RateLimiter({
       repository: pausedRepository(faulty, (operation) => this.gates.get(operation)),
     });
-    const { budget: _, limits: __, file: ___, ...metered } = options;
+    const { budget: _, limits: __, ...metered } = options;
     this.#meter = new Meter<undefined>(
       {
         limiter: this.limiter,
@@ -68,12 +66,12 @@ export class Setting {
 
   /** Each call takes 100 tokens for its input and reserves 200 for its answer. */
   static async create(backend: Backend, options: Options = {}): Promise<Setting> {
-    const { budget = 1000, file = temporaryFile() } = options;
+    const { budget = 1000 } = options;
     const clock = new WatchedClock();
     const repository =
       backend === "memory"
         ? new MemoryRepository({ clock })
-        : closeLater(await SqliteRepository.open(file, { clock }));
+        : closeLater(await SqliteRepository.open(temporaryFile(), { clock }));
     await repository.setSystemDefaults(
       options.limits ?? [Limit.perDay("rpm", 1000), Limit.perDay("tpm", budget)],
     );
@@ -93,7 +91,7 @@ export class Setting {
     return (await this.begin()).watch(stream, answer, signal);
   }
 
-  /** What is left of the limit of tokens. */
+  /** The balance of a limit. */
   async left(name = "tpm"): Promise<number | undefined> {
     return (await this.limiter.available("key-1", "gpt-5"))[name];
   }
@@ -119,8 +117,8 @@ const DOT = ".".charCodeAt(0);
 const HASH = "#".charCodeAt(0);
 
 /**
- * A protocol as small as can be: every byte is text. A dot says that the answer is complete, and a
- * chunk that begins with a hash is withheld. Neither sign is text.
+ * A minimal protocol: every byte is text. A dot completes the answer, and a chunk that begins with
+ * a hash is withheld. Neither sign is text.
  */
 export class TextReader implements AnswerReader<Uint8Array> {
   outputBytes = 0;
@@ -142,7 +140,7 @@ export class TextReader implements AnswerReader<Uint8Array> {
   }
 }
 
-/** A chunk of so many tokens, with a sign at its end. */
+/** Builds a chunk of so many tokens, with a sign at its end. */
 export function tokens(count: number, sign = ""): Uint8Array<ArrayBuffer> {
   return bytes("word".repeat(count) + sign);
 }
@@ -155,7 +153,7 @@ export function toText(chunks: readonly Uint8Array[]): string {
   return Buffer.concat(chunks).toString();
 }
 
-/** A stream whose chunks a test sends when it likes. */
+/** A stream whose chunks a test sends. */
 export class HeldStream<Chunk = Uint8Array<ArrayBuffer>> {
   /** How often a chunk was asked for. */
   pulls = 0;
@@ -184,12 +182,12 @@ export class HeldStream<Chunk = Uint8Array<ArrayBuffer>> {
   }
 }
 
-/** Long enough for everything that was begun to be done: some turns of the event loop. */
+/** Waits some turns of the event loop, in which all pending work ends. */
 export async function nextTurns(turns = 5): Promise<void> {
   for (let turn = 0; turn < turns; turn += 1) await new Promise((resolve) => setImmediate(resolve));
 }
 
-/** What a promise has become by now. */
+/** Returns the current state of a promise. */
 export async function readState(promise: Promise<unknown>): Promise<string> {
   let state = "pending";
   promise.then(

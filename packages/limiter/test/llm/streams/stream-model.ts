@@ -1,6 +1,6 @@
 import { IDLE_MS } from "./setting.ts";
 
-/** What is sent: a token of text, one that is withheld, and what completes the answer. */
+/** The chunks: a token of text, a withheld one, and one that completes the answer. */
 export const SENT = { text: "word", withheld: "#text", last: "." } as const;
 
 export const ACTIONS = [
@@ -20,21 +20,21 @@ export const ACTIONS = [
 
 export type Action = (typeof ACTIONS)[number];
 
-/** What must be so. */
+/** A possible state of a stream. */
 export interface State {
   readonly queue: readonly (keyof typeof SENT)[];
-  /** The chunk that has left the provider's stream and was not looked at yet. */
+  /** The chunk that has left the provider's stream and was not read yet. */
   readonly underWay: keyof typeof SENT | undefined;
   readonly upstream: "open" | "ended" | "failed";
-  readonly isToldToStop: boolean;
-  /** What each read became; undefined while it is pending. */
+  readonly isProviderStopped: boolean;
+  /** The result of each read; undefined while it is pending. */
   readonly reads: readonly (string | undefined)[];
   readonly tokens: number;
   readonly isComplete: boolean;
   readonly end: string | undefined;
-  /** What reads become once the call is settled: the stream is over. */
+  /** The result of reads once the call is settled, after the end of the stream. */
   readonly over: string | undefined;
-  /** Whether the reader has cancelled: it is told nothing else, and waits for nothing. */
+  /** Whether the reader has cancelled. It gets nothing else, and waits for nothing. */
   readonly isCancelled: boolean;
   /** Whether a settlement that begins now does not end. */
   readonly isHeld: boolean;
@@ -46,7 +46,7 @@ export const BEGIN: State = {
   queue: [],
   underWay: undefined,
   upstream: "open",
-  isToldToStop: false,
+  isProviderStopped: false,
   reads: [],
   tokens: 0,
   isComplete: false,
@@ -58,16 +58,16 @@ export const BEGIN: State = {
   idleMs: 0,
 };
 
-/** The states that some actions may lead to. Each may come before what follows from another. */
+/** Computes the states that actions may lead to. Each action may precede the effects of another. */
 export function after(state: State, actions: readonly Action[]): readonly State[] {
   let states: readonly State[] = [state];
   for (const action of actions)
-    states = unique(states.flatMap((each) => following(acted(each, action))));
+    states = unique(states.flatMap((each) => following(applyAction(each, action))));
   return states.map((each) => following(each).at(-1)!);
 }
 
-function acted(state: State, action: Action): State {
-  const isOpen = state.upstream === "open" && !state.isToldToStop;
+function applyAction(state: State, action: Action): State {
+  const isOpen = state.upstream === "open" && !state.isProviderStopped;
   switch (action) {
     case "read":
       return { ...state, reads: [...state.reads, undefined] };
@@ -78,31 +78,31 @@ function acted(state: State, action: Action): State {
     case "end":
       return isOpen ? { ...state, upstream: "ended" } : state;
     case "fail":
-      return isOpen || (hasMore(state) && !state.isToldToStop)
+      return isOpen || (hasMore(state) && !state.isProviderStopped)
         ? { ...state, upstream: "failed", queue: [] }
         : state;
     case "cancel":
       if (state.over !== undefined && state.isSettled) return state;
-      return { ...over(state, "abandoned", "done", "told to stop"), isCancelled: true };
+      return { ...over(state, "abandoned", "done", "stop"), isCancelled: true };
     case "abort":
-      return state.end === undefined ? over(state, "abandoned", "aborted", "told to stop") : state;
+      return state.end === undefined ? over(state, "abandoned", "aborted", "stop") : state;
     case "hold":
       return { ...state, isHeld: true };
     case "release":
       return { ...state, isHeld: false };
     default:
-      return rested(state, action === "rest" ? IDLE_MS : IDLE_MS / 2);
+      return applyRest(state, action === "rest" ? IDLE_MS : IDLE_MS / 2);
   }
 }
 
-function rested(state: State, ms: number): State {
+function applyRest(state: State, ms: number): State {
   const idleMs = state.reads.includes(undefined) ? 0 : state.idleMs + ms;
   return idleMs >= IDLE_MS && state.end === undefined
-    ? over(state, "abandoned", "idle", "told to stop")
+    ? over(state, "abandoned", "idle", "stop")
     : { ...state, idleMs };
 }
 
-/** What follows from a state by itself, one step after the other; the last is where it rests. */
+/** Lists the states that follow by themselves. In the last one, nothing more happens. */
 function following(from: State): readonly State[] {
   const states: State[] = [];
   for (let state: State | undefined = from; state !== undefined; state = step(state))
@@ -112,9 +112,9 @@ function following(from: State): readonly State[] {
 
 function step(state: State): State | undefined {
   const isWaitedFor = state.reads.includes(undefined);
-  if (isWaitedFor && state.isCancelled) return toldTheEnd(state);
+  if (isWaitedFor && state.isCancelled) return endReads(state);
   if (isWaitedFor && state.over === undefined) {
-    if (state.underWay !== undefined) return passedOn(state, state.underWay);
+    if (state.underWay !== undefined) return passOn(state, state.underWay);
     const [underWay, ...queue] = state.queue;
     if (underWay !== undefined) return { ...state, underWay, queue };
     if (state.upstream === "ended") return over(state, "cut", "done");
@@ -122,10 +122,10 @@ function step(state: State): State | undefined {
   }
   if (state.end !== undefined && !state.isSettled && !state.isHeld)
     return { ...state, isSettled: true };
-  return isWaitedFor && state.isSettled && state.over !== undefined ? toldTheEnd(state) : undefined;
+  return isWaitedFor && state.isSettled && state.over !== undefined ? endReads(state) : undefined;
 }
 
-function passedOn(state: State, next: keyof typeof SENT): State {
+function passOn(state: State, next: keyof typeof SENT): State {
   const isComplete = state.isComplete || next === "last";
   return {
     ...state,
@@ -133,33 +133,33 @@ function passedOn(state: State, next: keyof typeof SENT): State {
     isComplete,
     tokens: state.tokens + (next !== "last" && state.end === undefined ? 1 : 0),
     end: state.end ?? (isComplete ? "complete" : undefined),
-    reads: next === "withheld" ? state.reads : tell(state.reads, SENT[next], 1),
+    reads: next === "withheld" ? state.reads : resolveReads(state.reads, SENT[next], 1),
     idleMs: 0,
   };
 }
 
-function toldTheEnd(state: State): State {
-  return { ...state, reads: tell(state.reads, state.over!, Infinity) };
+function endReads(state: State): State {
+  return { ...state, reads: resolveReads(state.reads, state.over!, Infinity) };
 }
 
-function over(state: State, end: string, outcome: string, provider?: "told to stop"): State {
-  const isToldToStop = state.isToldToStop || (provider !== undefined && hasMore(state));
-  // An end is told as the first one says, except that a reader that cancels knows it.
+function over(state: State, end: string, outcome: string, provider?: "stop"): State {
+  const isProviderStopped = state.isProviderStopped || (provider !== undefined && hasMore(state));
+  // The first end is the one that is reported, except that a reader that cancels knows it.
   const isFirst = state.over === undefined || outcome === "done";
   return {
     ...state,
-    isToldToStop,
+    isProviderStopped,
     end: state.end ?? end,
     over: isFirst ? outcome : state.over,
   };
 }
 
-/** A stream that has ended can fail or be told to stop until its last chunk was read. */
+/** A stream that has ended can fail or be stopped until its last chunk was read. */
 function hasMore({ upstream, queue }: State): boolean {
   return upstream === "open" || queue.length > 0;
 }
 
-function tell(
+function resolveReads(
   reads: State["reads"],
   outcome: string,
   most: number,
@@ -173,11 +173,11 @@ function tell(
 }
 
 /** What can be seen of a state. */
-export function getSeen({ reads, end, tokens, isToldToStop, isSettled }: State): string {
+export function getSeen({ reads, end, tokens, isProviderStopped, isSettled }: State): string {
   return JSON.stringify({
     reads: reads.map((outcome) => outcome ?? "pending"),
     settled: !isSettled ? [] : [[end, tokens]],
-    isToldToStop,
+    isProviderStopped,
     isWatched: end === undefined,
   });
 }

@@ -3,14 +3,17 @@ const LINE_END = /\r\n|\n|\r/;
 const OTHER_FIELD = /^(?:event|id|retry|):/;
 const UTF_8 = new TextDecoder(); // leaves out a byte order mark
 
-/** The data of an event: "" if it has none, undefined if this is not an event at all. */
-export function eventData(event: Uint8Array): string | undefined {
+/** Parses the data of an event: "" if it has none, undefined if this is not an event. */
+export function parseEventData(event: Uint8Array): string | undefined {
   const text = UTF_8.decode(event);
-  return usualData(text) ?? dataOfLines(text.split(LINE_END));
+  return parseUsualData(text) ?? joinDataLines(text.split(LINE_END));
 }
 
-/** The data of an event as providers write it: a line of data, perhaps after one with its name. */
-function usualData(text: string): string | undefined {
+/**
+ * The fast path, for events as providers write them: a line of data, perhaps after one with its
+ * name.
+ */
+function parseUsualData(text: string): string | undefined {
   const lineStart = text.startsWith("event: ") ? text.indexOf("\n") + 1 : 0;
   if (!text.startsWith("data: ", lineStart)) return undefined;
   const lineEnd = text.indexOf("\n", lineStart);
@@ -18,8 +21,8 @@ function usualData(text: string): string | undefined {
   return text.slice(lineStart + 6, lineEnd);
 }
 
-function dataOfLines(lines: readonly string[]): string | undefined {
-  const data = lines.map(dataIn).filter((value) => value !== undefined);
+function joinDataLines(lines: readonly string[]): string | undefined {
+  const data = lines.map(parseDataLine).filter((value) => value !== undefined);
   const isEvent =
     data.length > 0 ||
     lines.some((line) => OTHER_FIELD.test(line)) ||
@@ -27,7 +30,7 @@ function dataOfLines(lines: readonly string[]): string | undefined {
   return isEvent ? data.join("\n") : undefined;
 }
 
-function dataIn(line: string): string | undefined {
+function parseDataLine(line: string): string | undefined {
   if (line === "data") return "";
   if (!line.startsWith("data:")) return undefined;
   return line.slice(line[5] === " " ? 6 : 5);

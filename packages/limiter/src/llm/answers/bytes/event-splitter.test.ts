@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { eventData } from "./event-data.ts";
+import { parseEventData } from "./event-data.ts";
 import { EventSplitter, MAX_EVENT_BYTES } from "./event-splitter.ts";
 
 const MEBIBYTE = 1024 * 1024;
@@ -13,7 +13,7 @@ function eventsIn(chunks: Iterable<Uint8Array>): (string | undefined)[] {
     splitter.begin(chunk);
     while (splitter.nextEnd() !== -1) {
       const { event } = splitter;
-      events.push(event === undefined ? "too large" : eventData(event));
+      events.push(event === undefined ? "too large" : parseEventData(event));
     }
     chunk.fill(0); // the next consumer of the chunk may do that
   }

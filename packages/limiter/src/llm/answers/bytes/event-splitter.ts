@@ -8,7 +8,7 @@
  */
 import { GrowingBytes } from "./growing-bytes.ts";
 
-/** A larger event is skipped. The largest that providers send hold whole answers, or images. */
+/** Larger events are skipped. The largest that providers send hold whole answers, or images. */
 export const MAX_EVENT_BYTES = 16 * 1024 * 1024;
 
 const LF = 10;

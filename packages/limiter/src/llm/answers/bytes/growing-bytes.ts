@@ -1,10 +1,9 @@
-/** What is kept between two uses; a larger buffer is given back. */
+/** A larger buffer is not kept between two uses. */
 const KEPT_BYTES = 65_536;
 
 /**
- * Bytes that are put together from pieces, up to a bound. The pieces are copied, because their
- * next consumer may change or transfer them. The buffer doubles, so many small pieces cost no more
- * than one large one.
+ * Joins pieces of bytes, up to a bound. The pieces are copied, because their next consumer may
+ * change or transfer them. The buffer doubles, so many small pieces cost no more than a large one.
  */
 export class GrowingBytes {
   readonly #maxBytes: number;
@@ -24,7 +23,7 @@ export class GrowingBytes {
     return this.#buffer.subarray(0, this.#length);
   }
 
-  /** Returns false, and adds nothing, if that would be too much. */
+  /** Adds a piece. Returns false, and adds nothing, if the bound would be exceeded. */
   add(piece: Uint8Array): boolean {
     const length = this.#length + piece.length;
     if (length > this.#maxBytes) return false;

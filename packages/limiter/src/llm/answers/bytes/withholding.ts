@@ -1,11 +1,11 @@
 /*
- * Leaves events out of a stream of bytes, and passes everything else on, unchanged. Until the model
- * has finished, bytes pass at once. After that an event is held until it has ended, for only then
- * it is known whether it is one to leave out.
+ * Removes events from a stream of bytes, and passes everything else on unchanged. Until the model
+ * has finished, bytes pass at once. After that, an event is held until it has ended, because only
+ * then it is known whether it must be left out.
  */
 import { GrowingBytes } from "./growing-bytes.ts";
 
-/** A longer event cannot report usage: it is neither left out nor held any longer. */
+/** Longer events cannot report usage, so they are neither left out nor held any longer. */
 export const MAX_HELD_BYTES = 65_536;
 
 export class Withholding {
@@ -29,7 +29,7 @@ export class Withholding {
     this.#passed = [];
   }
 
-  /** An event has ended at a place of the chunk. */
+  /** Ends an event at a position of the chunk. */
   endEvent(end: number, isLeftOut: boolean): void {
     this.#wasLeftOut = isLeftOut;
     if (isLeftOut) {
@@ -41,7 +41,7 @@ export class Withholding {
     this.#eventStart = end;
   }
 
-  /** What to pass on of the chunk, and of what was held. Near the end, an event may be held. */
+  /** Returns the bytes to pass on, held ones first. Near the end, an event may be held. */
   pass(isNearEnd: boolean): Uint8Array | undefined {
     const chunk = this.#chunk;
     const tail = chunk.subarray(this.#eventStart);
@@ -54,12 +54,12 @@ export class Withholding {
     return joinPieces(this.#passed);
   }
 
-  /** What is still held when the stream has ended. */
+  /** Returns the bytes that are still held when the stream has ended. */
   rest(isLeftOut: boolean): Uint8Array | undefined {
     return isLeftOut ? undefined : joinPieces([this.#held.bytes.slice()]);
   }
 
-  /** What is held goes before the chunk. */
+  /** Passes the held bytes on, before those of the chunk. */
   #release(): void {
     if (this.#held.length > 0) this.#passed.push(this.#held.bytes.slice());
     this.#held.clear();

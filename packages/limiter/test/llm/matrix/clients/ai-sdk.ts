@@ -12,7 +12,7 @@ export interface AiSdk {
   readonly specificationVersion: "v3";
 }
 
-/** The AI SDK, of whichever version. */
+/** Builds a client of any version of the AI SDK. */
 export function aiSdkClient(
   name: ClientName,
   specificationVersion: "v2" | "v3" | "v4",
@@ -24,7 +24,7 @@ export function aiSdkClient(
   });
   return {
     name,
-    // `ai` 7 holds a stream that nobody reads; those before read it to its end.
+    // `ai` 7 pauses a stream that is not read. Earlier versions read it to its end.
     ...(specificationVersion === "v4"
       ? { readsAhead: true, openEnds: ["left by break", "never read"] }
       : { readsOn: true }),
@@ -59,7 +59,7 @@ export function aiSdkClient(
   };
 }
 
-/** Streams tell of errors by a callback, and end as if nothing had happened. */
+/** Throws the errors of a stream, which the SDK only passes to a callback. */
 function toStream(sdk: AiSdk, call: Call): AsyncIterable<string> {
   let failure: unknown;
   const { textStream } = sdk.ai.streamText({
@@ -110,7 +110,7 @@ function buildProvider({ createOpenAI: create }: AiSdk, { url }: Call) {
   return create({ baseURL: `${url}/v1`, apiKey: "local" });
 }
 
-/** Tells the call of the text that comes to the meter, which is the middleware around this one. */
+/** Counts the text that reaches the meter, which is the middleware around this one. */
 function buildTap(call: Call, specificationVersion: "v3"): Ai.LanguageModelMiddleware {
   return {
     specificationVersion,

@@ -11,7 +11,7 @@ import {
   type Client,
 } from "../client.ts";
 
-/** Anthropic's client, of whichever version, with one of the two holds. */
+/** Builds Anthropic's client, of any version, with one of the two holds. */
 export function anthropicClient(
   name: ClientName,
   load: () => Promise<typeof Anthropic>,
@@ -30,7 +30,7 @@ export function anthropicClient(
   return {
     name,
     openEnds: ["never read"],
-    saysInputFirst: true,
+    reportsInputFirst: true,
     silentEnds: ["ended early", "stream, aborted during"],
     ask: async (call) => {
       const { messages } = await buildClient(call);

@@ -12,7 +12,7 @@ import {
   type Client,
 } from "../client.ts";
 
-/** LangChain's models of OpenAI, with one of the two holds. */
+/** Builds LangChain's models of OpenAI, with one of the two holds. */
 export function langChainClient(
   name: ClientName,
   load: () => Promise<LangChain>,
@@ -45,7 +45,7 @@ export function langChainClient(
   return {
     name,
     readsAhead: true,
-    // Nobody calls back for a stream that was left.
+    // There is no callback for a stream that was left.
     ...(hold === "callbacks"
       ? {
           seesRunsOnly: true,

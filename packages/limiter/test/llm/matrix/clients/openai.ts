@@ -10,7 +10,7 @@ import {
   type Client,
 } from "../client.ts";
 
-/** OpenAI's client, of whichever version. */
+/** Builds OpenAI's client, of any version. */
 export function openaiClient(version: 6 | 7, load: () => Promise<typeof OpenAI>): Client {
   const buildClient = async (call: Call): Promise<OpenAI> =>
     new (await load())({
@@ -99,7 +99,7 @@ function toResponse({
 async function* textOfCompletion(
   stream: AsyncIterable<OpenAI.ChatCompletionChunk>,
 ): AsyncGenerator<string> {
-  // A chunk without choices would throw: it must not reach who did not ask for it.
+  // A chunk without choices would throw: callers who did not ask for the usage must not get it.
   for await (const { choices } of stream) yield choices[0]!.delta.content ?? "";
 }
 

@@ -17,7 +17,7 @@ const PATHS = {
   embedding: "/v1/embeddings",
 };
 
-/** `fetch` itself, used as people do who have no client. */
+/** `fetch` itself, as used without a client. */
 export const plainFetch: Client = {
   name: "fetch",
   openEnds: ["never read"],

@@ -2,25 +2,25 @@ import { BoundedMap } from "../../core/bounded-map.ts";
 import { addAmounts, type Amounts } from "../../core/amounts.ts";
 import type { RateLimiter } from "../../limiter/rate-limiter.ts";
 import type { Pause } from "./mirror-charges.ts";
-import { strictest, type UpstreamLimits } from "./upstream-limits.ts";
+import { mergeStrictest, type UpstreamLimits } from "./upstream-limits.ts";
 
-/** What 429s said, and what their calls had reserved and have given back. */
+/** The limits in 429s, and what their calls had reserved and gave back. */
 interface Refused {
   readonly seen: UpstreamLimits;
   readonly givenBack: Amounts;
 }
 
-/** Comparisons of one account on one resource, which are made one at a time. */
+/** Runs the comparisons of one account on one resource one at a time. */
 export class AccountQueue {
-  /** The last pause of each limit: at most as many as a mirror has names. */
+  /** The last pause of each limit. A mirror has four names at most. */
   readonly #pauses = new Map<string, { readonly untilMs: number; readonly pauseMs: number }>();
-  /** The 429s that wait for their turn, and what resolves when they were compared. */
+  /** The 429s that wait for their turn, and a promise that resolves when they were compared. */
   #crowd: { refused: Refused; readonly compared: Promise<void> } | undefined;
   #lookedAtMs = -Infinity;
   #last: Promise<void> = Promise.resolve();
   #waiting = 0;
 
-  /** Runs after those that were entered before. The work must not reject. */
+  /** Runs the work after all that was entered before. The work must not reject. */
   async enter(nowMs: number, work: () => Promise<void>): Promise<void> {
     this.#lookedAtMs = nowMs;
     this.#waiting += 1;
@@ -29,7 +29,7 @@ export class AccountQueue {
     this.#waiting -= 1;
   }
 
-  /** The same for a 429. Those that wait for their turn are compared as one. */
+  /** Does the same for a 429. Those that wait for their turn are compared as one. */
   enterRefused(
     nowMs: number,
     refused: Refused,
@@ -48,19 +48,19 @@ export class AccountQueue {
     return compared;
   }
 
-  /** Remembers a pause that has begun. */
+  /** Remembers the start of a pause. */
   startPause({ begins, pauseMs }: Pause, nowMs: number): void {
     for (const name of begins) this.#pauses.set(name, { untilMs: nowMs + pauseMs, pauseMs });
   }
 
-  /** How long a limit still pauses, if its pause was not shorter than this when it began; or 0. */
+  /** Returns how long a limit still pauses; 0 if its pause was shorter than this one. */
   getRemainingPauseMs(name: string, pauseMs: number, nowMs: number): number {
     const pause = this.#pauses.get(name);
     if (pause === undefined || pauseMs > pause.pauseMs) return 0;
     return Math.max(pause.untilMs - nowMs, 0);
   }
 
-  /** Whether a call is in it, or was less than this ago. */
+  /** Whether a comparison is running, or began less than this long ago. */
   wasEnteredWithin(ms: number, nowMs: number): boolean {
     const elapsedMs = nowMs - this.#lookedAtMs;
     return this.#waiting > 0 || (elapsedMs >= 0 && elapsedMs < ms);
@@ -69,26 +69,28 @@ export class AccountQueue {
 
 function mergeRefused(one: Refused, other: Refused): Refused {
   return {
-    seen: strictest(one.seen, other.seen),
+    seen: mergeStrictest(one.seen, other.seen),
     givenBack: addAmounts(one.givenBack, other.givenBack),
   };
 }
 
 /**
- * Most lanes of one limiter. Models may have any name; the one that was not seen for longest is
+ * The most queues of one limiter, as models may have any name. The least recently used one is
  * forgotten.
  */
-const MAX_LANES = 1000;
+const MAX_QUEUES = 1000;
 
-/** The lanes of each limiter, which all its clients share: there may be one for each request. */
-const LANES_MEMO = new WeakMap<RateLimiter, BoundedMap<string, AccountQueue>>();
+/**
+ * The queues of each limiter. All its clients share them: there may be a client for each request.
+ */
+const QUEUES_MEMO = new WeakMap<RateLimiter, BoundedMap<string, AccountQueue>>();
 
-/** The lane of an account on a resource. */
-export function findLane(limiter: RateLimiter, entityId: string, resource: string): AccountQueue {
-  const lanes = LANES_MEMO.get(limiter) ?? new BoundedMap<string, AccountQueue>(MAX_LANES);
-  LANES_MEMO.set(limiter, lanes);
+/** Finds or makes the queue of an account on a resource. */
+export function findQueue(limiter: RateLimiter, entityId: string, resource: string): AccountQueue {
+  const queues = QUEUES_MEMO.get(limiter) ?? new BoundedMap<string, AccountQueue>(MAX_QUEUES);
+  QUEUES_MEMO.set(limiter, queues);
   const key = `${entityId}#${resource}`;
-  const queue = lanes.get(key) ?? new AccountQueue();
-  lanes.set(key, queue);
+  const queue = queues.get(key) ?? new AccountQueue();
+  queues.set(key, queue);
   return queue;
 }

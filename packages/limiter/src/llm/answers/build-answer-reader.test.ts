@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { answerReaderFor } from "./answer-reader-for.ts";
+import { buildAnswerReader } from "./build-answer-reader.ts";
 import { BodyReader } from "./body-reader.ts";
 import { EventStreamReader } from "./event-stream-reader.ts";
 
@@ -14,7 +14,7 @@ describe("the reader of an answer", () => {
     [null, BodyReader, EventStreamReader],
   ])("%s", (contentType, plain, stream) => {
     const getReader = (isStream: boolean): unknown =>
-      answerReaderFor({ protocol: "chat", contentType, isStream, withholdsUsage: false });
+      buildAnswerReader({ protocol: "chat", contentType, isStream, withholdsUsage: false });
     expect(getReader(false)).toBeInstanceOf(plain);
     expect(getReader(true)).toBeInstanceOf(stream);
   });

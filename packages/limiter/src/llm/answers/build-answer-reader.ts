@@ -14,22 +14,22 @@ const PROTOCOLS = {
   embeddings: EMBEDDINGS_PROTOCOL,
 };
 
-/** What a request to a model speaks. */
+/** The protocol of a request to a model. */
 export type ProtocolName = keyof typeof PROTOCOLS;
 
-/** What is known of an answer before its first byte. */
+/** What is known about an answer before its first byte. */
 export interface ExpectedAnswer {
   readonly protocol: ProtocolName;
-  /** Whether a stream was asked for. */
+  /** Whether the request asked for a stream. */
   readonly isStream: boolean;
-  /** The header of the answer. */
+  /** The `content-type` of the answer. */
   readonly contentType: string | null;
   /** Whether a usage that comes in a chunk of its own is left out; only in chat completions. */
   readonly withholdsUsage: boolean;
 }
 
-/** The reader of an answer: by its content type, or if that says nothing by what was asked for. */
-export function answerReaderFor(expected: ExpectedAnswer): AnswerReader<Uint8Array> {
+/** Chooses a reader by the content type of the answer, or else by what the request asked for. */
+export function buildAnswerReader(expected: ExpectedAnswer): AnswerReader<Uint8Array> {
   const protocol = PROTOCOLS[expected.protocol];
   if (!isEventStream(expected)) return new BodyReader(protocol);
   const isWithheld = expected.withholdsUsage && expected.protocol === "chat";

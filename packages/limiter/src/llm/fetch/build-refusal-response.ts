@@ -1,15 +1,15 @@
 /*
- * What refuses a call becomes a response of the provider: its SDK takes whatever `fetch` throws for
- * a lost connection, repeats the call blindly, and hides the reason.
+ * Turns a refusal into a response of the provider. If `fetch` threw it, the provider's SDK would
+ * take it for a lost connection, repeat the call blindly, and hide the reason.
  */
 import { RateLimitExceeded } from "../../core/bucket/refusal.ts";
 import { RateLimiterUnavailable, ValidationError, ZaeLimiterError } from "../../core/errors.ts";
 import { refusalProblem } from "../../http/problem.ts";
 
-/** Whose error a response looks like. */
+/** The provider whose errors a response imitates. */
 export type Provider = "openai" | "anthropic";
 
-/** What a response says, whatever its provider. */
+/** The content of a response, whatever its provider. */
 interface Problem {
   readonly status: 400 | 429 | 503;
   readonly message: string;
@@ -18,8 +18,8 @@ interface Problem {
 }
 
 /**
- * Longer waits are not for an SDK: OpenAI's takes no longer hint and asks again at once, and
- * Anthropic's sleeps for days.
+ * SDKs must not wait for longer: OpenAI's ignores a longer hint and asks again at once, and
+ * Anthropic's would sleep for days.
  */
 const LONGEST_WAIT_MS = 60_000;
 
@@ -31,8 +31,10 @@ const TYPES = {
   anthropic: { 400: "invalid_request_error", 429: "rate_limit_error", 503: "api_error" },
 } as const;
 
-/** The response that explains why a call was not made. Rethrows errors of other origin. */
-export function refusalResponse(error: unknown, provider: Provider): Response {
+/**
+ * Builds the response that explains why a call was not made. Rethrows errors of the application.
+ */
+export function buildRefusalResponse(error: unknown, provider: Provider): Response {
   if (!(error instanceof ZaeLimiterError)) throw error;
   const problem = toProblem(error);
   const { status, headers } = problem;
@@ -49,7 +51,7 @@ function toProblem(error: ZaeLimiterError): Problem {
       status: 429,
       message: refusalProblem(error).detail,
       code: "rate_limit_exceeded",
-      headers: retryFields(error.retryAfterSeconds),
+      headers: buildRetryFields(error.retryAfterSeconds),
     };
   if (error instanceof ValidationError)
     return { status: 400, message: error.message, code, headers: NO_RETRY };
@@ -58,14 +60,14 @@ function toProblem(error: ZaeLimiterError): Problem {
     return { status: 503, message: error.message, code, headers: NO_RETRY };
   return {
     status: 503,
-    // The error's own words may name an entity, and applications pass on what providers say.
+    // The error's message may name an entity, and applications pass on messages of providers.
     message: `The limits of this call cannot be checked, so it was not made (${code}).`,
     code,
     headers: error instanceof RateLimiterUnavailable ? {} : NO_RETRY,
   };
 }
 
-function retryFields(retryAfterSeconds: number): Problem["headers"] {
+function buildRetryFields(retryAfterSeconds: number): Problem["headers"] {
   if (!Number.isFinite(retryAfterSeconds)) return NO_RETRY;
   const retryAfterMs = Math.round(retryAfterSeconds * 1000);
   return {

@@ -3,7 +3,7 @@ import { MemoryRepository } from "zae-limiter/memory";
 import { ManualClock } from "zae-limiter/testing";
 import { expect, it } from "vitest";
 import { PermissionDenied, RateLimiterUnavailable, ValidationError } from "../../core/errors.ts";
-import { refusalResponse } from "./refusal-response.ts";
+import { buildRefusalResponse } from "./build-refusal-response.ts";
 
 /** The refusal of a call that wants so many tokens, of 60 a minute and at most 120. */
 async function getRefusal(tokens: number): Promise<RateLimitExceeded> {
@@ -30,10 +30,10 @@ it.each([
   [61, ["61000", "61", "false"]],
   [121, [null, null, "false"]],
 ])("a wait for %i tokens is in the headers: %j", async (tokens, fields) => {
-  expect(listFields(refusalResponse(await getRefusal(tokens), "openai"))).toEqual(fields);
+  expect(listFields(buildRefusalResponse(await getRefusal(tokens), "openai"))).toEqual(fields);
 });
 
-it("tells milliseconds exactly, and seconds never too early", async () => {
+it("sends exact milliseconds, and seconds that are never too early", async () => {
   const clock = new ManualClock();
   const limiter = new RateLimiter({ repository: new MemoryRepository({ clock }) });
   const limits = [Limit.perMinute("tpm", 60)];
@@ -41,7 +41,7 @@ it("tells milliseconds exactly, and seconds never too early", async () => {
   await (await limiter.acquire(call)).commit();
   await clock.advance(567);
   const result = await limiter.tryAcquire({ ...call, consume: { tpm: 2 } });
-  const response = refusalResponse(result.granted ? undefined : result.refusal, "anthropic");
+  const response = buildRefusalResponse(result.granted ? undefined : result.refusal, "anthropic");
   expect(listFields(response)).toEqual(["1433", "2", null]);
 });
 
@@ -57,7 +57,7 @@ it.each([
     { type: "error", error: { type: "rate_limit_error", message: expect.any(String) } },
   ],
 ] as const)("a refusal has the shape of %s, and names no entity", async (provider, shape) => {
-  const response = refusalResponse(await getRefusal(7), provider);
+  const response = buildRefusalResponse(await getRefusal(7), provider);
   const text = await response.text();
   expect(response.status).toBe(429);
   expect(response.headers.get("content-type")).toBe("application/json");
@@ -68,7 +68,7 @@ it.each([
 
 it("a mistake is a bad request in our words, and an outage is reported without ids", async () => {
   const mistake = new ValidationError("consume.tpm", "tpm", "is not a limit of this call");
-  const bad = refusalResponse(mistake, "anthropic");
+  const bad = buildRefusalResponse(mistake, "anthropic");
   expect(bad.status).toBe(400);
   expect(listFields(bad)).toEqual([null, null, "false"]);
   expect(await bad.json()).toEqual({
@@ -77,7 +77,7 @@ it("a mistake is a bad request in our words, and an outage is reported without i
     request_id: null,
   });
 
-  const outage = refusalResponse(
+  const outage = buildRefusalResponse(
     new RateLimiterUnavailable("The store is away.", { entityId: "secret-key" }),
     "openai",
   );
@@ -90,15 +90,18 @@ it("a mistake is a bad request in our words, and an outage is reported without i
     error: { message, type: "server_error", param: null, code },
   });
 
-  const closed = refusalResponse(new RateLimiterUnavailable("This limiter was closed."), "openai");
+  const closed = buildRefusalResponse(
+    new RateLimiterUnavailable("This limiter was closed."),
+    "openai",
+  );
   expect([closed.status, ...listFields(closed)]).toEqual([503, null, null, "false"]);
   expect(await closed.json()).toMatchObject({ error: { message: "This limiter was closed." } });
 
-  const denied = refusalResponse(new PermissionDenied("secret-key"), "openai");
+  const denied = buildRefusalResponse(new PermissionDenied("secret-key"), "openai");
   expect([denied.status, ...listFields(denied)]).toEqual([503, null, null, "false"]);
 });
 
 it("an error of the application stays what it is", () => {
   const error = new Error("Not signed in.");
-  expect(() => refusalResponse(error, "openai")).toThrow(error);
+  expect(() => buildRefusalResponse(error, "openai")).toThrow(error);
 });
