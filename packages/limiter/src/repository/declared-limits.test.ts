@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { ValidationError } from "../core/errors.ts";
 import { Limit } from "../core/limit.ts";
 import { checkDeclaredLimits } from "./declared-limits.ts";
-import { stateOfText, stateText } from "./provisioner-state.ts";
+import { parseState, formatState } from "./provisioner-state.ts";
 
 const level = { limits: [Limit.perMinute("rpm", 10)], inherit: false };
 
@@ -52,8 +52,8 @@ describe("the state of declared limits as text", () => {
       lastApplied: undefined,
       appliedHash: undefined,
     };
-    expect(stateOfText(text)).toStrictEqual(state);
+    expect(parseState(text)).toStrictEqual(state);
     const applied = { ...state, lastApplied: new Date(5), appliedHash: "sha256:1" };
-    expect(stateOfText(stateText(applied))).toStrictEqual(applied);
+    expect(parseState(formatState(applied))).toStrictEqual(applied);
   });
 });

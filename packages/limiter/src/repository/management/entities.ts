@@ -111,7 +111,7 @@ export async function deleteEntity(
   context.policies.evictEntity(id);
 }
 
-/** Losing more races than this takes somebody who creates and deletes the entity in a loop. */
+/** More lost races mean that another caller creates and deletes the entity in a loop. */
 const MAX_ENSURES = 3;
 
 function buildEntity(context: Context, entityId: string, options: CreateEntityOptions): Entity {

@@ -76,8 +76,8 @@ export async function purgeNamespace(
 }
 
 /**
- * Describes a change, unless it is made from no namespace, or from one that was purged: the event
- * would be all that there is of it.
+ * Describes a change. Returns undefined if it is made from no namespace, or from one that was
+ * purged, where the event would be the only record.
  */
 async function buildNote(
   context: Context,

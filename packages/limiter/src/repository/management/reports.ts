@@ -223,7 +223,10 @@ function utilization(capacity: number, available: number): number {
   return capacity === 0 ? 0 : ((capacity - available) / capacity) * 100;
 }
 
-/** Until when usage is counted. Throws if it never was: a zero would look like a count. */
+/**
+ * Returns the end of the counted usage. Throws if none was ever counted: a zero would look like a
+ * count.
+ */
 async function readCountedUntil({ data }: Context): Promise<number> {
   const timeMs = await data.usage.getCountedUntilMs();
   if (timeMs !== undefined) return timeMs;

@@ -52,7 +52,7 @@ interface Change {
   readonly nowMs: number;
 }
 
-/** What was taken from one bucket. */
+/** The tokens taken from one bucket. */
 interface ReceiptPart extends TakenPart {
   readonly bucketId: number;
   /** 1 if it counts as a request: the acquire does, later takes by `lease.consume` do not. */
