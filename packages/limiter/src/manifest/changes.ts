@@ -4,14 +4,14 @@ import type { By, Repository, SystemDefaultsOptions } from "../repository/reposi
 import type { PlanEntry } from "./diff.ts";
 import { levelAt, ownValue, getPart, SETTINGS } from "./values.ts";
 
-/** What all changes have in common. */
+/** The options of every change. */
 export interface Changes {
   readonly repository: Repository;
   readonly declared: DeclaredLimits;
   readonly by: By;
 }
 
-/** Makes the change that an entry of a plan says, through the repository's own methods. */
+/** Makes the change that a plan entry describes, through the repository's own methods. */
 export async function makeChange(changes: Changes, entry: PlanEntry): Promise<void> {
   const { repository, declared, by } = changes;
   if (entry.level === "record") return changeRecord(changes, entry);
@@ -27,7 +27,7 @@ export async function makeChange(changes: Changes, entry: PlanEntry): Promise<vo
     : repository.setLimits(entityId, wanted.limits, { resource, inherit: wanted.inherit, ...by });
 }
 
-/** What a change is called in messages. */
+/** The name of a change in messages. */
 export function describeChange({ level, entityId, resource, action }: PlanEntry): string {
   const verb = { create: "Creating", update: "Updating", delete: "Deleting", unchanged: "Keeping" };
   const object = {
@@ -58,7 +58,7 @@ async function changeRecord(
   });
 }
 
-/** Settings that are no longer declared go back to what they are by default. */
+/** Settings that are no longer declared go back to their defaults. */
 async function changeSystem(
   { repository, declared, by }: Changes,
   { values }: PlanEntry,

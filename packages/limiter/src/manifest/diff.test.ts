@@ -46,11 +46,6 @@ describe("levels of resources and entities", () => {
     ]);
   });
 
-  it("a level that gains a limit is updated, not created, and one that loses it not deleted", () => {
-    expect(getAction(level(rpm(1), TPM), level(rpm(1)))).toBe("update");
-    expect(getAction(level(rpm(1)), level(rpm(1), TPM))).toBe("update");
-  });
-
   it("the same limits in another order are unchanged", () => {
     const [only, ...others] = plan({
       declared: { resources: { "gpt-4": level(rpm(5), TPM) } },
@@ -91,18 +86,6 @@ describe("levels of resources and entities", () => {
     ]);
   });
 
-  it("leaves alone what is neither declared nor managed", () => {
-    expect(
-      plan({
-        stored: {
-          system: { limits: [rpm(1)], onUnavailable: "allow" },
-          resources: { a: level(rpm(5)) },
-          entities: { "key-1": { record: record("key-1"), resources: { b: level(rpm(6)) } } },
-        },
-      }),
-    ).toEqual([]);
-  });
-
   it("names that every object has are names like others", () => {
     const entities = JSON.parse('{"__proto__":{"resources":{}}}') as Record<string, DeclaredEntity>;
     const named = { resources: { constructor: level(rpm(1)) }, entities };
@@ -117,15 +100,6 @@ describe("levels of resources and entities", () => {
 
 describe("the system level", () => {
   const system = { level: "system" } as const;
-
-  it("is created with limits and settings", () => {
-    expect(plan({ declared: { system: { limits: [rpm(1)], onUnavailable: "allow" } } })).toEqual([
-      entry("create", system, [
-        ["limits.rpm", undefined, "1/min"],
-        ["on_unavailable", undefined, "allow"],
-      ]),
-    ]);
-  });
 
   it("a retention that is the default need not be stored", () => {
     const [only] = plan({ declared: { system: { auditRetentionDays: 90 } } });
@@ -244,12 +218,6 @@ describe("records", () => {
     expect(updates({ metadata: {} })[0]?.action).toBe("update");
   });
 
-  it("are never deleted", () => {
-    const applied = whole({ entities: { a: { name: "Ada", resources: {} } } });
-    const stored = { entities: { a: { record: record("a", { name: "Ada" }), resources: {} } } };
-    expect(plan({ stored, state: { applied } })).toEqual([]);
-  });
-
   it("a chain of ten thousand parents is planned parents first", () => {
     const ids = Array.from({ length: 10_000 }, (_, index) => `e${index}`);
     const entities = Object.fromEntries(
@@ -263,12 +231,6 @@ describe("records", () => {
     );
   });
 });
-
-/** What becomes of one level. */
-function getAction(declared: DeclaredLevel, stored: DeclaredLevel): string | undefined {
-  const limits = { declared: { resources: { a: declared } }, stored: { resources: { a: stored } } };
-  return plan(limits)[0]?.action;
-}
 
 /** An entry without drift. */
 function entry(

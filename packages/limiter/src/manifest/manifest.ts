@@ -21,11 +21,11 @@ import { numberAdvice, readLimits } from "./read-limits.ts";
 
 /** Limits of one namespace, read from one or more documents and checked. */
 export interface Manifest {
-  /** The namespace that all of its documents are about. */
+  /** The namespace of all its documents. */
   readonly namespace: string;
-  /** What it declares. */
+  /** The declared limits. */
   readonly declared: DeclaredLimits;
-  /** A hash of what it declares: the same for the same content, whatever the order of its keys. */
+  /** A hash of the declared limits: equal for equal content, whatever the order of its keys. */
   readonly hash: string;
   /**
    * A problem at a place of the manifest, with its file and position.
@@ -57,8 +57,7 @@ const SYSTEM: KnownKeys = {
 };
 
 /**
- * Reads documents as one manifest and checks all of it. Throws `ManifestError` with everything that
- * is wrong.
+ * Reads documents as one manifest and checks all of it. Throws `ManifestError` with every problem.
  * @example const manifest = readManifest([yamlDocument("limits.yaml", text)]);
  */
 export function readManifest(documents: readonly ManifestDocument[]): Manifest {
@@ -182,7 +181,7 @@ function order(left: string, right: string): number {
   return left < right ? -1 : Number(left > right);
 }
 
-/** The document that has a path, or most of it. */
+/** Returns the document that has a path, or most of it. */
 function findDocument(
   documents: readonly ManifestDocument[],
   path: readonly string[],
@@ -191,7 +190,7 @@ function findDocument(
   return documents[depths.indexOf(Math.max(...depths))]!;
 }
 
-/** How many keys of a path a value has below each other. */
+/** Counts the leading keys of a path that exist in a value. */
 function countDepth(content: unknown, path: readonly string[]): number {
   let value = content;
   for (const [depth, key] of path.entries()) {

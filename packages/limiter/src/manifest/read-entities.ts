@@ -11,7 +11,7 @@ const ENTITY: KnownKeys = {
     "Write limits of an entity under `resources`, then `_default_` or a resource, then `limits`.",
 };
 
-/** Reads the entities of all documents. What belongs to one entity may stand in several of them. */
+/** Reads the entities of all documents. One entity may be spread over several of them. */
 export function readEntities(
   sections: readonly DocumentValue[],
 ): Readonly<Record<string, DeclaredEntity>> {
@@ -35,7 +35,7 @@ export function readEntities(
   return Object.fromEntries(entities) as Readonly<Record<string, DeclaredEntity>>;
 }
 
-/** Reads levels by resource; `check` is what the core says about the name of one. */
+/** Reads levels by resource; `check` is the core's check of a resource name. */
 export function readResources(
   sections: readonly DocumentValue[],
   check: (name: unknown) => string,
@@ -71,7 +71,7 @@ function readRecord(fields: ReadonlyMap<string, DocumentValue>): Omit<DeclaredEn
 }
 
 function readMetadata(metadata: DocumentValue): Readonly<Record<string, string>> | undefined {
-  // An empty section is elsewhere as good as none; here it would delete what is stored.
+  // Elsewhere an empty section means nothing; here it would delete what is stored.
   if (metadata.value === null) {
     metadata.refuse(
       "must be a map of texts by name, not null",
@@ -110,7 +110,7 @@ function textAdvice(wrong: unknown): string {
     : "Shorten it.";
 }
 
-/** Most entities of a circle that a message names. */
+/** The most entities of a circle that a message names. */
 const MOST_NAMED = 5;
 
 /** An entity that is above itself could never be created: parents come first. */

@@ -168,7 +168,7 @@ function parseText(text: string): LimitNumbers {
 /** Marks that people put between digits. YAML reads such a number as a text. */
 const BETWEEN_DIGITS = /[_,'\s]/g;
 
-/** What to write instead of something that is not a number, or `otherwise`. */
+/** Suggests a number for a value that is not one, or returns `otherwise`. */
 export function numberAdvice(wrong: unknown, otherwise: string): string {
   const text = typeof wrong === "string" ? wrong : "";
   const digits = text.replaceAll(BETWEEN_DIGITS, "");
@@ -190,7 +190,7 @@ function amountAdvice(wrong: unknown): string {
     : `Write ${Math.round(wrong)}, or a whole number for a longer period.`;
 }
 
-/** About numbers that are whole, but make no limit together. */
+/** The advice for whole numbers that do not make a valid limit together. */
 function limitAdvice({ capacity, refillAmount, refillPeriodSeconds }: LimitNumbers): string {
   const numbers = [capacity, refillAmount, refillPeriodSeconds];
   if (numbers.some((number) => number <= 0)) return TOO_SMALL;
@@ -230,7 +230,7 @@ function repairText(text: string, name: string): string | undefined {
 /** Longer texts are not mistyped limits. */
 const MOST_REPAIRED = 100;
 
-/** What people write, the unit of the grammar, and how many of them it is if not one. */
+/** What people write, the unit of the grammar, and its count if that is not one. */
 const UNITS: readonly (readonly [RegExp, string, number?])[] = [
   [/^s(?:ecs?|econds?)?$/i, "sec"],
   [/^m(?:ins?|inutes?)?$/i, "min"],

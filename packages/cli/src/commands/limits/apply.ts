@@ -146,7 +146,7 @@ function changesText(count: number): string {
 /** Says how far an apply came in the words, and with the numbers, of its progress. */
 function withProgress({ message, done, left }: ApplyError): string {
   const progress = `Applied ${numberText(done)} of ${changesText(done + left.length)}.`;
-  return message.replace(/^\d+ of \d+ changes are made\./, progress);
+  return message.replace(/^\d+ of \d+ changes were made\./, progress);
 }
 
 function formatOvertaken(namespace: string): string {
