@@ -73,29 +73,6 @@ it("a file that reaches its size limit is unavailable, and keeps what was answer
   await repository.close();
 }, 30_000);
 
-it("a file on a full file system is unavailable, and keeps what was answered", ({ skip }) => {
-  const path = temporaryFile();
-  const mounting = spawnSync("mount", [
-    "-t",
-    "tmpfs",
-    "-o",
-    "size=1m",
-    "zae-limiter",
-    dirname(path),
-  ]);
-  skip(mounting.status !== 0, "mounting is not allowed here");
-  try {
-    const filled = fill('exec "$@"', path);
-    expect(filled).toMatchObject({
-      code: "ERR_LIMITER_UNAVAILABLE",
-      stored: filled.granted,
-      message: expect.stringContaining("full"),
-    });
-  } finally {
-    spawnSync("umount", [dirname(path)]);
-  }
-}, 30_000);
-
 it("a file and a folder that may not be written are denied permission", async ({ skip }) => {
   const path = temporaryFile();
   await (await SqliteRepository.open(path)).close();
