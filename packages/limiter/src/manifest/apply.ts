@@ -6,7 +6,7 @@ import { describeChange, makeChange } from "./changes.ts";
 import type { PlanAction, PlanEntry } from "./diff.ts";
 import type { Manifest } from "./manifest.ts";
 import { checkNamespace, planFrom, type LimitsPlan } from "./plan.ts";
-import { ownValue } from "./values.ts";
+import { getOwn } from "./values.ts";
 
 /*
  * The protocol of an apply. The revision of the state is the only lock, and there is no clock:
@@ -254,7 +254,7 @@ function unionByEntity(
 ): Managed["managedEntities"] {
   const ids = union(Object.keys(left), Object.keys(right));
   return Object.fromEntries(
-    ids.map((id) => [id, union(ownValue(left, id) ?? [], ownValue(right, id) ?? [])]),
+    ids.map((id) => [id, union(getOwn(left, id) ?? [], getOwn(right, id) ?? [])]),
   );
 }
 

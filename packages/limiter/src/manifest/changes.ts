@@ -2,7 +2,7 @@ import { DEFAULT_RESOURCE } from "../core/identifiers.ts";
 import type { DeclaredLimits } from "../repository/declared-limits.ts";
 import type { By, Repository, SystemDefaultsOptions } from "../repository/repository.ts";
 import type { PlanEntry } from "./diff.ts";
-import { levelAt, ownValue, getPart, SETTINGS } from "./values.ts";
+import { findLevel, getOwn, getPart, SETTINGS } from "./values.ts";
 
 /** The options of every change. */
 export interface Changes {
@@ -17,7 +17,7 @@ export async function makeChange(changes: Changes, entry: PlanEntry): Promise<vo
   if (entry.level === "record") return changeRecord(changes, entry);
   if (entry.level === "system") return changeSystem(changes, entry);
   const { entityId, resource = DEFAULT_RESOURCE } = entry;
-  const wanted = levelAt(declared, { ...(entityId !== undefined && { entityId }), resource });
+  const wanted = findLevel(declared, { ...(entityId !== undefined && { entityId }), resource });
   if (entityId === undefined)
     return wanted === undefined
       ? repository.deleteResourceDefaults(resource, by)
@@ -43,7 +43,7 @@ async function changeRecord(
   { repository, declared, by }: Changes,
   { action, entityId = "", values }: PlanEntry,
 ): Promise<void> {
-  const { resources: _, ...record } = ownValue(declared.entities, entityId) ?? { resources: {} };
+  const { resources: _, ...record } = getOwn(declared.entities, entityId) ?? { resources: {} };
   if (action === "create") {
     await repository.createEntity(entityId, { ...record, ...by });
     return;

@@ -9,15 +9,15 @@ import type { ProvisionerState } from "../repository/models.ts";
 import {
   listDeclaredRecords,
   isStored,
-  levelAt,
-  levelValues,
+  findLevel,
+  toLevelValues,
   listLevels,
-  ownValue,
+  getOwn,
   getPart,
   selectParts,
-  recordValues,
-  sameValue,
-  systemValues,
+  toRecordValues,
+  isSameValue,
+  toSystemValues,
   type Values,
 } from "./values.ts";
 
@@ -121,12 +121,12 @@ function recordEntries({ declared, stored, state }: Comparison): readonly PlanEn
   const applied = listDeclaredRecords(state.applied ?? NOTHING);
   const pending = listDeclaredRecords(state.pending?.declared ?? NOTHING);
   return [...listDeclaredRecords(declared)].flatMap(([entityId, entity]) => {
-    const record = ownValue(stored.entities, entityId)?.record;
+    const record = getOwn(stored.entities, entityId)?.record;
     // A record that is created without a name gets its id as its name.
     const named = record === undefined ? { name: entityId } : {};
     const toEntityValues = (fields: DeclaredEntity | undefined): Values | undefined =>
-      fields && recordValues({ ...named, ...fields });
-    const after = recordValues({ ...named, ...entity });
+      fields && toRecordValues({ ...named, ...fields });
+    const after = toRecordValues({ ...named, ...entity });
     const managed = applied.has(entityId) || pending.has(entityId);
     return buildEntry({ level: "record", entityId, managed }, state, {
       before: record && selectParts(readStoredRecord(record), (part) => after.parts.has(part)),
@@ -138,18 +138,18 @@ function recordEntries({ declared, stored, state }: Comparison): readonly PlanEn
 }
 
 function readStoredRecord({ parentId, ...fields }: Entity): Values {
-  return recordValues({ ...fields, ...(parentId !== undefined && { parentId }) });
+  return toRecordValues({ ...fields, ...(parentId !== undefined && { parentId }) });
 }
 
 /** Limits and each setting are owned separately: one can be declared without the others. */
 function systemEntry({ declared, stored, state }: Comparison): readonly PlanEntry[] {
-  const after = systemValues(declared.system);
-  const applied = systemValues(state.applied?.system);
-  const pending = systemValues(state.pending?.declared.system);
+  const after = toSystemValues(declared.system);
+  const applied = toSystemValues(state.applied?.system);
+  const pending = toSystemValues(state.pending?.declared.system);
   const isManaged = (part: string): boolean =>
     part === "limits" ? state.managedSystem : applied.parts.has(part) || pending.parts.has(part);
   const before = selectParts(
-    systemValues(stored.system),
+    toSystemValues(stored.system),
     (part) => isManaged(part) || after.parts.has(part),
   );
   const managed = state.managedSystem || applied.parts.size > 0 || pending.parts.size > 0;
@@ -165,10 +165,10 @@ function levelEntries({ declared, stored, state }: Comparison): readonly PlanEnt
   return listLevels(declared, state).flatMap(({ name, managed }) => {
     const level = name.entityId === undefined ? "resource" : "entity";
     return buildEntry({ level, ...name, managed }, state, {
-      before: levelValues(levelAt(stored, name)),
-      after: levelValues(levelAt(declared, name)),
-      applied: levelValues(levelAt(state.applied, name)),
-      pending: levelValues(levelAt(state.pending?.declared, name)),
+      before: toLevelValues(findLevel(stored, name)),
+      after: toLevelValues(findLevel(declared, name)),
+      applied: toLevelValues(findLevel(state.applied, name)),
+      pending: toLevelValues(findLevel(state.pending?.declared, name)),
     });
   });
 }
@@ -182,9 +182,9 @@ function buildEntry(
   const isDrift = (name: string, value: string | undefined): boolean => {
     // What was never applied, or has no known values, cannot have drifted.
     if (state.appliedHash === undefined || applied?.parts.has(getPart(name)) !== true) return false;
-    if (sameValue(name, value, applied.texts.get(name))) return false;
+    if (isSameValue(name, value, applied.texts.get(name))) return false;
     // An interrupted apply may have come this far, also one that had to delete the level.
-    return state.pending === undefined || !sameValue(name, value, pending?.texts.get(name));
+    return state.pending === undefined || !isSameValue(name, value, pending?.texts.get(name));
   };
   const names = new Set([...(after?.texts.keys() ?? []), ...(before?.texts.keys() ?? [])]);
   const values = [...names].flatMap((name) => {

@@ -76,7 +76,7 @@ export class DocumentValue {
   entries(of: string): readonly DocumentValue[] | undefined {
     if (this.value === null) return [];
     if (isRecord(this.value)) return listEntries(this.value).map((entry) => this.#child(...entry));
-    this.refuse(`must be a map ${of}`, mapAdvice(this.value), this.value);
+    this.refuse(`must be a map ${of}`, adviseMap(this.value), this.value);
     return undefined;
   }
 
@@ -86,7 +86,7 @@ export class DocumentValue {
     return this.entries(`with the keys ${keys.join(", ")}`)?.filter((field) => {
       if (keys.includes(field.key)) return true;
       if (ignored !== undefined && field.key.startsWith(ignored)) return false;
-      field.refuse(`is not a key of ${owner}`, keyAdvice(field.key, known));
+      field.refuse(`is not a key of ${owner}`, adviseKey(field.key, known));
       return false;
     });
   }
@@ -104,7 +104,7 @@ export class DocumentValue {
   /** The same for the key, which is a name. */
   checkKey<Checked>(
     check: (key: unknown) => Checked,
-    suggest: Suggest = nameAdvice(check),
+    suggest: Suggest = adviseName(check),
   ): Checked | undefined {
     return this.#checkValue(this.key, check, suggest);
   }
@@ -135,7 +135,7 @@ export class DocumentValue {
 }
 
 /** Suggests a name for one that a check refuses; `otherwise` if it is not a text. */
-export function nameAdvice(
+export function adviseName(
   check: (name: unknown) => unknown,
   otherwise = "Write a name of letters, digits and hyphens.",
 ): Suggest {
@@ -165,14 +165,14 @@ export function nameAdvice(
 /** YAML reads 2024, true and 007 as numbers and truth values. */
 export const IN_QUOTES = "Write it in quotes.";
 
-function mapAdvice(wrong: unknown): string {
+function adviseMap(wrong: unknown): string {
   if (Array.isArray(wrong)) return "Write `name: …`, not `- …`.";
   return typeof wrong === "string" && /^[^\s:]+:\S/.test(wrong)
     ? "Write a space after the colon."
     : "Write `name: …` below it, indented.";
 }
 
-function keyAdvice(key: string, { keys, advice, expected }: KnownKeys): string {
+function adviseKey(key: string, { keys, advice, expected }: KnownKeys): string {
   const meant = nearest(key, keys);
   return (
     expected?.get(key) ??

@@ -10,14 +10,14 @@ import type { DeclaredLimits, DeclaredSystem } from "../repository/declared-limi
 import {
   distinct,
   DocumentValue,
-  nameAdvice,
+  adviseName,
   problemAt,
   type KnownKeys,
   type ManifestDocument,
 } from "./document.ts";
 import { ManifestError, type ManifestProblem } from "./problems.ts";
 import { readEntities, readResources } from "./read-entities.ts";
-import { numberAdvice, readLimits } from "./read-limits.ts";
+import { adviseNumber, readLimits } from "./read-limits.ts";
 
 /** Limits of one namespace, read from one or more documents and checked. */
 export interface Manifest {
@@ -115,7 +115,7 @@ function readNamespace(values: readonly DocumentValue[]): string | undefined {
   const [first, ...others] = values;
   const name = first?.check(
     (value) => namespaceName(value),
-    nameAdvice((value) => namespaceName(value), NAMESPACE_ADVICE),
+    adviseName((value) => namespaceName(value), NAMESPACE_ADVICE),
   );
   for (const other of others) {
     if (other.value === first!.value) continue;
@@ -134,7 +134,7 @@ function readSystem(sections: readonly DocumentValue[]): DeclaredSystem | undefi
     // Null is what Python's manifests mean by it, too: not declared.
     ?.check(
       (value) => (value === null ? undefined : checkOnUnavailable(value)),
-      (wrong) => wordAdvice(wrong, ["allow", "block"]),
+      (wrong) => adviseWord(wrong, ["allow", "block"]),
     );
   const auditRetentionDays = readDays(fields.get("audit_retention_days"));
   const usageRetentionDays = readDays(fields.get("usage_retention_days"));
@@ -150,11 +150,11 @@ function readSystem(sections: readonly DocumentValue[]): DeclaredSystem | undefi
 function readDays(value: DocumentValue | undefined): number | undefined {
   return value?.check(
     (days) => checkRetentionDays(days, value.key),
-    (wrong) => numberAdvice(wrong, "Write a whole number of days, such as 90, or leave it out."),
+    (wrong) => adviseNumber(wrong, "Write a whole number of days, such as 90, or leave it out."),
   );
 }
 
-function wordAdvice(wrong: unknown, known: readonly string[]): string {
+function adviseWord(wrong: unknown, known: readonly string[]): string {
   const meant = typeof wrong === "string" ? nearest(wrong, known) : undefined;
   return meant === undefined
     ? `Write ${known.join(" or ")}, or leave it out.`

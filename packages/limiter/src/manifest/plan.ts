@@ -8,7 +8,7 @@ import { ManifestError, type ManifestProblem } from "./problems.ts";
 import {
   listDeclaredRecords,
   listLevels,
-  ownValue,
+  getOwn,
   toDeclaredSystem,
   type ResourceLevel,
 } from "./values.ts";
@@ -73,7 +73,7 @@ export function checkNamespace(repository: Repository, { namespace }: Manifest):
 /** Finds problems with the parents that a manifest declares, given what is stored. */
 function findProblems(manifest: Manifest, stored: StoredLimits): readonly ManifestProblem[] {
   const records = listDeclaredRecords(manifest.declared);
-  const readStoredRecord = (id: string) => ownValue(stored.entities, id)?.record;
+  const readStoredRecord = (id: string) => getOwn(stored.entities, id)?.record;
   const findParent = (id: string): string | undefined =>
     records.get(id)?.parentId ?? readStoredRecord(id)?.parentId;
   const harmless = new Set<string>();

@@ -45,7 +45,7 @@ export function toDeclaredSystem({ limits, ...stored }: SystemDefaults): Declare
 }
 
 /** Whether two values of one name mean the same. */
-export function sameValue(
+export function isSameValue(
   name: string,
   left: string | undefined,
   right: string | undefined,
@@ -60,7 +60,7 @@ export function isStored(
   declared: string | undefined,
 ): boolean {
   if (name === ON_UNAVAILABLE && declared !== undefined) return stored === declared;
-  return sameValue(name, stored, declared);
+  return isSameValue(name, stored, declared);
 }
 
 /** The part that a value belongs to: `limits` for `limits.rpm`. */
@@ -70,19 +70,19 @@ export function getPart(name: string): string {
 }
 
 /** The level of a resource or of an entity; undefined if there is none. */
-export function levelValues(level: DeclaredLevel | undefined): Values | undefined {
+export function toLevelValues(level: DeclaredLevel | undefined): Values | undefined {
   return level && toValues({ limits: limitTexts(level.limits), inherit: level.inherit });
 }
 
 /** The system level. */
-export function systemValues(system: DeclaredSystem = {}): Values {
+export function toSystemValues(system: DeclaredSystem = {}): Values {
   const settings = SETTINGS.map(({ name, field }) => [name, system[field]] as const);
   const limits = system.limits && limitTexts(system.limits);
   return toValues({ limits, ...Object.fromEntries(settings) });
 }
 
 /** The fields of a record that are present. */
-export function recordValues(record: Omit<DeclaredEntity, "resources">): Values {
+export function toRecordValues(record: Omit<DeclaredEntity, "resources">): Values {
   const { name, parentId: parent, cascade, metadata } = record;
   return toValues({ name, parent, cascade, metadata });
 }
@@ -106,13 +106,13 @@ export function listDeclaredRecords(declared: DeclaredLimits): ReadonlyMap<strin
     const isDeclared =
       parents.has(id) ||
       Object.keys(entity.resources).length === 0 ||
-      recordValues(entity).parts.size > 0;
+      toRecordValues(entity).parts.size > 0;
     if (!isDeclared) continue;
     // Up to the first ancestor that is in the list. A chain may be too long for recursion.
     const chain = new Map<string, DeclaredEntity>();
     let next: string | undefined = id;
     while (next !== undefined && !records.has(next) && !chain.has(next)) {
-      const found: DeclaredEntity | undefined = ownValue(declared.entities, next);
+      const found: DeclaredEntity | undefined = getOwn(declared.entities, next);
       if (found === undefined) break;
       chain.set(next, found);
       next = found.parentId;
@@ -139,8 +139,8 @@ export function listLevels(
     { owner: {}, named: declared.resources, listed: managedResources },
     ...[...ids].map((entityId) => ({
       owner: { entityId },
-      named: ownValue(declared.entities, entityId)?.resources ?? {},
-      listed: ownValue(managedEntities, entityId) ?? [],
+      named: getOwn(declared.entities, entityId)?.resources ?? {},
+      listed: getOwn(managedEntities, entityId) ?? [],
     })),
   ];
   return levels.flatMap(({ owner, named, listed }) => {
@@ -153,16 +153,16 @@ export function listLevels(
 }
 
 /** Returns what is declared or stored at one level. */
-export function levelAt(
+export function findLevel(
   limits: Pick<DeclaredLimits, "resources" | "entities"> | undefined,
   { entityId, resource }: ResourceLevel,
 ): DeclaredLevel | undefined {
-  const holder = entityId === undefined ? limits : ownValue(limits?.entities, entityId);
-  return ownValue(holder?.resources, resource);
+  const holder = entityId === undefined ? limits : getOwn(limits?.entities, entityId);
+  return getOwn(holder?.resources, resource);
 }
 
 /** Returns the value of a name that a user has chosen, such as `constructor`. */
-export function ownValue<T>(
+export function getOwn<T>(
   values: Readonly<Record<string, T>> | undefined,
   name: string,
 ): T | undefined {

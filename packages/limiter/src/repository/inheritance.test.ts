@@ -1,7 +1,7 @@
 /*
- * Levels that inherit, against a model that looks at nothing but what was stored last: whichever
- * levels are set and deleted, in any order, with calls and time in between, the policy, the level
- * of each limit and what a call may name are what the model says.
+ * Levels that inherit, compared with a model that knows only what was stored last: whichever levels
+ * are set and deleted, in any order, with calls and time in between, the policy, the level of each
+ * limit and the names that a call may use are those of the model.
  */
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
@@ -114,7 +114,7 @@ const change: fc.Arbitrary<Change> = fc.oneof(
   },
 );
 
-/** What a call names: mostly limits, sometimes what nobody knows. */
+/** The names in a call: mostly limits, sometimes an unknown one. */
 const named = fc.subarray([...NAMES, "unknown"], { minLength: 1 });
 
 describe("levels that inherit", () => {
@@ -204,7 +204,7 @@ describe("whether a limit is known", () => {
   const stored = (level: string): StoredConfig =>
     level === "system" ? system : { limits: undefined };
 
-  it("is yes by what has expired, and no only by what has not", async () => {
+  it("is answered with true by expired levels too, and with false only by fresh ones", async () => {
     let nowMs = 0;
     let reads = 0;
     const cache = new PolicyCache({
@@ -220,12 +220,12 @@ describe("whether a limit is known", () => {
     nowMs = 5000;
     expect(cache.knows("e", "r", "rpm")).toBe(true);
     expect(reads).toBe(1);
-    expect(cache.knows("e", "r", "tpm"), "which only a read could tell").toBe(true);
+    expect(cache.knows("e", "r", "tpm"), "which only a read could decide").toBe(true);
     await cache.resolve("e", "r");
     expect(cache.knows("e", "r", "tpm")).toBe(false);
   });
 
-  it("is yes where it cannot be told at once, and a failed read disturbs nobody", async () => {
+  it("is true while it is unknown, and a failed read is not an unhandled rejection", async () => {
     const cache = new PolicyCache({
       read: () => Promise.reject(new Error("gone")),
       clock: { now: () => 0 },
@@ -235,7 +235,7 @@ describe("whether a limit is known", () => {
     await new Promise((resolve) => setImmediate(resolve));
   });
 
-  it("is told at once by a store that answers at once", () => {
+  it("is answered exactly by a store that reads synchronously", () => {
     const cache = new PolicyCache({
       read: (keys) => keys.map(({ level }) => stored(level)),
       clock: { now: () => 0 },

@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, it } from "vitest";
 import { Limit } from "../core/limit.ts";
 import type { ConfigKey } from "../core/bucket/policy.ts";
-import { configKeys, PolicyCache } from "./policy-cache.ts";
+import { listConfigKeys, PolicyCache } from "./policy-cache.ts";
 import type { StoredConfig } from "./store.ts";
 
 const TTL_MS = 1000;
@@ -292,7 +292,7 @@ describe("writers", () => {
 });
 
 it("reads four levels, strongest first", () =>
-  expect(configKeys("key-1", "gpt-4")).toEqual([
+  expect(listConfigKeys("key-1", "gpt-4")).toEqual([
     { level: "entity", entityId: "key-1", resource: "gpt-4" },
     { level: "entity", entityId: "key-1", resource: "_default_" },
     { level: "resource", resource: "gpt-4" },

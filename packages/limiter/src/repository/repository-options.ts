@@ -21,7 +21,7 @@ export const REPOSITORY_NAMES = optionNames<RepositoryOptions>(REPOSITORY_OPTION
 /**
  * The error of a constructor that only `open` may call. The argument is the call to use instead.
  */
-export function notConstructed(name: string, open: string): ValidationError {
+export function buildConstructorError(name: string, open: string): ValidationError {
   return new ValidationError("call", undefined, `new ${name}(…) opens nothing; use ${open}`);
 }
 

@@ -15,10 +15,10 @@ export interface Interruption {
 }
 
 /**
- * Applies until it is interrupted. Tells what the state says then: nothing of it (also if it has
- * taken back that it began), that it has begun, or that it is over.
+ * Applies until it is applyInterrupted. Returns what the state says then: nothing of the apply
+ * (also if the apply has restored the state), that it has started, or that it is over.
  */
-export async function interrupted(
+export async function applyInterrupted(
   repository: Repository,
   manifest: Manifest,
   { kind, at, ofWrites = false }: Interruption,

@@ -76,7 +76,7 @@ function listLevels({ systemLimits, settings, levels }: Content): object {
   return { systemLimits, settings: meant, levels };
 }
 
-/** The levels of one manifest; the other may have created records, which nobody deletes. */
+/** The levels of one manifest; the other may have created records, which are never deleted. */
 function checkWhole(
   now: Content,
   {

@@ -34,7 +34,7 @@ it(
   },
 );
 
-it("a failure tells seed, shortest history and reason when a promise is broken", async () => {
+it("a broken promise is reported with its seed, shortest history and reason", async () => {
   const { failure } = await runSeeds(forgetful, { first: 1, count: 100 });
   expect(failure?.story).toMatch(
     /Seed \d+ on forgetful memory fails; shortest history found \(\d+ of \d+ steps/,

@@ -8,7 +8,7 @@ import {
   type ProxiedRequest,
 } from "./proxy-server.ts";
 import {
-  carriedOut,
+  splitByFault,
   isStatementFault,
   type StatementFault,
   type StatementReply,
@@ -34,7 +34,7 @@ export type { Answer, ProxiedRequest };
  * - `delayMs`: it takes that much longer, then goes its normal course;
  * - `partial`: a batch of statements is done, and the reply lacks the first of them;
  * - `half-done`: only the second half of a batch of statements is done and replied to;
- * - `statements`: each statement of a batch suffers what is said of its item;
+ * - `statements`: each statement of a batch gets the fault of its item;
  * - `reordered`: a batch of statements is done, and its replies come in another order.
  */
 export type Fault =
@@ -66,10 +66,10 @@ export interface FaultProxy {
   readonly seen: readonly ProxiedRequest[];
   /** Asked for each request; `undefined` lets it pass. */
   decide: (request: ProxiedRequest) => Fault | undefined;
-  /** Told what the engine answered to a request that reached it. */
+  /** Called with the engine's answer to a request that reached it. */
   observe: (request: ProxiedRequest, answer: Answer) => void;
   /**
-   * Waits until every request that arrived has come to its end, also the late ones that nobody
+   * Waits until every request that arrived has ended, including late ones that no caller
    * waits for any more.
    */
   idle(): Promise<void>;
@@ -211,7 +211,7 @@ async function statementByStatement(
   faultOf: (key: RequestKey) => StatementFault | undefined,
   forward: (body: string) => Promise<Answer>,
 ): Promise<Answer> {
-  const { statements, replies } = carriedOut(listStatements(input), faultOf);
+  const { statements, replies } = splitByFault(listStatements(input), faultOf);
   const done =
     statements.length === 0
       ? ok({ Responses: [] })

@@ -28,7 +28,7 @@ export interface StartedRunner {
   pause(): void;
   goOn(): void;
   readonly ended: Promise<RunnerReport>;
-  /** What became of it; undefined while it runs. */
+  /** Its report; undefined while it runs. */
   report: RunnerReport | undefined;
 }
 

@@ -14,7 +14,7 @@ import type { RequestStatement } from "./written-items.ts";
 const ASSIGNMENT = /"([^"]+)"=(?:(?:"[^"]+"|\w+)(\+))?(:\w+)/g;
 
 /** The item after the statement, or why it was not carried out, as DynamoDB calls it. */
-export function stated(
+export function runStatement(
   item: AttributeMap,
   { Statement: text, Parameters = [] }: RequestStatement,
 ): AttributeMap | "ConditionalCheckFailed" | "ValidationError" {

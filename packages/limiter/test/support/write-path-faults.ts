@@ -19,7 +19,7 @@ export const WRITE_FAULTS: readonly Fault[] = [
   { delayMs: 2 * REQUEST_TIMEOUT_MS },
 ];
 
-/** Earns one token a day: what is consumed is all that moves. */
+/** Earns one token a day, so balances change only by calls. */
 export const SLOW_LIMIT = Limit.custom({
   name: "tpm",
   capacity: 100_000,

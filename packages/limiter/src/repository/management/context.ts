@@ -156,7 +156,7 @@ class EventOrder {
 }
 
 /** Describes a change for the audit trail. */
-export function auditEvent(
+export function buildAuditEvent(
   context: Context,
   event: {
     readonly entityId: string;

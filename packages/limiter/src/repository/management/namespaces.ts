@@ -5,7 +5,7 @@ import { newNamespaceId, NO_NAMESPACE, type NamespaceInfo } from "../../core/nam
 import type { PurgeOptions } from "../repository.ts";
 import type { NamespaceNote, NamespaceStore } from "../store.ts";
 import { wholeMs } from "../system-clock.ts";
-import { auditEvent, type Context } from "./context.ts";
+import { buildAuditEvent, type Context } from "./context.ts";
 
 /** Creates a namespace if there is none with this name, and returns its id. */
 export async function registerNamespace(context: Context, name: string): Promise<string> {
@@ -88,7 +88,7 @@ async function buildNote(
   if (own === undefined || own.status === "purging") return undefined;
   return {
     filedIn: context.namespaceId,
-    event: (details) => auditEvent(context, { entityId: SYSTEM_AUDIT_ID, action, details }),
+    event: (details) => buildAuditEvent(context, { entityId: SYSTEM_AUDIT_ID, action, details }),
   };
 }
 

@@ -14,7 +14,7 @@ function buildPrefix(query: string): string {
 }
 
 /** Checks a page request and decodes its cursor. `query` names the list, without line breaks. */
-export function keyPage(query: string, { limit = DEFAULT_PAGE, cursor }: Paging): KeyPage {
+export function parsePageRequest(query: string, { limit = DEFAULT_PAGE, cursor }: Paging): KeyPage {
   if (!Number.isInteger(limit) || limit < 1 || limit > LARGEST_PAGE)
     throw new ValidationError("limit", limit, `must be a whole number from 1 to ${LARGEST_PAGE}`);
   return { limit, after: cursor === undefined ? undefined : openCursor(query, cursor) };

@@ -33,7 +33,7 @@ import type {
   ResourceAmounts,
 } from "../port.ts";
 import type { BucketStore, PolicySource, StoredBucket } from "../store.ts";
-import { asDecided, Cell, MemoryReceipt, MeteredCell, type CellClaim, type Terms } from "./cell.ts";
+import { toDecided, Cell, MemoryReceipt, MeteredCell, type CellClaim, type Terms } from "./cell.ts";
 import type { Counted, MemoryUsage } from "./usage.ts";
 
 /** No bucket is dropped while there are at most this many. They take about 2 MB. */
@@ -220,7 +220,7 @@ export class MemoryBuckets implements BucketStore {
   }
 
   #refuse(claims: readonly CellClaim[], nowMs: number): ConsumeOutcome {
-    const refused = new Refused(claims.map(asDecided), nowMs);
+    const refused = new Refused(claims.map(toDecided), nowMs);
     for (const { cell, policy } of claims) {
       const bucket = afterRefusal(cell, policy, nowMs);
       if (cell !== undefined && bucket !== undefined) this.#replace(cell, bucket);

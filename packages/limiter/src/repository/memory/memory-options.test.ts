@@ -43,7 +43,7 @@ it("opens the given namespace, with a random id", () => {
   expect(open(3).namespaceId).toMatch(/^[A-Za-z0-9_][A-Za-z0-9_-]{10}$/);
 });
 
-it("refuses an option that nobody knows, and names the nearest", () => {
+it("refuses an unknown option, and suggests the nearest", () => {
   expect(() => new MemoryRepository({ recordsUsage: false } as never)).toThrow(
     "Invalid recordsUsage: is not an option of MemoryRepository; did you mean recordUsage?",
   );

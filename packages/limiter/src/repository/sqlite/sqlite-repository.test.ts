@@ -276,7 +276,7 @@ it("is opened, not constructed", () => {
   );
 });
 
-it("refuses an option that nobody knows, names the nearest, and creates no file", async () => {
+it("refuses an unknown option, suggests the nearest, and creates no file", async () => {
   const path = temporaryFile();
   await expect(open(path, { lockTimeout: 100 } as SqliteOptions)).rejects.toThrow(
     "Invalid lockTimeout: is not an option of SqliteRepository.open; did you mean lockTimeoutMs?",

@@ -79,20 +79,20 @@ it("a file and a folder that may not be written are denied permission", async ({
   const script = `
     const { SqliteRepository } = await import(process.argv[1]);
     await SqliteRepository.open(process.argv[2]).then(() => console.log("opened"), (error) => console.log(error.code));`;
-  // The rights of a file do not bind root, so the opening is somebody else's.
-  const nobody = process.getuid?.() === 0 ? { uid: 65_534, gid: 65_534 } : {};
+  // The rights of a file do not bind root, so another user opens it.
+  const otherUser = process.getuid?.() === 0 ? { uid: 65_534, gid: 65_534 } : {};
   const attempt = (): string =>
     spawnSync(
       process.execPath,
       ["--input-type=module", "-e", script, join(library, "repository/sqlite/index.js"), path],
       {
         encoding: "utf8",
-        ...nobody,
+        ...otherUser,
       },
     ).stdout.trim();
   chmodSync(dirname(path), 0o777);
   chmodSync(path, 0o666);
-  skip(attempt() !== "opened", "nobody may read the library here");
+  skip(attempt() !== "opened", "other users may not read the library here");
   chmodSync(path, 0o444);
   expect(attempt()).toBe("ERR_LIMITER_PERMISSION_DENIED");
   chmodSync(path, 0o666);

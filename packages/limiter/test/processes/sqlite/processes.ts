@@ -1,6 +1,6 @@
 /*
  * Several processes on one file, for ten seconds each number of them: what was granted stays within
- * the bound, usage equals consumption, nobody waits for the lock longer than its deadline, and no
+ * the bound, usage equals consumption, no call waits for the lock longer than its deadline, and no
  * driver call blocks for it. Exits 1 when something does not hold. Usage: node processes.js
  * [--seconds 10] [--processes 2,4]
  */
