@@ -8,7 +8,7 @@ import {
   type ProxiedRequest,
 } from "./proxy-server.ts";
 import {
-  splitByFault,
+  carriedOut,
   isStatementFault,
   type StatementFault,
   type StatementReply,
@@ -211,7 +211,7 @@ async function statementByStatement(
   faultOf: (key: RequestKey) => StatementFault | undefined,
   forward: (body: string) => Promise<Answer>,
 ): Promise<Answer> {
-  const { statements, replies } = splitByFault(listStatements(input), faultOf);
+  const { statements, replies } = carriedOut(listStatements(input), faultOf);
   const done =
     statements.length === 0
       ? ok({ Responses: [] })

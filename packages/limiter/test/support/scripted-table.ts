@@ -18,7 +18,7 @@ import { update, type ExpressionInput } from "./expression-evaluator.ts";
 import { namespaceRecord } from "./namespace-record.ts";
 import { NOW_MS } from "./shard-images.ts";
 import { runStatement } from "./statement-evaluator.ts";
-import { splitByFault, type StatementFault, type StatementReply } from "./statement-faults.ts";
+import { carriedOut, type StatementFault, type StatementReply } from "./statement-faults.ts";
 import {
   keyOfStatement,
   listStatements,
@@ -102,7 +102,7 @@ export class ScriptedTable implements DynamoTransport {
   }
 
   #batch(input: object): object {
-    const { statements, replies } = splitByFault(listStatements(input), this.statementFault);
+    const { statements, replies } = carriedOut(listStatements(input), this.statementFault);
     const done = statements.map((statement) => this.#state(statement));
     return { Responses: this.onReplies(replies(done)) };
   }

@@ -23,14 +23,14 @@ import { CoverageCounts } from "./seeded/coverage-counts.ts";
 import { between, pick } from "./seeded/random-choice.ts";
 import { ProcessClock, SimulatedTime } from "./simulated-time.ts";
 import {
-  splitByFault,
+  carriedOut,
   STATEMENT_FAULTS,
   type StatementFault,
   type StatementReply,
 } from "./statement-faults.ts";
 import { keyOfStatement, listStatements, type RequestStatement } from "./written-items.ts";
 
-/** The outcome of a whole request. */
+/** What becomes of a whole request. */
 const REQUEST_FAULTS = ["lost request", "lost reply", "throttled", "reply in part"] as const;
 
 const SITUATIONS = [
@@ -59,7 +59,7 @@ export function newSharingCoverage(): SharingCoverage {
 const TABLE_NAME = "t";
 const EVENTS = 60;
 const MOST_STATEMENTS = 25;
-/** A write exceeds the bound only after it has waited this long. */
+/** No write goes beyond the bound before it has waited so long. */
 const LEAST_WAIT_MS = 50;
 
 interface SentWrite {
@@ -249,7 +249,7 @@ class Simulation implements DynamoTransport {
   #judge({ id, outcome, applied }: SentWrite): void {
     const possible = { applied: [1], unknown: [0, 1] }[outcome ?? ""] ?? [0];
     if (outcome === undefined || !possible.includes(applied))
-      throw new Error(`${id} was answered ${outcome}, and was applied ${applied} times`);
+      throw new Error(`${id} was told ${outcome}, and was applied ${applied} times`);
     if (outcome !== "not applied")
       this.#coverage.count(outcome as "applied" | "condition failed" | "unknown");
   }
@@ -281,7 +281,7 @@ class Simulation implements DynamoTransport {
 
   #carryOut(all: readonly RequestStatement[]): readonly StatementReply[] {
     const possible = STATEMENT_FAULTS.filter((fault) => fault !== "denied" || this.#mayBeDenied);
-    const { statements, replies } = splitByFault(all, (): StatementFault | undefined => {
+    const { statements, replies } = carriedOut(all, (): StatementFault | undefined => {
       if (this.#isCalm || this.#random() < 0.8) return undefined;
       const fault = pick(this.#random, possible);
       this.#coverage.count(fault);

@@ -41,7 +41,7 @@ export function isStatementFault(fault: unknown): fault is StatementFault {
 }
 
 /** The statements of a batch that are carried out although some of them fail. */
-export function splitByFault(
+export function carriedOut(
   statements: readonly RequestStatement[],
   faultOf: (key: RequestKey) => StatementFault | undefined,
 ): {

@@ -47,7 +47,7 @@ export interface StreamProxy {
   readonly seen: readonly ProxiedRequest[];
   /** Asked for each request of the streams API; `undefined` lets it pass. */
   decide: (request: ProxiedRequest) => StreamFault | undefined;
-  /** Called for every request, also for those that pass, before anything else happens to it. */
+  /** Told of every request, also of those that pass, before anything else happens to it. */
   observe: (request: ProxiedRequest) => void;
   /** The shards of a table's stream, also closed ones. */
   shards(tableName: string): Promise<readonly VirtualShard[]>;

@@ -1,6 +1,6 @@
 import type { DynamoTransport } from "../../src/repository/dynamodb/transport/transport.ts";
 import type { Clock } from "../../src/repository/system-clock.ts";
-import { splitByFault, type StatementReply } from "./statement-faults.ts";
+import { carriedOut, type StatementReply } from "./statement-faults.ts";
 import { listStatements, writtenKeys } from "./written-items.ts";
 
 /** What one item takes in a second, and saves up for one. */
@@ -51,7 +51,7 @@ export class ThrottledItems implements DynamoTransport {
 
   /** Each statement is throttled for itself, and its reply has no reason. */
   async #callStatements(input: object, options: { readonly signal: AbortSignal }): Promise<object> {
-    const { statements, replies } = splitByFault(listStatements(input), ({ PK }) => {
+    const { statements, replies } = carriedOut(listStatements(input), ({ PK }) => {
       try {
         this.#spend("UpdateItem", [PK.S]);
         return undefined;

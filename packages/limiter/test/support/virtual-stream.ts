@@ -125,7 +125,7 @@ export class VirtualStream {
     return start;
   }
 
-  /** Records of a shard from an index on, at most `limit`. */
+  /** Records of a shard from an index on, at most so many. */
   page(id: string, start: number, limit: number): ShardPage {
     const { to, hashes } = this.#shard(id);
     if (start < this.#trimmed) throw new StreamError("TrimmedDataAccessException");

@@ -6,7 +6,7 @@ import { unexplained, unexplainedShards } from "./explanation.ts";
 import { fraction, isLess } from "../../oracle/fraction.ts";
 import { WRITES, type EngineReply, type HeldCall } from "./gate.ts";
 import type { SimulatedTime } from "../../support/simulated-time.ts";
-import { splitByFault, type StatementReply } from "../../support/statement-faults.ts";
+import { carriedOut, type StatementReply } from "../../support/statement-faults.ts";
 import {
   keyOfStatement,
   listStatements,
@@ -122,7 +122,7 @@ export class WatchedTable {
   /** Each statement is a write of its own, and fails for itself. */
   async #applyStatements(call: HeldCall): Promise<EngineReply> {
     const asked = listStatements(call.input);
-    const { statements, replies } = splitByFault(asked, (key) => call.faultOf?.(key));
+    const { statements, replies } = carriedOut(asked, (key) => call.faultOf?.(key));
     const output =
       statements.length === 0
         ? { Responses: [] }

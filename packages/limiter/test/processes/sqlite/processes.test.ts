@@ -21,19 +21,6 @@ async function run(script: string, ...options: readonly string[]): Promise<strin
   return stdout;
 }
 
-function fill(
-  shell: string,
-  path: string,
-): { granted: number; stored: number; code: string; message: string } {
-  const { stdout, stderr } = spawnSync(
-    "sh",
-    ["-c", shell, "sh", process.execPath, join(folder, "fill.js"), path],
-    { encoding: "utf8" },
-  );
-  expect(stderr).toBe("");
-  return JSON.parse(stdout) as ReturnType<typeof fill>;
-}
-
 it("two processes on one file keep all promises", async () => {
   expect(await run("processes.js", "--seconds", "2", "--processes", "2")).toMatch(
     /^2 processes, 2 s: \d+ granted/,
@@ -62,16 +49,6 @@ it("nothing that was answered is lost when processes are killed at any moment", 
     /^killed [1-9]\d* in-transaction, [1-9]\d* in-commit, [1-9]\d* between/,
   );
 }, 120_000);
-
-it("a file that reaches its size limit is unavailable, and keeps what was answered", async () => {
-  const path = temporaryFile();
-  const filled = fill('ulimit -f 600; exec "$@"', path);
-  expect(filled).toMatchObject({ code: "ERR_LIMITER_UNAVAILABLE", stored: filled.granted });
-  expect(filled.granted).toBeGreaterThan(0);
-  const repository = await SqliteRepository.open(path);
-  expect((await repository.getResourceCapacity("r", "rpm")).entities).toHaveLength(filled.granted);
-  await repository.close();
-}, 30_000);
 
 it("a file and a folder that may not be written are denied permission", async ({ skip }) => {
   const path = temporaryFile();
