@@ -74,7 +74,7 @@ it("an unknown option is rejected before anything is read or written", async () 
   expect(await repository.getProvisionerState()).toMatchObject({ revision: 0 });
 });
 
-it("a failed change says what is done, what failed and why, and the next apply goes on", async () => {
+it("a failed change says what is done, what failed and why, and the next apply continues", async () => {
   const inner = new MemoryRepository();
   const failing = faultyRepository(inner, (operation) =>
     operation === "setResourceDefaults" ? "error-before" : undefined,
@@ -165,7 +165,7 @@ it("an apply that is overtaken writes nothing any more, not even the state", asy
   expect(await applyLimits(repository, other)).toMatchObject({ unchanged: 1, revision: 3 });
 });
 
-it("a setting of an interrupted apply goes back even if the apply after that is interrupted too", async () => {
+it("a setting of an interrupted apply is reset even if the apply after that is interrupted too", async () => {
   const inner = new MemoryRepository();
   const allow = manifestFor({ system: { onUnavailable: "allow" } });
   await catchError(applyLimits(failingAt(inner, "setSystemDefaults", "error-after"), allow));

@@ -28,7 +28,7 @@ describe("levels of resources and entities", () => {
     ]);
   });
 
-  it("updates value by value: what differs, what is new and what goes", () => {
+  it("updates value by value: changed, new and removed ones", () => {
     expect(
       plan({
         declared: { resources: { "gpt-4": { limits: [rpm(6), TPM], inherit: false } } },
@@ -106,7 +106,7 @@ describe("the system level", () => {
     expect(only).toEqual(entry("unchanged", system, []));
   });
 
-  it("what is done while the store is unavailable is stored as declared, also if it is the default", () => {
+  it("onUnavailable is stored as declared, even if it is the default", () => {
     const declared = { system: { onUnavailable: "block" } } as const;
     expect(plan({ declared })).toEqual([
       entry("create", system, [["on_unavailable", undefined, "block"]]),
@@ -116,7 +116,7 @@ describe("the system level", () => {
     expect(plan({ stored: declared, state })).toEqual([]);
   });
 
-  it("settings that are declared leave limits alone that are not, and the other way round", () => {
+  it("declared settings leave undeclared limits alone, and vice versa", () => {
     const stored = {
       system: { limits: [rpm(1)], onUnavailable: "allow", usageRetentionDays: 7 },
     } as const;
@@ -158,7 +158,7 @@ describe("the system level", () => {
     ]);
   });
 
-  it("managed limits without a note of what was applied take no settings with them", () => {
+  it("managed limits are deleted without settings if it is unknown what was applied", () => {
     const stored = { system: { limits: [rpm(1)], onUnavailable: "allow" } } as const;
     expect(plan({ stored, state: { managedSystem: true } })).toEqual([
       entry("delete", { ...system, managed: true }, [["limits.rpm", "1/min", undefined]]),

@@ -82,7 +82,8 @@ function findProblems(manifest: Manifest, stored: StoredLimits): readonly Manife
     const record = readStoredRecord(id);
     const problem = (message: string, suggestion: string): ManifestProblem =>
       manifest.problemAt(["entities", id, "parent"], message, suggestion);
-    // Also if the parent is gone: nothing has to be created, and exports name the stored parent.
+    // Even if the parent was deleted: nothing has to be created, and exports name the stored
+    // parent.
     if (record?.parentId === parentId) return [];
     if (record !== undefined)
       return problem(

@@ -251,7 +251,7 @@ describe("problems", () => {
 });
 
 describe("hostile content", () => {
-  it("is refused like any other, or read as what it is", () => {
+  it("is refused or read like any other content", () => {
     const polluted = JSON.parse(
       `{"namespace": "a", "__proto__": {"x": 1}, "entities": {"__proto__": {}, "acme": {"metadata": {"__proto__": "b"}}}}`,
     ) as object;

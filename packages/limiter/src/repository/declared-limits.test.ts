@@ -32,7 +32,7 @@ describe("declared limits", () => {
     );
   });
 
-  it("are copied, so that later changes of the caller's object are not seen", () => {
+  it("are copied, so that later changes by the caller have no effect", () => {
     const declared = { resources: { r: { ...level } }, entities: {} };
     const checked = checkDeclaredLimits(declared, "applied");
     declared.resources.r.inherit = true;
@@ -41,7 +41,7 @@ describe("declared limits", () => {
 });
 
 describe("the state of declared limits as text", () => {
-  it("is read back, with and without what is optional", () => {
+  it("is read back, with and without optional parts", () => {
     const text =
       '{"managedSystem":true,"managedResources":["r"],"managedEntities":{"e":["r"]},"revision":3}';
     const state = {

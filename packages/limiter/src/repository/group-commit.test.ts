@@ -168,7 +168,7 @@ describe("group commit", () => {
     expect(queue.isIdle).toBe(true);
   });
 
-  it("loses nothing that is submitted in any of the turns in which a write ends", async () => {
+  it("loses nothing submitted in any turn in which a write ends", async () => {
     for (let turns = 0; turns < 12; turns += 1) {
       const queue = new GroupCommit<string, string>();
       const first = queue.submit("1", echo);

@@ -79,10 +79,10 @@ class History {
   /** The model: what is stored, and what of it belongs to manifests. */
   #content: Content = NOTHING_STORED;
   #owned: Owned = new Set();
-  /** The manifest of the last apply, and whether that came to its end. */
+  /** The manifest of the last apply, and whether that was interrupted. */
   #last: Spec = EMPTY;
   #isInterrupted = false;
-  /** What was changed by hand since the last apply that came to its end. */
+  /** What was changed by hand since the last apply that finished. */
   #touched = new Set<string>();
 
   constructor(random: () => number, repository: Repository, coverage: Coverage) {

@@ -3,7 +3,7 @@ import { applyLimits, type Manifest } from "zae-limiter/manifest";
 import { faultyRepository } from "zae-limiter/testing";
 import { pausedRepository } from "../support/paused-repository.ts";
 
-/** How an apply ends early: a request is lost, its answer is lost, or the process is gone. */
+/** How an apply ends early: a request is lost, its answer is lost, or the process dies. */
 export const INTERRUPTIONS = ["error-before", "error-after", "gone"] as const;
 
 export interface Interruption {

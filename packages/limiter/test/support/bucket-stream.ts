@@ -225,7 +225,7 @@ class RandomBucket {
     });
   }
 
-  /** Deletes all shards, or leaves those behind that the first one no longer speaks for. */
+  /** Deletes all shards, or only the first one, which orphans the others. */
   #delete(): void {
     const isWhole = this.#random() < 0.5;
     for (const number of isWhole ? [...this.#shards.keys()] : [0]) {

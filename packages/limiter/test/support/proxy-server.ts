@@ -37,7 +37,7 @@ export interface Course {
 /** A server between clients and an engine. */
 export interface ProxyServer {
   readonly endpointUrl: string;
-  /** Waits until every request that arrived has come to its end. */
+  /** Waits until every request that arrived has ended. */
   idle(): Promise<void>;
   stop(): Promise<void>;
 }

@@ -77,7 +77,7 @@ export function useShards(engine: () => Engine): ShardProcesses {
       await process.repository.setSystemDefaults([limit]);
       await (await process.limiter.acquire(call({ [limit.name]: 1 }))).rollback();
       await process.repository.splitBucket!("e", "r", { shards });
-      // A process knows where it lives once it has been there.
+      // A process knows its shard after its first call to it.
       await (await process.limiter.acquire(call({ [limit.name]: 1 }))).rollback();
       return process;
     },

@@ -1,6 +1,6 @@
 /*
- * What a statement of PartiQL does to an item, as far as buckets use them: it is put into the words
- * of an update expression, which expression-evaluator.ts carries out. It shares nothing with the
+ * What a statement of PartiQL does to an item, as far as buckets use them: it is translated
+ * to an update expression, which expression-evaluator.ts carries out. It shares nothing with the
  * code that makes statements.
  */
 import type {

@@ -45,7 +45,7 @@ export interface Counted {
  */
 const MAX_COUNTS = 300_000;
 
-/** An eighth is dropped at a time, because finding the oldest windows takes a while. */
+/** An eighth is dropped at a time, because finding the oldest windows is slow. */
 const KEPT_SHARE = 7 / 8;
 
 /** How many open meters each meter that opens checks for hours that are over. */

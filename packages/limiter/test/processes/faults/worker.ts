@@ -12,7 +12,7 @@ import { CHILDREN, ENTITY, MAX_ATTEMPTS, RESOURCE } from "./hot-bucket.ts";
 export interface Assignment {
   /** Callers that each have one call under way. */
   readonly callers: number;
-  /** How long they go on, or how many calls each of them makes. */
+  /** How long they continue, or how many calls each of them makes. */
   readonly until: { readonly seconds: number } | { readonly calls: number };
   /** The share of grants that are rolled back. */
   readonly rollbackShare: number;
