@@ -78,7 +78,7 @@ onEveryBackend((world) => {
     expect(stopped).toMatchObject({ code: 1, stdout: "" });
     expect(stopped.stderr).toContain(
       "\nerror: Applied 5 of 30 changes. It was stopped: interrupted. " +
-        "Applying the manifest again goes on with what is left.\n" +
+        "Applying the manifest again continues with what is left.\n" +
         "Not changed yet:\n  + create entity key-5 for gpt-4\n",
     );
     expect(stopped.stderr).toMatch(/\n {2}… and 5 more\n$/);

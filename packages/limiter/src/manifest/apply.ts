@@ -6,7 +6,7 @@ import { describeChange, makeChange } from "./changes.ts";
 import type { PlanAction, PlanEntry } from "./diff.ts";
 import type { Manifest } from "./manifest.ts";
 import { checkNamespace, planFrom, type LimitsPlan } from "./plan.ts";
-import { ownValue } from "./values.ts";
+import { getOwn } from "./values.ts";
 
 /*
  * The protocol of an apply. The revision of the state is the only lock, and there is no clock:
@@ -14,18 +14,18 @@ import { ownValue } from "./values.ts";
  *   read the state at r → put r+1: "this is being applied" → read the store, plan
  *     → make the changes one by one, each only while the revision is r+1 → put r+2: "was applied"
  *
- * Another apply that begins takes the revision away: the changes that are left fail, in the same
- * atomic step in which they would be written. It reads the store after that, so it starts from all
- * that we have written, and wins whole. A process that dies leaves `pending`, which says what may
- * be stored besides `applied`; all that is named by either is managed, so the next apply, of
- * whatever manifest, goes on from there (ADR 020).
+ * When another apply starts, it takes the revision away: our remaining changes fail, in the same
+ * atomic step in which they would be written. It reads the store after that, so it starts from
+ * everything that we have written, and wins as a whole. A process that dies leaves `pending`, which
+ * shows what may be stored besides `applied`; everything named by either is managed, so the next
+ * apply, of whichever manifest, continues from there (ADR 020).
  */
 
 /** How a manifest is applied. */
 export interface ApplyOptions {
-  /** The plan that was agreed to; if another one has become necessary, nothing is changed. */
+  /** The plan that was agreed to; if the store now needs another one, nothing is changed. */
   readonly plan?: LimitsPlan;
-  /** Who applies it, for the audit trail. */
+  /** Who applies the manifest, for the audit trail. */
   readonly principal?: string;
   /** The physical id of the resource of CloudFormation that applies it. @default none */
   readonly owner?: string;
@@ -35,7 +35,7 @@ export interface ApplyOptions {
    * await applyLimits(repository, manifest, { onProgress: ({ done }) => console.log(done) });
    */
   readonly onProgress?: (progress: ApplyProgress) => void;
-  /** Stops between two changes; what is left is said by `ApplyError`. */
+  /** Stops between two changes; `ApplyError` lists what is left. */
   readonly signal?: AbortSignal;
 }
 
@@ -47,35 +47,35 @@ const OPTION_NAMES = optionNames<ApplyOptions>({
   signal: true,
 });
 
-/** How far an apply is. */
+/** The progress of an apply. */
 export interface ApplyProgress {
-  /** How many changes are made. */
+  /** How many changes have been made. */
   readonly done: number;
-  /** How many there are. */
+  /** How many changes there are. */
   readonly total: number;
-  /** What was changed last. */
+  /** The last change. */
   readonly entry: PlanEntry;
 }
 
-/** What an apply has done. */
+/** The result of an apply. */
 export interface ApplyReport {
   /** The revision of the state afterwards. */
   readonly revision: number;
   /** How many levels and records were created. */
   readonly created: number;
-  /** How many were changed. */
+  /** How many levels and records were changed. */
   readonly updated: number;
   /** How many levels were deleted. */
   readonly deleted: number;
-  /** How many were as declared already. */
+  /** How many levels and records were already as declared. */
   readonly unchanged: number;
 }
 
-/** An apply did not end. What was changed stays; applying again goes on with what is left. */
+/** An apply did not finish. Its changes stay; applying again continues with what is left. */
 export class ApplyError extends ZaeLimiterError {
   /** How many changes were made. */
   readonly done: number;
-  /** What was not changed, the entry that failed first. */
+  /** What was not changed, beginning with the entry that failed. */
   readonly left: readonly PlanEntry[];
 
   constructor(message: string, { done, left, cause }: Pick<ApplyError, "done" | "left" | "cause">) {
@@ -120,11 +120,11 @@ interface Apply {
   readonly repository: Repository;
   readonly manifest: Manifest;
   readonly options: ApplyOptions;
-  /** As read at the beginning, at revision r. */
+  /** As read at the start, at revision r. */
   readonly state: ProvisionerState;
 }
 
-/** Plans, and insists on the plan that was agreed to. */
+/** Plans, and throws if the plan differs from the one that was agreed to. */
 async function planAgreed(apply: Apply): Promise<readonly PlanEntry[]> {
   const { repository, manifest, options, state } = apply;
   const entries = await planFrom(repository, manifest, state);
@@ -135,7 +135,7 @@ async function planAgreed(apply: Apply): Promise<readonly PlanEntry[]> {
   );
 }
 
-/** Whether the state says already that exactly this was applied. */
+/** Whether the state already says that exactly this was applied. */
 function isApplied({ state, manifest, options }: Apply): boolean {
   return (
     state.applied !== undefined &&
@@ -145,7 +145,7 @@ function isApplied({ state, manifest, options }: Apply): boolean {
   );
 }
 
-/** The state while the changes are made: all that may be stored for us is managed. */
+/** The state while the changes are made: everything that may be stored for us is managed. */
 function buildBegunState({ repository, manifest, options, state }: Apply): ProvisionerState {
   const { hash, declared } = manifest;
   const { owner, principal } = options;
@@ -167,7 +167,7 @@ function buildBegunState({ repository, manifest, options, state }: Apply): Provi
 }
 
 /**
- * What was applied, once this apply has begun. If it follows an interrupted apply of another
+ * What was applied, once this apply has started. If it follows an interrupted apply of another
  * manifest, any level may hold what either of them declares: without a hash, nothing is called
  * drift. The settings of both are kept, because nothing else says that they are ours.
  */
@@ -181,13 +181,13 @@ function findApplied(
   return { applied: { ...known, system }, appliedHash: undefined };
 }
 
-/** Plans again, now that no other apply runs. If it cannot go on, it takes back that it began. */
+/** Plans again, now that no other apply runs. If it cannot continue, it restores the state. */
 async function entriesOfBegun(apply: Apply): Promise<readonly PlanEntry[]> {
   const { repository, state } = apply;
   try {
     return await planAgreed(apply);
   } catch (error) {
-    // If this fails too, the state says what is true after any interruption.
+    // If this fails too, the state is still right, as after any interruption.
     await repository
       .putProvisionerState({ ...state, revision: state.revision + 1 })
       .catch(() => undefined);
@@ -195,7 +195,7 @@ async function entriesOfBegun(apply: Apply): Promise<readonly PlanEntry[]> {
   }
 }
 
-/** One after the other: each checks the same revision, and DynamoDB refuses two that do so. */
+/** One after another: each checks the same revision, and DynamoDB refuses two that do so. */
 async function makeChanges(apply: Apply, changes: readonly PlanEntry[]): Promise<void> {
   const { repository, manifest, options, state } = apply;
   const { principal, onProgress, signal } = options;
@@ -230,11 +230,7 @@ async function putEnd(
     });
   } catch (error) {
     if (error instanceof ApplyConflictError) throw error;
-    throw buildFailedError(
-      "Storing that the manifest is applied failed",
-      { done, left: [] },
-      error,
-    );
+    throw buildFailedError("Recording the applied manifest failed", { done, left: [] }, error);
   }
 }
 
@@ -258,7 +254,7 @@ function unionByEntity(
 ): Managed["managedEntities"] {
   const ids = union(Object.keys(left), Object.keys(right));
   return Object.fromEntries(
-    ids.map((id) => [id, union(ownValue(left, id) ?? [], ownValue(right, id) ?? [])]),
+    ids.map((id) => [id, union(getOwn(left, id) ?? [], getOwn(right, id) ?? [])]),
   );
 }
 
@@ -300,7 +296,7 @@ function buildStoppedError(rest: Rest, reason: unknown): ApplyError {
 function buildFailedError(what: string, { done, left }: Rest, cause: unknown): ApplyError {
   const why = (cause instanceof Error ? cause.message : String(cause)).replace(/\.?$/, ".");
   return new ApplyError(
-    `${done} of ${done + left.length} changes are made. ${what}: ${why} Applying the manifest again goes on with what is left.`,
+    `${done} of ${done + left.length} changes were made. ${what}: ${why} Applying the manifest again continues with what is left.`,
     { done, left, cause },
   );
 }

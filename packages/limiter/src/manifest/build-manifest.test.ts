@@ -54,13 +54,13 @@ it("writes a declaration in the format of a manifest", () => {
   );
 });
 
-it("leaves out what declares nothing", () => {
+it("omits empty sections", () => {
   expect(buildManifest("team-a", { system: {}, resources: {}, entities: {} })).toEqual({
     namespace: "team-a",
   });
 });
 
-it("writes metadata whatever its keys are", () => {
+it("writes metadata with any keys", () => {
   const metadata = JSON.parse('{"__proto__": "a", "constructor": "b", "1": "c"}') as Record<
     string,
     string

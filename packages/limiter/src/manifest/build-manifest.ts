@@ -53,7 +53,7 @@ function limitsSection(limits: readonly Limit[]): object {
   );
 }
 
-/** A key and its value, or nothing where the value is empty. */
+/** A key and its value, or nothing if the value is empty. */
 function section(key: string, value: object): object {
   return Object.keys(value).length === 0 ? {} : { [key]: value };
 }

@@ -2,22 +2,22 @@ import { DEFAULT_RESOURCE } from "../core/identifiers.ts";
 import type { DeclaredLimits } from "../repository/declared-limits.ts";
 import type { By, Repository, SystemDefaultsOptions } from "../repository/repository.ts";
 import type { PlanEntry } from "./diff.ts";
-import { levelAt, ownValue, getPart, SETTINGS } from "./values.ts";
+import { findLevel, getOwn, getPart, SETTINGS } from "./values.ts";
 
-/** What all changes have in common. */
+/** The options of every change. */
 export interface Changes {
   readonly repository: Repository;
   readonly declared: DeclaredLimits;
   readonly by: By;
 }
 
-/** Makes the change that an entry of a plan says, through the repository's own methods. */
+/** Makes the change that a plan entry describes, through the repository's own methods. */
 export async function makeChange(changes: Changes, entry: PlanEntry): Promise<void> {
   const { repository, declared, by } = changes;
   if (entry.level === "record") return changeRecord(changes, entry);
   if (entry.level === "system") return changeSystem(changes, entry);
   const { entityId, resource = DEFAULT_RESOURCE } = entry;
-  const wanted = levelAt(declared, { ...(entityId !== undefined && { entityId }), resource });
+  const wanted = findLevel(declared, { ...(entityId !== undefined && { entityId }), resource });
   if (entityId === undefined)
     return wanted === undefined
       ? repository.deleteResourceDefaults(resource, by)
@@ -27,7 +27,7 @@ export async function makeChange(changes: Changes, entry: PlanEntry): Promise<vo
     : repository.setLimits(entityId, wanted.limits, { resource, inherit: wanted.inherit, ...by });
 }
 
-/** What a change is called in messages. */
+/** The name of a change in messages. */
 export function describeChange({ level, entityId, resource, action }: PlanEntry): string {
   const verb = { create: "Creating", update: "Updating", delete: "Deleting", unchanged: "Keeping" };
   const object = {
@@ -43,7 +43,7 @@ async function changeRecord(
   { repository, declared, by }: Changes,
   { action, entityId = "", values }: PlanEntry,
 ): Promise<void> {
-  const { resources: _, ...record } = ownValue(declared.entities, entityId) ?? { resources: {} };
+  const { resources: _, ...record } = getOwn(declared.entities, entityId) ?? { resources: {} };
   if (action === "create") {
     await repository.createEntity(entityId, { ...record, ...by });
     return;
@@ -58,7 +58,7 @@ async function changeRecord(
   });
 }
 
-/** Settings that are no longer declared go back to what they are by default. */
+/** Settings that are no longer declared go back to their defaults. */
 async function changeSystem(
   { repository, declared, by }: Changes,
   { values }: PlanEntry,

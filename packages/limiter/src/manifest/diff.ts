@@ -9,24 +9,24 @@ import type { ProvisionerState } from "../repository/models.ts";
 import {
   listDeclaredRecords,
   isStored,
-  levelAt,
-  levelValues,
+  findLevel,
+  toLevelValues,
   listLevels,
-  ownValue,
+  getOwn,
   getPart,
   selectParts,
-  recordValues,
-  sameValue,
-  systemValues,
+  toRecordValues,
+  isSameValue,
+  toSystemValues,
   type Values,
 } from "./values.ts";
 
-/** What becomes of a level, or of the record of an entity. */
+/** The action on a level, or on the record of an entity. */
 export type PlanAction = "create" | "update" | "delete" | "unchanged";
 
 /** What is stored of everything that a manifest, or an earlier one, names. */
 export interface StoredLimits {
-  /** The system level; what is left out is not stored, or is what it is by default. */
+  /** The system level; what is left out is not stored, or has its default value. */
   readonly system: DeclaredSystem;
   /** The defaults of resources that have some, by name. */
   readonly resources: Readonly<Record<string, DeclaredLevel>>;
@@ -42,19 +42,19 @@ export interface StoredEntity {
   readonly resources: Readonly<Record<string, DeclaredLevel>>;
 }
 
-/** What becomes of one level, or of one record. */
+/** The change of one level or one record. */
 export interface PlanEntry {
-  /** What becomes of it. */
+  /** The action on it. */
   readonly action: PlanAction;
-  /** Which kind of thing it is; "record" is the record of an entity. */
+  /** The kind of level; "record" is the record of an entity. */
   readonly level: "system" | "resource" | "entity" | "record";
-  /** Of the levels "entity" and "record". */
+  /** Present for the levels "entity" and "record". */
   readonly entityId?: string;
-  /** Of the levels "resource" and "entity"; `_default_` for all resources of an entity. */
+  /** Present for "resource" and "entity"; `_default_` for all resources of an entity. */
   readonly resource?: string;
   /** Every value that changes; empty if none does. */
   readonly values: readonly ValueChange[];
-  /** Whether an earlier apply has named it. What was never named is adopted by being named. */
+  /** Whether an earlier apply named it. Otherwise this apply adopts it. */
   readonly managed: boolean;
   /** Whether a value that changes was changed by hand since the last apply. */
   readonly drift: boolean;
@@ -66,16 +66,16 @@ export interface ValueChange {
   readonly name: string;
   /** As stored; undefined if nothing is. Limits as in `Limit.format`, without their name. */
   readonly before: string | undefined;
-  /** As declared; undefined if it goes, or goes back to what it is by default. */
+  /** As declared; undefined if it is deleted, or goes back to its default. */
   readonly after: string | undefined;
   /** Whether `before` is not what was last applied. */
   readonly drift: boolean;
 }
 
-/** What an entry is about. */
+/** The subject of an entry. */
 type Subject = Pick<PlanEntry, "level" | "entityId" | "resource" | "managed">;
 
-/** One level or record, in each place where it may be. */
+/** One level or record, as it is in each place. */
 interface Versions {
   /** As stored, without what is neither managed nor declared. */
   readonly before: Values | undefined;
@@ -83,7 +83,7 @@ interface Versions {
   readonly after: Values | undefined;
   /** As last applied. */
   readonly applied: Values | undefined;
-  /** As an apply declares it that was interrupted; undefined also if there was none. */
+  /** As an interrupted apply declares it; also undefined if there was none. */
   readonly pending: Values | undefined;
 }
 
@@ -94,8 +94,8 @@ interface Comparison {
 }
 
 /**
- * What must change so that the store says what a manifest declares. Pure: it compares content, and
- * an equal list in another order is not a change. The entries are in the order in which an apply
+ * Returns what must change so that the store matches a manifest. Pure: it compares content, and an
+ * equal list in another order is not a change. The entries are in the order in which an apply
  * goes through them: records, parents first, then the levels; what is deleted comes last.
  * @example
  * const entries = diffLimits(manifest.declared, stored, await repository.getProvisionerState());
@@ -121,12 +121,12 @@ function recordEntries({ declared, stored, state }: Comparison): readonly PlanEn
   const applied = listDeclaredRecords(state.applied ?? NOTHING);
   const pending = listDeclaredRecords(state.pending?.declared ?? NOTHING);
   return [...listDeclaredRecords(declared)].flatMap(([entityId, entity]) => {
-    const record = ownValue(stored.entities, entityId)?.record;
-    // A record that is created without a name is called by its id.
+    const record = getOwn(stored.entities, entityId)?.record;
+    // A record that is created without a name gets its id as its name.
     const named = record === undefined ? { name: entityId } : {};
     const toEntityValues = (fields: DeclaredEntity | undefined): Values | undefined =>
-      fields && recordValues({ ...named, ...fields });
-    const after = recordValues({ ...named, ...entity });
+      fields && toRecordValues({ ...named, ...fields });
+    const after = toRecordValues({ ...named, ...entity });
     const managed = applied.has(entityId) || pending.has(entityId);
     return buildEntry({ level: "record", entityId, managed }, state, {
       before: record && selectParts(readStoredRecord(record), (part) => after.parts.has(part)),
@@ -138,18 +138,18 @@ function recordEntries({ declared, stored, state }: Comparison): readonly PlanEn
 }
 
 function readStoredRecord({ parentId, ...fields }: Entity): Values {
-  return recordValues({ ...fields, ...(parentId !== undefined && { parentId }) });
+  return toRecordValues({ ...fields, ...(parentId !== undefined && { parentId }) });
 }
 
-/** Limits and each setting are owned by themselves: one can be declared without the others. */
+/** Limits and each setting are owned separately: one can be declared without the others. */
 function systemEntry({ declared, stored, state }: Comparison): readonly PlanEntry[] {
-  const after = systemValues(declared.system);
-  const applied = systemValues(state.applied?.system);
-  const pending = systemValues(state.pending?.declared.system);
+  const after = toSystemValues(declared.system);
+  const applied = toSystemValues(state.applied?.system);
+  const pending = toSystemValues(state.pending?.declared.system);
   const isManaged = (part: string): boolean =>
     part === "limits" ? state.managedSystem : applied.parts.has(part) || pending.parts.has(part);
   const before = selectParts(
-    systemValues(stored.system),
+    toSystemValues(stored.system),
     (part) => isManaged(part) || after.parts.has(part),
   );
   const managed = state.managedSystem || applied.parts.size > 0 || pending.parts.size > 0;
@@ -165,10 +165,10 @@ function levelEntries({ declared, stored, state }: Comparison): readonly PlanEnt
   return listLevels(declared, state).flatMap(({ name, managed }) => {
     const level = name.entityId === undefined ? "resource" : "entity";
     return buildEntry({ level, ...name, managed }, state, {
-      before: levelValues(levelAt(stored, name)),
-      after: levelValues(levelAt(declared, name)),
-      applied: levelValues(levelAt(state.applied, name)),
-      pending: levelValues(levelAt(state.pending?.declared, name)),
+      before: toLevelValues(findLevel(stored, name)),
+      after: toLevelValues(findLevel(declared, name)),
+      applied: toLevelValues(findLevel(state.applied, name)),
+      pending: toLevelValues(findLevel(state.pending?.declared, name)),
     });
   });
 }
@@ -182,9 +182,9 @@ function buildEntry(
   const isDrift = (name: string, value: string | undefined): boolean => {
     // What was never applied, or has no known values, cannot have drifted.
     if (state.appliedHash === undefined || applied?.parts.has(getPart(name)) !== true) return false;
-    if (sameValue(name, value, applied.texts.get(name))) return false;
-    // An apply that was interrupted may have come this far, also if it was to delete the level.
-    return state.pending === undefined || !sameValue(name, value, pending?.texts.get(name));
+    if (isSameValue(name, value, applied.texts.get(name))) return false;
+    // An interrupted apply may have come this far, also one that had to delete the level.
+    return state.pending === undefined || !isSameValue(name, value, pending?.texts.get(name));
   };
   const names = new Set([...(after?.texts.keys() ?? []), ...(before?.texts.keys() ?? [])]);
   const values = [...names].flatMap((name) => {

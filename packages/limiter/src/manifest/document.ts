@@ -13,7 +13,7 @@ export interface Position {
 
 /** One parsed file of a manifest: YAML, JSON, or the properties of a resource. */
 export interface ManifestDocument {
-  /** How messages name it. */
+  /** Its name in messages. */
   readonly file: string;
   /** What the file contains, as plain values. */
   readonly content: unknown;
@@ -29,18 +29,18 @@ export interface KnownKeys {
   /** What has the keys: "a limit". */
   readonly owner: string;
   readonly keys: readonly string[];
-  /** How keys begin that may be there and mean nothing. */
+  /** The prefix of keys that are allowed and ignored. */
   readonly ignored?: string;
-  /** What to do about a key that looks like none of them. @default the list of keys */
+  /** The advice for a key that resembles none of them. @default the list of keys */
   readonly advice?: string;
-  /** What to do about keys that people expect here. */
+  /** The advice for keys that people expect here. */
   readonly expected?: ReadonlyMap<string, string>;
 }
 
-/** What to do about a value that was refused. Every problem says it. */
+/** Returns the advice for a refused value. Every problem contains it. */
 export type Suggest = (wrong: unknown) => string;
 
-/** A value of a document. It knows where it stands, and where problems are collected. */
+/** A value of a document, with its position and the list that collects problems. */
 export class DocumentValue {
   readonly value: unknown;
   readonly #document: ManifestDocument;
@@ -59,34 +59,34 @@ export class DocumentValue {
     this.#problems = problems;
   }
 
-  /** The key that the value stands under. */
+  /** The key of the value. */
   get key(): string {
     return this.#path.at(-1) ?? "";
   }
 
-  /** Where it stands: `file:line:column`. */
+  /** Its position: `file:line:column`. */
   get place(): string {
     return formatPlace(problemAt(this.#document, this.#path, ""));
   }
 
   /**
-   * The entries of a map; none for null, which is how YAML reads a key with nothing below. If it is
-   * no map, a problem and undefined.
+   * The entries of a map; none for null, which is how YAML reads a key with nothing below. If the
+   * value is not a map, reports a problem and returns undefined.
    */
   entries(of: string): readonly DocumentValue[] | undefined {
     if (this.value === null) return [];
     if (isRecord(this.value)) return listEntries(this.value).map((entry) => this.#child(...entry));
-    this.refuse(`must be a map ${of}`, mapAdvice(this.value), this.value);
+    this.refuse(`must be a map ${of}`, adviseMap(this.value), this.value);
     return undefined;
   }
 
-  /** The entries of a map whose keys are known. All others are ignored, or problems. */
+  /** The entries of a map whose keys are known. Any other key is ignored or a problem. */
   fields(known: KnownKeys): readonly DocumentValue[] | undefined {
     const { owner, keys, ignored } = known;
     return this.entries(`with the keys ${keys.join(", ")}`)?.filter((field) => {
       if (keys.includes(field.key)) return true;
       if (ignored !== undefined && field.key.startsWith(ignored)) return false;
-      field.refuse(`is not a key of ${owner}`, keyAdvice(field.key, known));
+      field.refuse(`is not a key of ${owner}`, adviseKey(field.key, known));
       return false;
     });
   }
@@ -96,7 +96,7 @@ export class DocumentValue {
     return isRecord(this.value) && listEntries(this.value).some(([key]) => !keys.includes(key));
   }
 
-  /** What a check of the core returns; if it refuses the value, a problem and undefined. */
+  /** Returns what a check of the core returns. If that throws, reports a problem instead. */
   check<Checked>(check: (value: unknown) => Checked, suggest: Suggest): Checked | undefined {
     return this.#checkValue(this.value, check, suggest);
   }
@@ -104,12 +104,12 @@ export class DocumentValue {
   /** The same for the key, which is a name. */
   checkKey<Checked>(
     check: (key: unknown) => Checked,
-    suggest: Suggest = nameAdvice(check),
+    suggest: Suggest = adviseName(check),
   ): Checked | undefined {
     return this.#checkValue(this.key, check, suggest);
   }
 
-  /** Notes that the value is wrong. The message repeats what was got, if anything. */
+  /** Reports that the value is wrong. The message repeats `got`, if there is one. */
   refuse(reason: string, suggestion: string, got?: unknown): void {
     const { message } = new ValidationError(pathText(this.#path), got, reason);
     this.#problems.push(problemAt(this.#document, this.#path, `${message}.`, suggestion));
@@ -134,8 +134,8 @@ export class DocumentValue {
   }
 }
 
-/** What to write instead of a name that a check refuses; `otherwise` if it is not a text at all. */
-export function nameAdvice(
+/** Suggests a name for one that a check refuses; `otherwise` if it is not a text. */
+export function adviseName(
   check: (name: unknown) => unknown,
   otherwise = "Write a name of letters, digits and hyphens.",
 ): Suggest {
@@ -165,14 +165,14 @@ export function nameAdvice(
 /** YAML reads 2024, true and 007 as numbers and truth values. */
 export const IN_QUOTES = "Write it in quotes.";
 
-function mapAdvice(wrong: unknown): string {
+function adviseMap(wrong: unknown): string {
   if (Array.isArray(wrong)) return "Write `name: …`, not `- …`.";
   return typeof wrong === "string" && /^[^\s:]+:\S/.test(wrong)
     ? "Write a space after the colon."
     : "Write `name: …` below it, indented.";
 }
 
-function keyAdvice(key: string, { keys, advice, expected }: KnownKeys): string {
+function adviseKey(key: string, { keys, advice, expected }: KnownKeys): string {
   const meant = nearest(key, keys);
   return (
     expected?.get(key) ??
@@ -180,7 +180,7 @@ function keyAdvice(key: string, { keys, advice, expected }: KnownKeys): string {
   );
 }
 
-/** The entries by key. One that was there before is a problem, which names both places. */
+/** The entries by key. A repeated key is a problem, which names both places. */
 export function distinct(values: readonly DocumentValue[]): ReadonlyMap<string, DocumentValue> {
   const byKey = new Map<string, DocumentValue>();
   for (const value of values) {
@@ -212,7 +212,7 @@ export function problemAt(
 }
 
 /**
- * What a map holds. Undefined is not a value of a file; a program may write it for what is absent.
+ * The entries of a map. Undefined is not a value in a file; programs may use it for absent values.
  */
 function listEntries(map: Readonly<Record<string, unknown>>): readonly [string, unknown][] {
   return Object.entries(map).filter(([, value]) => value !== undefined);

@@ -35,7 +35,7 @@ describe("drift", () => {
     ]);
   });
 
-  it("is a level that is gone, and one that was changed before it goes", () => {
+  it("includes a level that was deleted, and one that was changed before its deletion", () => {
     expect(drifts(undefined, level(rpm(5)))).toEqual(["limits.rpm drift"]);
     expect(drifts(level(rpm(6), TPM), undefined)).toEqual([
       "limits.rpm drift",
@@ -52,7 +52,7 @@ describe("drift", () => {
     expect(drifts(undefined, level(rpm(5)), getPending(whole({})))).toEqual(["limits.rpm planned"]);
   });
 
-  it("is unknown of what was never applied, such as a level that is adopted", () => {
+  it("is unknown where nothing was applied, such as for an adopted level", () => {
     expect(drifts(level(rpm(6)), level(rpm(5)), { applied: undefined })).toEqual([
       "limits.rpm planned",
     ]);
@@ -65,7 +65,7 @@ describe("drift", () => {
     ]);
   });
 
-  it("of records and settings concerns what was applied of them", () => {
+  it("is found in records and settings that were applied", () => {
     const entity = { name: "Ada", cascade: true, resources: {} };
     const entries = plan({
       declared: { system: { onUnavailable: "allow", limits: [rpm(1)] }, entities: { a: entity } },

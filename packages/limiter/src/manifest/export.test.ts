@@ -1,7 +1,8 @@
 import { describe, expect, it } from "vitest";
-import { Limit, type LevelName, type Repository } from "zae-limiter";
+import { Limit, type Repository } from "zae-limiter";
 import { exportLimits, type ExportProgress } from "zae-limiter/manifest";
 import { MemoryRepository } from "zae-limiter/memory";
+import { pausedRepository } from "../../test/support/paused-repository.ts";
 
 const RPM = Limit.perMinute("rpm", 10);
 
@@ -23,7 +24,7 @@ describe("an export of many entities", () => {
     });
   });
 
-  it("says how far it is", async () => {
+  it("reports progress", async () => {
     const seen: ExportProgress[] = [];
     await exportLimits(await manyEntities(250), { onProgress: (progress) => seen.push(progress) });
     expect(seen[0]).toEqual({ entities: 0, levels: 1 });
@@ -57,17 +58,10 @@ it("leaves out limits that were deleted since they were listed", async () => {
   await repository.setLimits("kept", [RPM]);
   await repository.setLimits("deleted", [RPM]);
   await repository.setResourceDefaults("gpt-4", [RPM]);
-  const meanwhile = new Proxy(repository, {
-    get(target, property) {
-      const member: unknown = Reflect.get(target, property, target);
-      if (property !== "getLevel")
-        return typeof member === "function" ? member.bind(target) : member;
-      return async (level: LevelName) => {
-        await repository.deleteLimits("deleted");
-        await repository.deleteResourceDefaults("gpt-4");
-        return repository.getLevel(level);
-      };
-    },
+  const meanwhile = pausedRepository(repository, async (operation) => {
+    if (operation !== "getLevel") return;
+    await repository.deleteLimits("deleted");
+    await repository.deleteResourceDefaults("gpt-4");
   });
   expect(await exportLimits(meanwhile)).toEqual({
     resources: {},
@@ -75,7 +69,7 @@ it("leaves out limits that were deleted since they were listed", async () => {
   });
 });
 
-it("says that there is a record also where the record says nothing", async () => {
+it("keeps a record that has only defaults", async () => {
   const repository = new MemoryRepository();
   const level = { limits: [RPM], inherit: false };
   await repository.createEntity("recorded");
@@ -108,20 +102,13 @@ class Counted {
   }
 
   get(repository: Repository): Repository {
-    return new Proxy(repository, {
-      get: (target, property: string) => {
-        const member: unknown = Reflect.get(target, property, target);
-        if (typeof member !== "function") return member;
-        return async (...values: unknown[]) => {
-          this.calls[property] = (this.calls[property] ?? 0) + 1;
-          if (property !== "getLevel") return Reflect.apply(member, target, values);
-          this.#atOnce += 1;
-          this.mostAtOnce = Math.max(this.mostAtOnce, this.#atOnce);
-          const level: unknown = await Reflect.apply(member, target, values);
-          this.#atOnce -= 1;
-          return level;
-        };
-      },
+    return pausedRepository(repository, async (operation) => {
+      this.calls[operation] = (this.calls[operation] ?? 0) + 1;
+      if (operation !== "getLevel") return;
+      this.#atOnce += 1;
+      this.mostAtOnce = Math.max(this.mostAtOnce, this.#atOnce);
+      await Promise.resolve();
+      this.#atOnce -= 1;
     });
   }
 }

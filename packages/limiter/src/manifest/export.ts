@@ -10,10 +10,10 @@ import type { Repository } from "../repository/repository.ts";
 import { readInChunks } from "./plan.ts";
 import { toDeclaredSystem } from "./values.ts";
 
-/** How an export is watched and stopped. */
+/** How to watch and stop an export. */
 export interface ExportOptions {
   /**
-   * Called now and then with what was read so far.
+   * Called from time to time with what was read so far.
    * @example exportLimits(repository, { onProgress: ({ entities }) => console.log(entities) });
    */
   readonly onProgress?: (progress: ExportProgress) => void;
@@ -23,7 +23,7 @@ export interface ExportOptions {
 
 const OPTION_NAMES = optionNames<ExportOptions>({ onProgress: true, signal: true });
 
-/** How far an export is. */
+/** The progress of an export. */
 export interface ExportProgress {
   /** How many entities were found. */
   readonly entities: number;
@@ -32,9 +32,9 @@ export interface ExportProgress {
 }
 
 /**
- * Everything that is stored in the repository's namespace, as a declaration: also what no manifest
- * has named. A plan of it shows no change. It is not a snapshot: what is changed while it is read
- * may be missing. On DynamoDB, so may what was created in the second before.
+ * Returns everything stored in the repository's namespace as a declaration, including what no
+ * manifest has named. A plan of it shows no change. It is not a snapshot: changes made during the
+ * export may be missing. On DynamoDB, so may what was created in the second before.
  * @example const text = JSON.stringify(buildManifest("default", await exportLimits(repository)));
  */
 export async function exportLimits(
@@ -54,13 +54,13 @@ const PAGE_SIZE = 1000;
 
 type Levels = Record<string, DeclaredLevel>;
 
-/** What was found of an entity so far. */
+/** What is known of an entity so far. */
 interface Found {
   record?: Entity;
   readonly resources: Levels;
 }
 
-/** Reads one namespace, and says how far it is. */
+/** Reads one namespace, and reports progress. */
 class Reading {
   readonly #repository: Repository;
   readonly #options: ExportOptions;

@@ -13,7 +13,7 @@ import { readManifest } from "./manifest.ts";
 import { formatProblem } from "./problems.ts";
 
 describe("what a manifest declares", () => {
-  it("is everything that its documents name, and nothing else", () => {
+  it("is exactly what its documents name", () => {
     const manifest = read({
       namespace: "team-a",
       system: {
@@ -122,7 +122,7 @@ describe("a limit", () => {
     ]);
   });
 
-  it("keeps its place among the others, which does not count", () => {
+  it("keeps its order, which does not affect the hash", () => {
     const [one, other] = [read(getSystem({ b: 1, a: 2 })), read(getSystem({ a: 2, b: 1 }))];
     expect(one.declared.system?.limits?.map(({ name }) => name)).toEqual(["b", "a"]);
     expect(one.hash).toBe(other.hash);
@@ -131,7 +131,7 @@ describe("a limit", () => {
 });
 
 describe("several files", () => {
-  it("are one manifest, in which parts of an entity may be apart", () => {
+  it("form one manifest, and may each hold parts of an entity", () => {
     const manifest = read(
       { system: { on_unavailable: "block" }, entities: { acme: { name: "Acme" } } },
       { namespace: "a", system: { limits: { rpm: 5 } } },
@@ -155,7 +155,7 @@ describe("several files", () => {
     });
   });
 
-  it("must not say the same thing twice, even if they agree", () => {
+  it("must not declare anything twice, even with the same value", () => {
     const content = {
       namespace: "a",
       system: { on_unavailable: "allow", limits: { rpm: 5 } },
@@ -179,7 +179,7 @@ describe("several files", () => {
     );
   });
 
-  it("must be about one namespace", () => {
+  it("must have one namespace", () => {
     expect(
       listProblems({ namespace: "a" }, { namespace: "b" }, { namespace: 5 }).map(formatProblem),
     ).toEqual([
@@ -193,7 +193,7 @@ describe("several files", () => {
     expect(() => readManifest([])).toThrow("must hold at least one document");
   });
 
-  it("say the same whatever is written where, and in which order", () => {
+  it("mean the same in whichever file and order the parts are", () => {
     fc.assert(
       fc.property(writtenManifest(), fc.gen(), ({ content }, g) => {
         const manifest = read(content);
@@ -206,7 +206,7 @@ describe("several files", () => {
     );
   });
 
-  it("that say anything else have another hash", () => {
+  it("with other content have another hash", () => {
     const gpt = { limits: { rpm: 5 } };
     const contents = [
       {},
@@ -234,7 +234,7 @@ describe("several files", () => {
 });
 
 describe("parents", () => {
-  it("must not make circles, which are found once each", () => {
+  it("must not form circles, each of which is reported once", () => {
     const parents = { a: "b", b: "c", c: "a", tail: "a", self: "self", fine: "root", root: "none" };
     const entities = Object.fromEntries(
       Object.entries(parents).map(([id, parent]) => [id, { parent }]),
@@ -245,7 +245,7 @@ describe("parents", () => {
     ]);
   });
 
-  it("may be above each other ten thousand times, and a circle of them is cut short", () => {
+  it("may form a chain of ten thousand, and a message names only some of a circle", () => {
     const entities = Object.fromEntries(
       Array.from({ length: 10_000 }, (_, index) => [`e${index}`, { parent: `e${index + 1}` }]),
     );

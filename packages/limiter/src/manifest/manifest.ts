@@ -10,22 +10,22 @@ import type { DeclaredLimits, DeclaredSystem } from "../repository/declared-limi
 import {
   distinct,
   DocumentValue,
-  nameAdvice,
+  adviseName,
   problemAt,
   type KnownKeys,
   type ManifestDocument,
 } from "./document.ts";
 import { ManifestError, type ManifestProblem } from "./problems.ts";
 import { readEntities, readResources } from "./read-entities.ts";
-import { numberAdvice, readLimits } from "./read-limits.ts";
+import { adviseNumber, readLimits } from "./read-limits.ts";
 
 /** Limits of one namespace, read from one or more documents and checked. */
 export interface Manifest {
-  /** The namespace that all of its documents are about. */
+  /** The namespace of all its documents. */
   readonly namespace: string;
-  /** What it declares. */
+  /** The declared limits. */
   readonly declared: DeclaredLimits;
-  /** A hash of what it declares: the same for the same content, whatever the order of its keys. */
+  /** A hash of the declared limits: equal for equal content, whatever the order of its keys. */
   readonly hash: string;
   /**
    * A problem at a place of the manifest, with its file and position.
@@ -57,8 +57,7 @@ const SYSTEM: KnownKeys = {
 };
 
 /**
- * Reads documents as one manifest and checks all of it. Throws `ManifestError` with everything that
- * is wrong.
+ * Reads documents as one manifest and checks all of it. Throws `ManifestError` with every problem.
  * @example const manifest = readManifest([yamlDocument("limits.yaml", text)]);
  */
 export function readManifest(documents: readonly ManifestDocument[]): Manifest {
@@ -116,7 +115,7 @@ function readNamespace(values: readonly DocumentValue[]): string | undefined {
   const [first, ...others] = values;
   const name = first?.check(
     (value) => namespaceName(value),
-    nameAdvice((value) => namespaceName(value), NAMESPACE_ADVICE),
+    adviseName((value) => namespaceName(value), NAMESPACE_ADVICE),
   );
   for (const other of others) {
     if (other.value === first!.value) continue;
@@ -135,7 +134,7 @@ function readSystem(sections: readonly DocumentValue[]): DeclaredSystem | undefi
     // Null is what Python's manifests mean by it, too: not declared.
     ?.check(
       (value) => (value === null ? undefined : checkOnUnavailable(value)),
-      (wrong) => wordAdvice(wrong, ["allow", "block"]),
+      (wrong) => adviseWord(wrong, ["allow", "block"]),
     );
   const auditRetentionDays = readDays(fields.get("audit_retention_days"));
   const usageRetentionDays = readDays(fields.get("usage_retention_days"));
@@ -151,11 +150,11 @@ function readSystem(sections: readonly DocumentValue[]): DeclaredSystem | undefi
 function readDays(value: DocumentValue | undefined): number | undefined {
   return value?.check(
     (days) => checkRetentionDays(days, value.key),
-    (wrong) => numberAdvice(wrong, "Write a whole number of days, such as 90, or leave it out."),
+    (wrong) => adviseNumber(wrong, "Write a whole number of days, such as 90, or leave it out."),
   );
 }
 
-function wordAdvice(wrong: unknown, known: readonly string[]): string {
+function adviseWord(wrong: unknown, known: readonly string[]): string {
   const meant = typeof wrong === "string" ? nearest(wrong, known) : undefined;
   return meant === undefined
     ? `Write ${known.join(" or ")}, or leave it out.`
@@ -182,7 +181,7 @@ function order(left: string, right: string): number {
   return left < right ? -1 : Number(left > right);
 }
 
-/** The document that has a path, or most of it. */
+/** Returns the document that has a path, or most of it. */
 function findDocument(
   documents: readonly ManifestDocument[],
   path: readonly string[],
@@ -191,7 +190,7 @@ function findDocument(
   return documents[depths.indexOf(Math.max(...depths))]!;
 }
 
-/** How many keys of a path a value has below each other. */
+/** Counts the leading keys of a path that exist in a value. */
 function countDepth(content: unknown, path: readonly string[]): number {
   let value = content;
   for (const [depth, key] of path.entries()) {

@@ -57,7 +57,7 @@ it("the stored parent may be declared, or left out", async () => {
   }
 });
 
-it("the stored parent may be declared even if it is gone, so that exports can be planned", async () => {
+it("the stored parent may be declared even if it was deleted, so that exports can be planned", async () => {
   const repository = storing({ "key-1": record("key-1", { parentId: "gone" }) });
   const entities = { "key-1": { parentId: "gone", cascade: false, resources: {} } };
   const { entries } = await planLimits(repository, manifestFor({ entities }));

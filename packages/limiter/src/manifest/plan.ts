@@ -8,7 +8,7 @@ import { ManifestError, type ManifestProblem } from "./problems.ts";
 import {
   listDeclaredRecords,
   listLevels,
-  ownValue,
+  getOwn,
   toDeclaredSystem,
   type ResourceLevel,
 } from "./values.ts";
@@ -18,21 +18,21 @@ const READS_AT_ONCE = 100;
 
 /** What an apply of a manifest would do. */
 export interface LimitsPlan {
-  /** The namespace that the plan is about. */
+  /** The namespace of the plan. */
   readonly namespace: string;
   /** The revision of the state that it was made from; an apply checks it. */
   readonly revision: number;
-  /** Every level and record that the manifest, or an earlier one, names; also the unchanged. */
+  /** Every level and record that this or an earlier manifest names, unchanged ones included. */
   readonly entries: readonly PlanEntry[];
-  /** An apply that has begun and has not ended; undefined if there is none. */
+  /** An apply that was started and has not finished; undefined if there is none. */
   readonly pending: PendingApply | undefined;
   /** The resource of CloudFormation that applied the limits; undefined if none did. */
   readonly owner: string | undefined;
 }
 
 /**
- * Compares a manifest with the store. Throws `ManifestError` if it cannot be applied, such as for
- * another parent than the stored one. Writes nothing.
+ * Compares a manifest with the store. Throws `ManifestError` if it cannot be applied, for example
+ * because its parent of an entity is not the stored one. Writes nothing.
  * @example const { entries } = await planLimits(repository, manifest);
  */
 export async function planLimits(repository: Repository, manifest: Manifest): Promise<LimitsPlan> {
@@ -59,7 +59,7 @@ export async function planFrom(
   return diffLimits(manifest.declared, stored, state);
 }
 
-/** A manifest is never applied to another namespace than its own. */
+/** A manifest is only applied to its own namespace. */
 export function checkNamespace(repository: Repository, { namespace }: Manifest): void {
   const { namespaceName } = repository;
   if (namespaceName === namespace) return;
@@ -70,10 +70,10 @@ export function checkNamespace(repository: Repository, { namespace }: Manifest):
   );
 }
 
-/** What is wrong with the parents that a manifest declares, given what is stored. */
+/** Finds problems with the parents that a manifest declares, given what is stored. */
 function findProblems(manifest: Manifest, stored: StoredLimits): readonly ManifestProblem[] {
   const records = listDeclaredRecords(manifest.declared);
-  const readStoredRecord = (id: string) => ownValue(stored.entities, id)?.record;
+  const readStoredRecord = (id: string) => getOwn(stored.entities, id)?.record;
   const findParent = (id: string): string | undefined =>
     records.get(id)?.parentId ?? readStoredRecord(id)?.parentId;
   const harmless = new Set<string>();
@@ -82,7 +82,8 @@ function findProblems(manifest: Manifest, stored: StoredLimits): readonly Manife
     const record = readStoredRecord(id);
     const problem = (message: string, suggestion: string): ManifestProblem =>
       manifest.problemAt(["entities", id, "parent"], message, suggestion);
-    // Also if the parent is gone: nothing has to be created, and exports name the stored parent.
+    // Even if the parent was deleted: nothing has to be created, and exports name the stored
+    // parent.
     if (record?.parentId === parentId) return [];
     if (record !== undefined)
       return problem(
@@ -165,7 +166,7 @@ function groupStoredLevels(
   };
 }
 
-/** What was found under some of the names that were asked for. */
+/** The results for those of the requested names that exist. */
 type Found<Name, T> = readonly (readonly [Name, T])[];
 
 async function readAll<Name, T>(
@@ -177,7 +178,7 @@ async function readAll<Name, T>(
   return all;
 }
 
-/** Reads some at once, and keeps what is there; `asked` is for how many names. */
+/** Reads chunk by chunk, and keeps what exists; `asked` is the number of names. */
 export async function* readInChunks<Name, T>(
   names: readonly Name[],
   read: (name: Name) => Promise<T | undefined>,

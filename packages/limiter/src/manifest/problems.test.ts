@@ -17,15 +17,10 @@ const IF_NO_MANIFEST =
 
 describe("common mistakes say what to write", () => {
   it.each<[content: object, path: string, suggestion: string]>([
-    [getSystem({ rpm: "10_000" }), "rpm", "Write 10000."],
     [getSystem({ rpm: "10,000 / minute" }), "rpm", "Write 10000/min."],
-    [getSystem({ rpm: "100/m" }), "rpm", "Write 100/min."],
     [getSystem({ rpm: "100/5 secs:7" }), "rpm", "Write 100/5sec:7."],
-    [getSystem({ rpm: "100 per Hour" }), "rpm", "Write 100/hour."],
     [getSystem({ rpm: "rpm:100" }), "rpm", "Write 100."],
-    [getSystem({ rpm: "10/month" }), "rpm", "Write 10/30day."],
     [getSystem({ rpm: "10 per 2 weeks" }), "rpm", "Write 10/14day."],
-    [getSystem({ rpm: "10 now" }), "rpm", SUCH_AS],
     [getSystem({ rpm: "10/fortnight" }), "rpm", SUCH_AS],
     [getSystem({ rpm: "0/min" }), "rpm", "Write 1 or more."],
     [
@@ -46,24 +41,12 @@ describe("common mistakes say what to write", () => {
     [getSystem({ rpm: { capacity: null } }), "capacity", "Write a whole number, such as 100."],
     [getSystem({ rpm: { capacity: 5, burst: null } }), "burst", "Write a number, or leave it out."],
     [
-      getSystem({ rpm: { capacity: 5, refill_period: null } }),
-      "refill_period",
-      "Write a number, or leave it out.",
-    ],
-    [
       getSystem({ rpm: { capacity: 5, refill_period: 0.5 } }),
       "refill_period",
       "Write a whole number of seconds, such as 60.",
     ],
-    [
-      getSystem({ rpm: { capacity: 5, refill_period: "month" } }),
-      "refill_period",
-      "Write 2592000: periods are in seconds.",
-    ],
-    [getSystem({ wcu: 5 }), "wcu", "Write x-wcu, for example."],
     [getSystem({ "r#pm ": 5 }), "r#pm ", "Write r-pm, for example."],
     [getSystem({ "4o": 5 }), "4o", "Write x-4o, for example."],
-    [getSystem({ _rpm: 5 }), "_rpm", "Write rpm, for example."],
     [getSystem({ "": 5 }), "", "Write a name of letters, digits and hyphens."],
     [getSystem({ ["r".repeat(65)]: 5 }), "r", "Shorten it."],
     [
@@ -104,19 +87,9 @@ describe("common mistakes say what to write", () => {
     [getSystem({ rpm: { capacity: "100" } }), "rpm.capacity", "Write 100, without quotes."],
     [getSystem({ rpm: { capacity: "10_000" } }), "rpm.capacity", "Write 10000, digits only."],
     [
-      getSystem({ rpm: { capacity: 5, refill_period: "min" } }),
-      "rpm.refill_period",
-      "Write 60: periods are in seconds.",
-    ],
-    [
       getSystem({ rpm: { capacity: 5, refill_period: "5 minutes" } }),
       "rpm.refill_period",
       "Write 300: periods are in seconds.",
-    ],
-    [
-      getSystem({ rpm: { capacity: 5, refill_period: "fortnight" } }),
-      "rpm.refill_period",
-      "Write a whole number of seconds, such as 60.",
     ],
     [
       getSystem({ rpm: { capacity: 5, refillAmount: 5 } }),
@@ -163,7 +136,6 @@ describe("common mistakes say what to write", () => {
     [getEntity({ parent: 7 }), "parent", "Write it in quotes."],
     [getEntity({ parent: null }), "parent", "Write the id of an entity, or leave it out."],
     [getEntity({ parent: "a/b c" }), "parent", "Write a-b-c, for example."],
-    [getEntity({ parent: "key-1" }), "parent", "Leave `parent` out, or name another entity."],
     [getEntity({ cascade: null }), "cascade", "Write true or false, or leave it out."],
     [getEntity({ metadata: { plan: null } }), "plan", "Write a text, or leave it out."],
     [getEntity({ metadata: { "": "gold" } }), "metadata.", "Write a text, or leave it out."],
@@ -174,7 +146,6 @@ describe("common mistakes say what to write", () => {
       "metadata",
       "Keep the most important ones here, and the others in a database of your own.",
     ],
-    [getEntity({ metadata: { paid: true } }), "paid", "Write it in quotes."],
     [
       getEntity({ metadata: null }),
       "metadata",
@@ -280,7 +251,7 @@ describe("problems", () => {
 });
 
 describe("hostile content", () => {
-  it("is refused like any other, or read as what it is", () => {
+  it("is refused or read like any other content", () => {
     const polluted = JSON.parse(
       `{"namespace": "a", "__proto__": {"x": 1}, "entities": {"__proto__": {}, "acme": {"metadata": {"__proto__": "b"}}}}`,
     ) as object;

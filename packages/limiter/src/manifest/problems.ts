@@ -1,6 +1,6 @@
 import { escapeControls, ValidationError } from "../core/errors.ts";
 
-/** One thing that is wrong with a manifest, and where. */
+/** One problem of a manifest, and its place. */
 export interface ManifestProblem {
   /** The file, as it was named. */
   readonly file: string;
@@ -10,7 +10,7 @@ export interface ManifestProblem {
   readonly column: number | undefined;
   /** Where in the document: `resources.gpt-4.limits.tpm`. */
   readonly path: string;
-  /** What is wrong, in one sentence. */
+  /** The problem, in one sentence. */
   readonly message: string;
   /** What to write instead; undefined if that is unknown. */
   readonly suggestion: string | undefined;
@@ -21,7 +21,7 @@ const MOST_LINES = 50;
 
 /** A manifest is not valid. Nothing was read from the store, and nothing written. */
 export class ManifestError extends ValidationError {
-  /** Everything that is wrong, in order of files and lines. */
+  /** All problems, in order of files and lines. */
   readonly problems: readonly ManifestProblem[];
 
   constructor(problems: readonly ManifestProblem[]) {

@@ -1,7 +1,7 @@
 import { entityMetadata, entityName } from "../core/entity.ts";
 import { configResource, DEFAULT_RESOURCE, entityId } from "../core/identifiers.ts";
 import type { DeclaredEntity, DeclaredLevel } from "../repository/declared-limits.ts";
-import { distinct, IN_QUOTES, nameAdvice, type DocumentValue, type KnownKeys } from "./document.ts";
+import { distinct, IN_QUOTES, adviseName, type DocumentValue, type KnownKeys } from "./document.ts";
 import { readBoolean, readLevel } from "./read-limits.ts";
 
 const ENTITY: KnownKeys = {
@@ -11,7 +11,7 @@ const ENTITY: KnownKeys = {
     "Write limits of an entity under `resources`, then `_default_` or a resource, then `limits`.",
 };
 
-/** Reads the entities of all documents. What belongs to one entity may stand in several of them. */
+/** Reads the entities of all documents. One entity may be spread over several of them. */
 export function readEntities(
   sections: readonly DocumentValue[],
 ): Readonly<Record<string, DeclaredEntity>> {
@@ -35,7 +35,7 @@ export function readEntities(
   return Object.fromEntries(entities) as Readonly<Record<string, DeclaredEntity>>;
 }
 
-/** Reads levels by resource; `check` is what the core says about the name of one. */
+/** Reads levels by resource; `check` is the core's check of a resource name. */
 export function readResources(
   sections: readonly DocumentValue[],
   check: (name: unknown) => string,
@@ -43,7 +43,7 @@ export function readResources(
   const entries = sections.flatMap((section) => section.entries("of resources by name") ?? []);
   const levels = [...distinct(entries)].flatMap(([resource, entry]) => {
     entry.checkKey(check, (wrong) =>
-      wrong === DEFAULT_RESOURCE ? DEFAULT_ADVICE : nameAdvice(check)(wrong),
+      wrong === DEFAULT_RESOURCE ? DEFAULT_ADVICE : adviseName(check)(wrong),
     );
     const level = readLevel(entry);
     return level === undefined ? [] : [[resource, level] as const];
@@ -57,10 +57,10 @@ const DEFAULT_ADVICE =
 function readRecord(fields: ReadonlyMap<string, DocumentValue>): Omit<DeclaredEntity, "resources"> {
   const parentId = fields.get("parent")?.check(
     (value) => entityId(value),
-    nameAdvice((value) => entityId(value), "Write the id of an entity, or leave it out."),
+    adviseName((value) => entityId(value), "Write the id of an entity, or leave it out."),
   );
   const cascade = fields.get("cascade") && readBoolean(fields.get("cascade")!);
-  const name = fields.get("name")?.check(entityName, textAdvice);
+  const name = fields.get("name")?.check(entityName, adviseText);
   const metadata = fields.get("metadata") && readMetadata(fields.get("metadata")!);
   return {
     ...(parentId !== undefined && { parentId }),
@@ -71,7 +71,7 @@ function readRecord(fields: ReadonlyMap<string, DocumentValue>): Omit<DeclaredEn
 }
 
 function readMetadata(metadata: DocumentValue): Readonly<Record<string, string>> | undefined {
-  // An empty section is elsewhere as good as none; here it would delete what is stored.
+  // Elsewhere an empty section means nothing; here it would delete what is stored.
   if (metadata.value === null) {
     metadata.refuse(
       "must be a map of texts by name, not null",
@@ -84,7 +84,7 @@ function readMetadata(metadata: DocumentValue): Readonly<Record<string, string>>
   const checked = entries.map((entry) =>
     entry.check(
       (value) => entityMetadata({ [entry.key]: value }),
-      (wrong) => (isText(entry.key) ? textAdvice(wrong) : textAdvice(entry.key)),
+      (wrong) => (isText(entry.key) ? adviseText(wrong) : adviseText(entry.key)),
     ),
   );
   if (checked.includes(undefined)) return undefined;
@@ -102,7 +102,7 @@ function isText(value: string): boolean {
   }
 }
 
-function textAdvice(wrong: unknown): string {
+function adviseText(wrong: unknown): string {
   if (typeof wrong === "number" || typeof wrong === "boolean") return IN_QUOTES;
   if (typeof wrong !== "string" || wrong === "") return "Write a text, or leave it out.";
   return /\0|\p{Surrogate}/u.test(wrong)
@@ -110,7 +110,7 @@ function textAdvice(wrong: unknown): string {
     : "Shorten it.";
 }
 
-/** Most entities of a circle that a message names. */
+/** The most entities of a circle that a message names. */
 const MOST_NAMED = 5;
 
 /** An entity that is above itself could never be created: parents come first. */

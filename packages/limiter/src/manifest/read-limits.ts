@@ -72,7 +72,7 @@ function readLimit(limit: DocumentValue): Limit | undefined {
   if (name === undefined || numbers === undefined) return undefined;
   return limit.check(
     () => checkLimit({ name, ...numbers }),
-    () => limitAdvice(numbers),
+    () => adviseLimit(numbers),
   );
 }
 
@@ -116,7 +116,7 @@ function readMap(limit: DocumentValue): LimitNumbers | undefined {
       field.key,
       readPositive(field, (wrong) => {
         if (wrong === null && field.key !== "capacity") return "Write a number, or leave it out.";
-        return field.key === "refill_period" ? secondsAdvice(wrong) : amountAdvice(wrong);
+        return field.key === "refill_period" ? adviseSeconds(wrong) : adviseAmount(wrong);
       }),
     ]),
   );
@@ -148,7 +148,7 @@ function toNumbers(
   };
 }
 
-function readPositive(value: DocumentValue, suggest: Suggest = amountAdvice): number | undefined {
+function readPositive(value: DocumentValue, suggest: Suggest = adviseAmount): number | undefined {
   return value.check((number) => positive(number, value.key), suggest);
 }
 
@@ -168,8 +168,8 @@ function parseText(text: string): LimitNumbers {
 /** Marks that people put between digits. YAML reads such a number as a text. */
 const BETWEEN_DIGITS = /[_,'\s]/g;
 
-/** What to write instead of something that is not a number, or `otherwise`. */
-export function numberAdvice(wrong: unknown, otherwise: string): string {
+/** Suggests a number for a value that is not one, or returns `otherwise`. */
+export function adviseNumber(wrong: unknown, otherwise: string): string {
   const text = typeof wrong === "string" ? wrong : "";
   const digits = text.replaceAll(BETWEEN_DIGITS, "");
   return /^\d{1,15}$/.test(digits)
@@ -180,9 +180,9 @@ export function numberAdvice(wrong: unknown, otherwise: string): string {
 const TOO_SMALL = "Write 1 or more.";
 const TOO_LARGE = "Write a smaller number, such as 1000000000.";
 
-function amountAdvice(wrong: unknown): string {
+function adviseAmount(wrong: unknown): string {
   if (typeof wrong !== "number" || Number.isNaN(wrong))
-    return numberAdvice(wrong, "Write a whole number, such as 100.");
+    return adviseNumber(wrong, "Write a whole number, such as 100.");
   if (wrong <= 0) return TOO_SMALL;
   if (wrong > MAX_AMOUNT) return TOO_LARGE;
   return wrong < 1
@@ -190,21 +190,21 @@ function amountAdvice(wrong: unknown): string {
     : `Write ${Math.round(wrong)}, or a whole number for a longer period.`;
 }
 
-/** About numbers that are whole, but make no limit together. */
-function limitAdvice({ capacity, refillAmount, refillPeriodSeconds }: LimitNumbers): string {
+/** The advice for whole numbers that do not make a valid limit together. */
+function adviseLimit({ capacity, refillAmount, refillPeriodSeconds }: LimitNumbers): string {
   const numbers = [capacity, refillAmount, refillPeriodSeconds];
   if (numbers.some((number) => number <= 0)) return TOO_SMALL;
   if (numbers.some((number) => number > MAX_AMOUNT)) return TOO_LARGE;
   return "Round the amount, or write the same rate for a shorter period.";
 }
 
-function secondsAdvice(wrong: unknown): string {
+function adviseSeconds(wrong: unknown): string {
   if (typeof wrong === "string" && /[a-z]/i.test(wrong)) {
     const repaired = repairText(`1/${wrong}`, "");
     if (repaired !== undefined)
       return `Write ${parseText(repaired).refillPeriodSeconds}: periods are in seconds.`;
   }
-  return numberAdvice(wrong, "Write a whole number of seconds, such as 60.");
+  return adviseNumber(wrong, "Write a whole number of seconds, such as 60.");
 }
 
 /** The text that was meant, if it is easy to see: 10_000/m, 100 per hour, rpm:100. */
@@ -230,7 +230,7 @@ function repairText(text: string, name: string): string | undefined {
 /** Longer texts are not mistyped limits. */
 const MOST_REPAIRED = 100;
 
-/** What people write, the unit of the grammar, and how many of them it is if not one. */
+/** What people write, the unit of the grammar, and its count if that is not one. */
 const UNITS: readonly (readonly [RegExp, string, number?])[] = [
   [/^s(?:ecs?|econds?)?$/i, "sec"],
   [/^m(?:ins?|inutes?)?$/i, "min"],

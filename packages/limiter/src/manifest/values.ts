@@ -12,27 +12,27 @@ import type { ProvisionerState, SystemDefaults } from "../repository/models.ts";
 export interface Values {
   /** By name: `inherit`, or `limits.rpm` of the part `limits`. */
   readonly texts: ReadonlyMap<string, string>;
-  /** What is declared, or stored, as a whole: `inherit`, or `limits`. */
+  /** The parts that are declared or stored as a whole: `inherit`, or `limits`. */
   readonly parts: ReadonlySet<string>;
 }
 
-/** The settings of the system level by their names in manifests, and what they are by default. */
+/** The settings of the system level by their names in manifests, and their defaults. */
 export const SETTINGS = [
   { name: "on_unavailable", field: "onUnavailable", byDefault: "block" },
   { name: "audit_retention_days", field: "auditRetentionDays", byDefault: DEFAULT_RETENTION_DAYS },
   { name: "usage_retention_days", field: "usageRetentionDays", byDefault: DEFAULT_RETENTION_DAYS },
 ] as const;
 
-/** What a value means that is not there. Saying it and leaving it out means the same. */
+/** The meaning of an absent value. Writing the default and leaving it out mean the same. */
 const DEFAULTS: ReadonlyMap<string, string> = new Map([
   ["inherit", "false"],
   ...SETTINGS.map(({ name, byDefault }) => [name, String(byDefault)] as const),
 ]);
 
-/** The one value of which a repository says whether it is stored, also where it is the default. */
+/** The one value that a repository returns only if it is stored, even if it is the default. */
 const ON_UNAVAILABLE = "on_unavailable";
 
-/** What is stored at the system level. A retention that is the default says nothing. */
+/** Converts what the system level stores. A default retention is left out. */
 export function toDeclaredSystem({ limits, ...stored }: SystemDefaults): DeclaredSystem {
   const settings = SETTINGS.filter(({ name, field }) => {
     const value = stored[field];
@@ -45,7 +45,7 @@ export function toDeclaredSystem({ limits, ...stored }: SystemDefaults): Declare
 }
 
 /** Whether two values of one name mean the same. */
-export function sameValue(
+export function isSameValue(
   name: string,
   left: string | undefined,
   right: string | undefined,
@@ -53,14 +53,14 @@ export function sameValue(
   return (left ?? DEFAULTS.get(name)) === (right ?? DEFAULTS.get(name));
 }
 
-/** Whether what is declared is stored. What is not declared is stored if its default is. */
+/** Whether a declared value is stored. An undeclared one is stored if its default is. */
 export function isStored(
   name: string,
   stored: string | undefined,
   declared: string | undefined,
 ): boolean {
   if (name === ON_UNAVAILABLE && declared !== undefined) return stored === declared;
-  return sameValue(name, stored, declared);
+  return isSameValue(name, stored, declared);
 }
 
 /** The part that a value belongs to: `limits` for `limits.rpm`. */
@@ -70,19 +70,19 @@ export function getPart(name: string): string {
 }
 
 /** The level of a resource or of an entity; undefined if there is none. */
-export function levelValues(level: DeclaredLevel | undefined): Values | undefined {
+export function toLevelValues(level: DeclaredLevel | undefined): Values | undefined {
   return level && toValues({ limits: limitTexts(level.limits), inherit: level.inherit });
 }
 
 /** The system level. */
-export function systemValues(system: DeclaredSystem = {}): Values {
+export function toSystemValues(system: DeclaredSystem = {}): Values {
   const settings = SETTINGS.map(({ name, field }) => [name, system[field]] as const);
   const limits = system.limits && limitTexts(system.limits);
   return toValues({ limits, ...Object.fromEntries(settings) });
 }
 
-/** Those fields of a record that are there. */
-export function recordValues(record: Omit<DeclaredEntity, "resources">): Values {
+/** The fields of a record that are present. */
+export function toRecordValues(record: Omit<DeclaredEntity, "resources">): Values {
   const { name, parentId: parent, cascade, metadata } = record;
   return toValues({ name, parent, cascade, metadata });
 }
@@ -106,13 +106,13 @@ export function listDeclaredRecords(declared: DeclaredLimits): ReadonlyMap<strin
     const isDeclared =
       parents.has(id) ||
       Object.keys(entity.resources).length === 0 ||
-      recordValues(entity).parts.size > 0;
+      toRecordValues(entity).parts.size > 0;
     if (!isDeclared) continue;
-    // Up to the first ancestor that has its place. A chain may be too long for a recursion.
+    // Up to the first ancestor that is in the list. A chain may be too long for recursion.
     const chain = new Map<string, DeclaredEntity>();
     let next: string | undefined = id;
     while (next !== undefined && !records.has(next) && !chain.has(next)) {
-      const found: DeclaredEntity | undefined = ownValue(declared.entities, next);
+      const found: DeclaredEntity | undefined = getOwn(declared.entities, next);
       if (found === undefined) break;
       chain.set(next, found);
       next = found.parentId;
@@ -128,7 +128,7 @@ export interface ResourceLevel {
   readonly resource: string;
 }
 
-/** Every level but the system's that a declaration names or that is managed, each once. */
+/** Lists every level but the system's that a declaration names or that is managed, once. */
 export function listLevels(
   declared: DeclaredLimits,
   state: ProvisionerState,
@@ -139,8 +139,8 @@ export function listLevels(
     { owner: {}, named: declared.resources, listed: managedResources },
     ...[...ids].map((entityId) => ({
       owner: { entityId },
-      named: ownValue(declared.entities, entityId)?.resources ?? {},
-      listed: ownValue(managedEntities, entityId) ?? [],
+      named: getOwn(declared.entities, entityId)?.resources ?? {},
+      listed: getOwn(managedEntities, entityId) ?? [],
     })),
   ];
   return levels.flatMap(({ owner, named, listed }) => {
@@ -152,17 +152,17 @@ export function listLevels(
   });
 }
 
-/** What is declared, or stored, at one level. */
-export function levelAt(
+/** Returns what is declared or stored at one level. */
+export function findLevel(
   limits: Pick<DeclaredLimits, "resources" | "entities"> | undefined,
   { entityId, resource }: ResourceLevel,
 ): DeclaredLevel | undefined {
-  const holder = entityId === undefined ? limits : ownValue(limits?.entities, entityId);
-  return ownValue(holder?.resources, resource);
+  const holder = entityId === undefined ? limits : getOwn(limits?.entities, entityId);
+  return getOwn(holder?.resources, resource);
 }
 
-/** What an object holds under a name that a user has chosen, such as `constructor`. */
-export function ownValue<T>(
+/** Returns the value of a name that a user has chosen, such as `constructor`. */
+export function getOwn<T>(
   values: Readonly<Record<string, T>> | undefined,
   name: string,
 ): T | undefined {
@@ -184,7 +184,7 @@ function toValues(given: Readonly<Record<string, Part | undefined>>): Values {
   return { texts, parts };
 }
 
-/** Each limit as `Limit.format` has it, without its name. */
+/** Each limit in the text form of `Limit.format`, without its name. */
 function limitTexts(limits: readonly Limit[]): Readonly<Record<string, string>> {
   return Object.fromEntries(
     limits.map((limit) => [limit.name, Limit.format(limit).slice(limit.name.length + 1)]),

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { ValidationError } from "../core/errors.ts";
 import { Limit } from "../core/limit.ts";
 import { checkDeclaredLimits } from "./declared-limits.ts";
-import { stateOfText, stateText } from "./provisioner-state.ts";
+import { parseState, formatState } from "./provisioner-state.ts";
 
 const level = { limits: [Limit.perMinute("rpm", 10)], inherit: false };
 
@@ -32,7 +32,7 @@ describe("declared limits", () => {
     );
   });
 
-  it("are copied, so that later changes of the caller's object are not seen", () => {
+  it("are copied, so that later changes by the caller have no effect", () => {
     const declared = { resources: { r: { ...level } }, entities: {} };
     const checked = checkDeclaredLimits(declared, "applied");
     declared.resources.r.inherit = true;
@@ -41,7 +41,7 @@ describe("declared limits", () => {
 });
 
 describe("the state of declared limits as text", () => {
-  it("is read back, with and without what is optional", () => {
+  it("is read back, with and without optional parts", () => {
     const text =
       '{"managedSystem":true,"managedResources":["r"],"managedEntities":{"e":["r"]},"revision":3}';
     const state = {
@@ -52,8 +52,8 @@ describe("the state of declared limits as text", () => {
       lastApplied: undefined,
       appliedHash: undefined,
     };
-    expect(stateOfText(text)).toStrictEqual(state);
+    expect(parseState(text)).toStrictEqual(state);
     const applied = { ...state, lastApplied: new Date(5), appliedHash: "sha256:1" };
-    expect(stateOfText(stateText(applied))).toStrictEqual(applied);
+    expect(parseState(formatState(applied))).toStrictEqual(applied);
   });
 });

@@ -40,9 +40,9 @@ export interface DeclaredSystem {
 export interface DeclaredEntity {
   /** The entity that it belongs to. Cannot be changed once the entity exists. */
   readonly parentId?: string;
-  /** Whether calls of the entity also take from its parent. */
+  /** Whether calls by the entity also take from its parent. */
   readonly cascade?: boolean;
-  /** For people to read. */
+  /** A display name. */
   readonly name?: string;
   /** All of its metadata. */
   readonly metadata?: Readonly<Record<string, string>>;
@@ -65,7 +65,7 @@ export function checkDeclaredLimits(value: unknown, field: string): DeclaredLimi
   };
 }
 
-/** Throws for what is not a plain object. */
+/** Throws if the value is not a plain object. */
 export function checkObject(value: unknown, field: string): asserts value is object {
   if (typeof value !== "object" || value === null || Symbol.iterator in value)
     throw new ValidationError(field, value, "must be an object");

@@ -37,12 +37,6 @@ class Writes {
 }
 
 describe("group commit", () => {
-  it("writes the first member at once, in the same turn", () => {
-    const { writes, submit } = start();
-    void submit("a");
-    expect(writes.carried).toEqual([["a"]]);
-  });
-
   it("makes one batch, in order of arrival, of the members that arrive meanwhile", async () => {
     const { writes, submit, queue } = start();
     const answers = ["a", "b", "c", "d"].map(submit);
@@ -162,17 +156,6 @@ describe("group commit", () => {
     expect(failed).toHaveLength(256);
   });
 
-  it("becomes idle again, and then writes at once again", async () => {
-    const { writes, submit, queue } = start();
-    expect(queue.isIdle).toBe(true);
-    void submit("a");
-    expect(queue.isIdle).toBe(false);
-    await writes.end();
-    expect(queue.isIdle).toBe(true);
-    void submit("b");
-    expect(writes.carried).toEqual([["a"], ["b"]]);
-  });
-
   it("loses nothing that is submitted when the outcome of another member, even of the last one, arrives", async () => {
     const { writes, submit, queue } = start();
     const chain = (async (): Promise<readonly string[]> => {
@@ -185,7 +168,7 @@ describe("group commit", () => {
     expect(queue.isIdle).toBe(true);
   });
 
-  it("loses nothing that is submitted in any of the turns in which a write ends", async () => {
+  it("loses nothing submitted in any turn in which a write ends", async () => {
     for (let turns = 0; turns < 12; turns += 1) {
       const queue = new GroupCommit<string, string>();
       const first = queue.submit("1", echo);

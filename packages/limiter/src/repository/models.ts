@@ -16,8 +16,8 @@ export interface Page<T> {
 /** One page of usage. */
 export interface UsagePage extends Page<UsageSnapshot> {
   /**
-   * Only if the memory backend had to drop usage: windows that begin earlier are missing, or lack
-   * something.
+   * Only if the memory backend had to drop usage: windows that begin earlier are missing or
+   * incomplete.
    */
   readonly completeSince?: Date;
   /**
@@ -52,7 +52,7 @@ export interface BucketState {
   readonly refillAmountMilli: number;
   /** The period of the refill, in milliseconds. */
   readonly refillPeriodMs: number;
-  /** Everything that was ever consumed, net of what was given back. */
+  /** All tokens consumed so far, net of what was given back. */
   readonly totalConsumedMilli: number;
   /** Whole tokens now, refill included, rounded down; negative in debt. */
   readonly available: number;
@@ -83,8 +83,8 @@ export interface ResourceCapacity {
   /** The part of the capacity that is in use, in percent; above 100 in debt. */
   readonly utilizationPct: number;
   /**
-   * How much of `totalCapacity` belongs to entities that others cascade into. Calls of their
-   * children need it too, so it is not a capacity on top of theirs.
+   * How much of `totalCapacity` belongs to entities that others cascade into. Calls by their
+   * children need it too, so it is not available on top of theirs.
    */
   readonly cascadedCapacity: number;
   /** How much of `totalAvailable` belongs to entities that others cascade into. */
@@ -133,19 +133,19 @@ export interface ProvisionerState {
   readonly revision: number;
   /** The values that were last applied, to find what was changed by hand; absent if unknown. */
   readonly applied?: DeclaredLimits | undefined;
-  /** An apply that has begun and has not ended: it runs, or it was interrupted. */
+  /** An apply that was started and has not finished: it is running, or was interrupted. */
   readonly pending?: PendingApply | undefined;
   /** What applies the limits, if it is a resource of CloudFormation: its physical id. */
   readonly owner?: string | undefined;
 }
 
-/** An apply of declared limits that has begun and has not ended. */
+/** An apply of declared limits that was started and has not finished. */
 export interface PendingApply {
   /** A hash of what it applies. */
   readonly hash: string;
-  /** When it began. */
+  /** When it started. */
   readonly startedAt: Date;
-  /** Who began it; undefined if unknown. */
+  /** Who started it; undefined if unknown. */
   readonly principal?: string | undefined;
   /** What it applies. */
   readonly declared: DeclaredLimits;
@@ -279,22 +279,22 @@ export type DeleteEntityOptions = Pick<By, "principal">;
 
 /** How a new entity is described. */
 export interface CreateEntityOptions extends By {
-  /** For people to read. @default the id */
+  /** A display name. @default the id */
   readonly name?: string;
   /** The entity that it belongs to, which must exist. */
   readonly parentId?: string;
-  /** Whether calls of the entity also take from its parent. @default false */
+  /** Whether calls by the entity also take from its parent. @default false */
   readonly cascade?: boolean;
   /** Your own data: at most 50 entries of text. @default none */
   readonly metadata?: Readonly<Record<string, string>>;
 }
 
-/** What changes of an entity: at least one field. What is left out stays as it is. */
+/** The changes to an entity: at least one field. Omitted fields stay as they are. */
 export interface UpdateEntityOptions extends EntityChange, By {}
 
 /** What is stored besides the system limits. An omitted option keeps its stored value. */
 export interface SystemDefaultsOptions extends By {
-  /** What calls do when the store cannot be reached, if they do not say it themselves. */
+  /** What calls do when the store cannot be reached, unless they specify it themselves. */
   readonly onUnavailable?: OnUnavailable;
   /** How many days audit events are kept. */
   readonly auditRetentionDays?: number;
@@ -302,15 +302,15 @@ export interface SystemDefaultsOptions extends By {
   readonly usageRetentionDays?: number;
 }
 
-/** What is deleted of the system level. */
+/** Which part of the system level to delete. */
 export interface DeleteSystemDefaultsOptions extends By {
   /** Whether only the limits are deleted: `onUnavailable` and retention stay. @default false */
   readonly keepSettings?: boolean;
 }
 
-/** Which limits of an entity are meant. */
+/** Selects limits of an entity. */
 export interface LimitsOptions {
-  /** Those for this resource alone. @default those for all of the entity's resources */
+  /** Only those for this resource. @default those for all of the entity's resources */
   readonly resource?: string;
 }
 
@@ -326,9 +326,9 @@ export interface SetDefaultsOptions extends By {
 /** How limits of an entity are stored. */
 export interface SetLimitsOptions extends LimitsOptions, SetDefaultsOptions {}
 
-/** Which buckets of an entity are meant. */
+/** Selects buckets of an entity. */
 export interface BucketsOptions {
-  /** That of this resource alone. @default those of all resources */
+  /** Only the bucket of this resource. @default those of all resources */
   readonly resource?: string;
 }
 
@@ -364,14 +364,14 @@ export interface NewVersionRecord {
   readonly lambdaVersion?: string;
   /** The oldest client that may use the data. @default "0.0.0" */
   readonly clientMinVersion?: string;
-  /** Who writes the record. @default nobody */
+  /** Who writes the record. @default none */
   readonly updatedBy?: string;
 }
 
 /** How to watch and stop a purge. */
 export interface PurgeOptions {
   /**
-   * Called now and then with the number of items that are gone.
+   * Called from time to time with the number of items removed so far.
    * @example await repository.purgeNamespace(id, { onProgress: (count) => console.log(count) });
    */
   readonly onProgress?: (deletedItems: number) => void;

@@ -74,7 +74,7 @@ export class PolicyCache implements PolicySource {
     }
     let inheriting: Policy[] | undefined;
     let [fromMs, untilMs] = [-Infinity, Infinity];
-    for (const key of configKeys(entityId, resource)) {
+    for (const key of listConfigKeys(entityId, resource)) {
       const slot = this.#fresh(keyText(key), nowMs);
       if (slot === undefined) return undefined;
       fromMs = Math.max(fromMs, slot.readAtMs);
@@ -96,18 +96,18 @@ export class PolicyCache implements PolicySource {
 
   levels(entityId: string, resource: string): MaybePromise<readonly (Policy | undefined)[]> {
     const nowMs = this.#clock.now();
-    const slots = configKeys(entityId, resource).map((key) => this.#fresh(keyText(key), nowMs));
+    const slots = listConfigKeys(entityId, resource).map((key) => this.#fresh(keyText(key), nowMs));
     if (slots.includes(undefined)) return this.#readLevels(entityId, resource);
     this.#hits += 1;
     return slots.map((slot) => slot!.level);
   }
 
   /**
-   * Whether some level has a limit of this name. It answers at once: yes also by what has expired,
-   * and if only a read could tell; no only by what has not.
+   * Whether some level has a limit of this name. It answers at once: with true by expired
+   * slots too, and if only a read could decide; with false only by slots that have not expired.
    */
   knows(entityId: string, resource: string, limitName: string): boolean {
-    const keys = configKeys(entityId, resource);
+    const keys = listConfigKeys(entityId, resource);
     const held = keys.map((key) => this.#slots.get(keyText(key))?.level);
     if (knows(held, limitName)) return true;
     const levels = this.levels(entityId, resource);
@@ -117,7 +117,7 @@ export class PolicyCache implements PolicySource {
   }
 
   refresh(entityId: string, resource: string): MaybePromise<Policy | undefined> {
-    for (const key of configKeys(entityId, resource)) this.#forget(keyText(key));
+    for (const key of listConfigKeys(entityId, resource)) this.#forget(keyText(key));
     return this.resolve(entityId, resource);
   }
 
@@ -158,7 +158,7 @@ export class PolicyCache implements PolicySource {
   #readLevels(entityId: string, resource: string): MaybePromise<readonly (Policy | undefined)[]> {
     this.#misses += 1;
     const nowMs = this.#clock.now();
-    const keys = configKeys(entityId, resource);
+    const keys = listConfigKeys(entityId, resource);
     const missing = keys.filter(
       (key) => this.#fresh(keyText(key), nowMs) === undefined && !this.#reads.has(keyText(key)),
     );
@@ -216,7 +216,7 @@ export class PolicyCache implements PolicySource {
 }
 
 /** The keys of the four levels, strongest first. */
-export function configKeys(entityId: string, resource: string): readonly ConfigKey[] {
+export function listConfigKeys(entityId: string, resource: string): readonly ConfigKey[] {
   return [
     { level: "entity", entityId, resource },
     { level: "entity", entityId, resource: DEFAULT_RESOURCE },

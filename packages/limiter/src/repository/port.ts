@@ -31,14 +31,14 @@ export interface ConsumeRequest {
 }
 
 /**
- * What was taken, and from where. A backend keeps more on it, such as shards and versions, which
+ * The tokens taken, and from where. A backend keeps more on it, such as shards and versions, which
  * the limiter does not see. It also makes the end of a lease idempotent: a receipt is settled or
  * given back at most once, however often that is tried.
  */
 export interface Receipt {
   /**
    * The buckets that were taken from, those of parents included; the limiter wakes the calls that
-   * wait for them. Amounts are in the backend's own unit.
+   * wait for them. Amounts are in the backend's own units.
    */
   readonly parts: readonly TakenPart[];
 }
@@ -51,7 +51,7 @@ export type ConsumeOutcome =
   | {
       /** The call was granted. */
       readonly granted: true;
-      /** What was taken, for `settle` and `giveBack`. */
+      /** The tokens taken, for `settle` and `giveBack`. */
       readonly receipt: Receipt;
       /** The limits of each resource, in the order of the request. */
       readonly limitNames: readonly ReadonlySet<string>[];
@@ -81,21 +81,21 @@ export interface RepositoryPort {
    */
   readonly lastOnUnavailable: OnUnavailable | undefined;
   /**
-   * Takes from all resources, or from none. With `extending`, what was taken is added to that
+   * Takes from all resources, or from none. With `extending`, the tokens taken are added to that
    * receipt, and no further request is counted.
    * @example
    * const outcome = await repository.consume({ entityId, resources, override: undefined });
    */
   consume(request: ConsumeRequest, extending?: Receipt): MaybePromise<ConsumeOutcome>;
   /**
-   * Charges what has already been consumed, even into debt: never refused, and not counted as a
+   * Charges what has already been consumed, even into debt. It is never refused, nor counted as a
    * request. Writes nothing if all amounts are 0. If it fails after a part of it may have been
    * written, the error says so: charging again could charge twice.
    * @example await repository.charge({ entityId, resources, override: undefined });
    */
   charge(request: ConsumeRequest): MaybePromise<void>;
   /**
-   * Writes the differences between what was taken and the real cost, which may cause debt. What
+   * Writes the differences between the tokens taken and the real cost, which may cause debt. What
    * they name beside the limits of the receipt is only counted.
    * @example await repository.settle(receipt, [{ resource: "gpt-4", amounts: { tpm: -120 } }]);
    */
@@ -107,7 +107,7 @@ export interface RepositoryPort {
   giveBack(receipt: Receipt): MaybePromise<void>;
   /**
    * Whether some level of an entity and a resource has a limit of this name, whether it applies or
-   * not. It returns at once, and says yes if it cannot tell: the work of the lease is done.
+   * not. Returns at once, and returns true if it does not know: the work of the lease is done.
    * @example const isKnown = repository.knowsLimit("key-1", "gpt-4", "tpm");
    */
   knowsLimit(entityId: string, resource: string, limitName: string): boolean;
@@ -118,9 +118,9 @@ export interface RepositoryPort {
   read(request: ConsumeRequest): MaybePromise<readonly LimitStatus[]>;
   /**
    * The state of every limit that a receipt took from, under the limits that it was decided with:
-   * for each resource the entity's, then its parent's. Nothing is requested of them. It says what
-   * this process knows, without a request to a store that is not on this machine, so what other
-   * processes did may be missing.
+   * for each resource the entity's, then its parent's. No amounts are requested. It reports
+   * what this process knows, without a request to a remote store, so changes by other processes
+   * may be missing.
    * @example const statuses = await repository.remembered(receipt);
    */
   remembered(receipt: Receipt): MaybePromise<readonly LimitStatus[]>;

@@ -1,12 +1,12 @@
 import type { PendingApply, ProvisionerState } from "./models.ts";
 
 /** The state of declared limits as stores keep it, which have no type for a Date: as JSON. */
-export function stateText(state: ProvisionerState): string {
+export function formatState(state: ProvisionerState): string {
   return JSON.stringify(state);
 }
 
-/** The state of a text that `stateText` made. */
-export function stateOfText(text: string): ProvisionerState {
+/** Parses a text of `formatState`. */
+export function parseState(text: string): ProvisionerState {
   const { pending, lastApplied, appliedHash, ...rest } = JSON.parse(text) as StoredState;
   return {
     ...rest,

@@ -15,11 +15,13 @@ export const REPOSITORY_OPTIONS: Readonly<Record<keyof RepositoryOptions, true>>
   recordUsage: true,
 };
 
-/** Their names. */
+/** The names of these options. */
 export const REPOSITORY_NAMES = optionNames<RepositoryOptions>(REPOSITORY_OPTIONS);
 
-/** The error of a constructor that only `open` may call; `open` is how to call that. */
-export function notConstructed(name: string, open: string): ValidationError {
+/**
+ * The error of a constructor that only `open` may call. The argument is the call to use instead.
+ */
+export function buildConstructorError(name: string, open: string): ValidationError {
   return new ValidationError("call", undefined, `new ${name}(…) opens nothing; use ${open}`);
 }
 

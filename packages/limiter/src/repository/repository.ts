@@ -57,7 +57,7 @@ export interface Repository extends RepositoryPort, AsyncDisposable {
   ensureEntity(entityId: string, options?: CreateEntityOptions): Promise<Entity>;
   /**
    * Changes the name, the metadata or the cascade of an entity, and returns it. What is left out
-   * stays as it is, also if somebody else changes it at the same time. `metadata` replaces all
+   * stays as it is, even if another caller changes it at the same time. `metadata` replaces all
    * metadata. Throws `EntityNotFoundError`.
    *
    * @example

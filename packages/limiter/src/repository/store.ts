@@ -1,5 +1,5 @@
 /*
- * Beside this file: port.ts is what the limiter asks of a backend, repository.ts the public
+ * Beside this file: port.ts is what the limiter needs from a backend, repository.ts the public
  * surface, which management/ puts on top of any store; policy-cache.ts remembers stored levels, and
  * group-commit.ts lets calls on one key share a write. memory/, sqlite/ and dynamodb/ are backends
  * with the same file names.
@@ -70,10 +70,10 @@ export interface PolicySource {
   clear(): void;
 }
 
-/** A cached result, which may be that there are no limits, and while it holds. */
+/** A cached result, possibly that there are no limits, and how long it is valid. */
 export interface CachedPolicy {
   readonly policy: Policy | undefined;
-  /** It holds in this version only, and in this time. */
+  /** It is valid in this version only, and in this time. */
   readonly version: number;
   readonly fromMs: number;
   readonly untilMs: number;
@@ -89,13 +89,13 @@ export interface NamespaceData {
   readonly provisioner: ProvisionerStore;
 }
 
-/** A request for one page, with the key to continue after. */
+/** A request for one page, with the key to start after. */
 export interface KeyPage {
   readonly limit: number;
   readonly after: string | undefined;
 }
 
-/** One page, with the key to continue after; `undefined` on the last page. */
+/** One page, with the key that the next one starts after; `undefined` on the last page. */
 export interface Keyed<T> {
   readonly items: readonly T[];
   readonly next: string | undefined;
@@ -155,7 +155,7 @@ export interface EntityStore {
   ): MaybePromise<Entity>;
   get(entityId: string): MaybePromise<Entity | undefined>;
   children(parentId: string): MaybePromise<readonly Entity[]>;
-  /** Those of the entities that have a child which cascades into them. */
+  /** Returns those entities that have a child which cascades into them. */
   findCascadeTargets(entityIds: readonly string[]): MaybePromise<ReadonlySet<string>>;
   list(page: KeyPage): MaybePromise<Keyed<Entity>>;
   /**
@@ -246,13 +246,13 @@ export interface UsageRange {
 export interface UsageStore {
   rows(range: UsageRange, page: KeyPage): MaybePromise<Keyed<UsageRow>>;
   /**
-   * Until when usage is in the rows that are read afterwards: `Infinity` if each write counts
-   * itself, undefined if nothing was ever counted.
+   * The time up to which usage is in the rows that are read afterwards: `Infinity` if each write
+   * counts itself, undefined if nothing was ever counted.
    */
   getCountedUntilMs(): MaybePromise<number | undefined>;
   /**
-   * Since when windows of this length lack nothing, if the backend has dropped some before the end
-   * of their retention. Asked after the rows.
+   * The time since which windows of this length are complete, if the backend has dropped some
+   * before the end of their retention. Called after the rows are read.
    */
   completeSinceMs?(window: UsageWindow): number | undefined;
 }

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
-import { CorrectedClock, startAlarm, systemClock, systemRandom } from "./system-clock.ts";
+import { CorrectedClock, startAlarm, systemClock } from "./system-clock.ts";
 
 beforeEach(() => {
   vi.useFakeTimers({ now: 1_000_000 });
@@ -37,13 +37,6 @@ it("rejects with the reason of a signal, before and during the sleep, and leaves
   abort.abort("during");
   expect(await sleeping).toBe("during");
   expect(vi.getTimerCount()).toBe(0);
-});
-
-it("returns random numbers from 0 up to, but not including, 1", () => {
-  for (let count = 0; count < 100; count += 1) {
-    const drawn = systemRandom();
-    expect(drawn >= 0 && drawn < 1).toBe(true);
-  }
 });
 
 it("a sleep that does not hold the process wakes at its time, and ends by its signal", async () => {

@@ -1,8 +1,6 @@
 import { createHash } from "node:crypto";
-import { gunzipSync } from "node:zlib";
 import {
   CreateBucketCommand,
-  GetObjectCommand,
   HeadObjectCommand,
   ListObjectsV2Command,
   type S3Client,
@@ -14,12 +12,9 @@ import {
   type S3ArchiveClient,
   type S3ArchiveOptions,
 } from "zae-limiter/aggregator";
-import { AuditArchiver } from "../../src/repository/dynamodb/aggregator/archive/audit-archiver.ts";
-import { namespaceItem, removal } from "../support/audit-records.ts";
 import { describeUnlessMissing } from "../support/engine.ts";
 import { s3ClientAt, startS3, whyS3IsMissing } from "../support/s3-process.ts";
 import { startScriptedServer } from "../support/scripted-server.ts";
-import { scriptedProcess } from "../support/scripted-table.ts";
 import type { StartedServer } from "../support/server-process.ts";
 
 const NAME = "audit/namespace=a/year=2026/month=01/day=15/01A-0.jsonl.gz";
@@ -53,11 +48,6 @@ describeUnlessMissing("an archive in S3", whyS3IsMissing(), () => {
     return Contents.map(({ Key }) => Key!);
   }
 
-  async function getContent(Bucket: string, Key: string): Promise<Uint8Array> {
-    const { Body } = await client.send(new GetObjectCommand({ Bucket, Key }));
-    return Body!.transformToByteArray();
-  }
-
   it("holds objects under its prefix, with type, encoding and checksum", async () => {
     const bucket = await newBucket();
     await (await archiveAt(`${bucket}/some/prefix/`)).store(NAME, CONTENT);
@@ -70,34 +60,6 @@ describeUnlessMissing("an archive in S3", whyS3IsMissing(), () => {
       ContentLength: CONTENT.length,
       ChecksumSHA256: createHash("sha256").update(CONTENT).digest("base64"),
     });
-  });
-
-  it("loses nothing while it is away, and stores each event once when a batch comes again [W-25, W-26]", async () => {
-    const bucket = await newBucket();
-    const { table, connection } = scriptedProcess();
-    table.put(namespaceItem("nsid", "team-a"));
-    const absent = new AuditArchiver({ connection, archive: await archiveAt("not-there") });
-    const present = new AuditArchiver({ connection, archive: await archiveAt(bucket) });
-    const batch = [removal({ eventId: "01A" }), removal({ eventId: "01B" })];
-
-    const { failures, archived } = await absent.archive(batch);
-    expect([failures.map(({ sequenceNumber }) => sequenceNumber), archived]).toEqual([
-      batch.map(({ sequenceNumber }) => sequenceNumber),
-      0,
-    ]);
-    for (let time = 1; time <= 2; time += 1) {
-      expect(await present.archive(batch)).toEqual({ failures: [], archived: 2, dropped: 0 });
-      const [name, ...more] = await listObjects(bucket);
-      expect(more).toEqual([]);
-      const lines = gunzipSync(await getContent(bucket, name!))
-        .toString()
-        .trimEnd()
-        .split("\n");
-      expect(lines.map((line) => (JSON.parse(line) as { event_id: string }).event_id)).toEqual([
-        "01A",
-        "01B",
-      ]);
-    }
   });
 
   it("says that the bucket does not exist", async () => {

@@ -6,7 +6,7 @@ import { MemoryRepository } from "zae-limiter/memory";
 import { faultyRepository } from "zae-limiter/testing";
 import { withoutStackTraces } from "../support/seeded/without-stack-traces.ts";
 import { checkBetween } from "./history.ts";
-import { interrupted, INTERRUPTIONS, type Interruption } from "./interruption.ts";
+import { applyInterrupted, INTERRUPTIONS, type Interruption } from "./interruption.ts";
 import { apply, namedBy, type Content, type Owned } from "./model.ts";
 import { buildManifest, type Spec, type SpecLevel } from "./spec.ts";
 import { buildLimits, storedContent } from "./stored-content.ts";
@@ -64,9 +64,9 @@ it("an apply that is cut at any operation, in any way, is completed by the next 
 async function checkCut(
   interruption: Interruption,
   following: Spec,
-): ReturnType<typeof interrupted> {
+): ReturnType<typeof applyInterrupted> {
   const { repository, content, owned } = await open();
-  const progress = await interrupted(repository, buildManifest(NEXT), interruption);
+  const progress = await applyInterrupted(repository, buildManifest(NEXT), interruption);
   const cut = await storedContent(repository);
   checkBetween(cut, content, apply(NEXT, content, owned));
   await applyLimits(repository, buildManifest(following));

@@ -12,10 +12,10 @@ import {
 } from "./spec.ts";
 import { buildLimits } from "./stored-content.ts";
 
-/** What somebody changes without a manifest. */
+/** A change that is made by hand, without a manifest. */
 export interface HandChange {
   readonly story: string;
-  /** What the model calls the thing that was changed. */
+  /** The model's name for what was changed. */
   readonly touched: string;
   readonly after: Content;
   make(repository: Repository): Promise<unknown>;

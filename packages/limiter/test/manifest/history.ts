@@ -12,12 +12,12 @@ import {
 import { CoverageCounts } from "../support/seeded/coverage-counts.ts";
 import { between, pick } from "../support/seeded/random-choice.ts";
 import { handChange, neighbourChange } from "./changes-by-hand.ts";
-import { interrupted, INTERRUPTIONS } from "./interruption.ts";
+import { applyInterrupted, INTERRUPTIONS } from "./interruption.ts";
 import { apply, namedBy, NOTHING_STORED, type Content, type Owned } from "./model.ts";
 import { EMPTY, ENTITIES, buildManifest, someSpec, type Spec } from "./spec.ts";
 import { storedContent } from "./stored-content.ts";
 
-/** What a run must have met, or it has proven less than it says. */
+/** What a run must meet to prove what it claims. */
 const SITUATIONS = [
   "system level",
   "setting of the system level",
@@ -79,10 +79,10 @@ class History {
   /** The model: what is stored, and what of it belongs to manifests. */
   #content: Content = NOTHING_STORED;
   #owned: Owned = new Set();
-  /** The manifest of the last apply, and whether that came to its end. */
+  /** The manifest of the last apply, and whether that was interrupted. */
   #last: Spec = EMPTY;
   #isInterrupted = false;
-  /** What was changed by hand since the last apply that came to its end. */
+  /** What was changed by hand since the last apply that finished. */
   #touched = new Set<string>();
 
   constructor(random: () => number, repository: Repository, coverage: Coverage) {
@@ -149,7 +149,7 @@ class History {
     this.#touched.clear();
   }
 
-  /** Nobody but a person causes drift; if the manifest is the one of the store, nobody else did. */
+  /** Only changes by hand cause drift. */
   #checkDrift(spec: Spec, entries: readonly PlanEntry[]): void {
     const changes = entries.filter(({ action }) => action !== "unchanged");
     for (const entry of changes) {
@@ -191,7 +191,11 @@ class History {
     const spec = this.#random() < 0.3 ? this.#last : this.#nextSpec();
     const kind = pick(this.#random, INTERRUPTIONS);
     const interruption = { kind, at: between(this.#random, 1, 8), ofWrites: true };
-    const progress = await interrupted(this.#repository, this.#buildManifest(spec), interruption);
+    const progress = await applyInterrupted(
+      this.#repository,
+      this.#buildManifest(spec),
+      interruption,
+    );
     this.story.push(
       `${kind} at write ${interruption.at} of apply, ${progress}: ${JSON.stringify(spec)}`,
     );

@@ -3,7 +3,7 @@ import { applyLimits, type Manifest } from "zae-limiter/manifest";
 import { faultyRepository } from "zae-limiter/testing";
 import { pausedRepository } from "../support/paused-repository.ts";
 
-/** How an apply ends early: a request is lost, its answer is lost, or the process is gone. */
+/** How an apply ends early: a request is lost, its answer is lost, or the process dies. */
 export const INTERRUPTIONS = ["error-before", "error-after", "gone"] as const;
 
 export interface Interruption {
@@ -15,10 +15,10 @@ export interface Interruption {
 }
 
 /**
- * Applies until it is interrupted. Tells what the state says then: nothing of it (also if it has
- * taken back that it began), that it has begun, or that it is over.
+ * Applies until it is applyInterrupted. Returns what the state says then: nothing of the apply
+ * (also if the apply has restored the state), that it has started, or that it is over.
  */
-export async function interrupted(
+export async function applyInterrupted(
   repository: Repository,
   manifest: Manifest,
   { kind, at, ofWrites = false }: Interruption,

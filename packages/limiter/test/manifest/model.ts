@@ -52,7 +52,7 @@ export function apply(spec: Spec, before: Content, owned: Owned): Content {
   };
 }
 
-/** That no retention is stored cannot be told from 90; "none" can be told from "block". */
+/** A retention of 90 looks like none that is stored; "block" does not look like "none". */
 function backToDefault(value: string | number): string | number {
   if (typeof value === "number") return 90;
   return value === "none" ? "none" : "block";

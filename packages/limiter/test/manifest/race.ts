@@ -10,8 +10,8 @@ import { EMPTY, buildManifest, someSpec, type Spec } from "./spec.ts";
 import { buildLimits, storedContent } from "./stored-content.ts";
 
 const SITUATIONS = [
-  "both came to an end, one after the other",
-  "refused at the begin",
+  "both finished, one after the other",
+  "refused at the start",
   "overtaken before its first change",
   "overtaken between two changes",
   "overtaken after its last change",
@@ -76,7 +76,7 @@ function listLevels({ systemLimits, settings, levels }: Content): object {
   return { systemLimits, settings: meant, levels };
 }
 
-/** The levels of one manifest; the other may have created records, which nobody deletes. */
+/** The levels of one manifest; the other may have created records, which are never deleted. */
 function checkWhole(
   now: Content,
   {
@@ -100,8 +100,8 @@ function getSituation(
   status: PromiseSettledResult<unknown>["status"],
   run: { readonly changes: number; readonly hasBegun: boolean; readonly puts: number },
 ): (typeof SITUATIONS)[number] {
-  if (status === "fulfilled") return "both came to an end, one after the other";
-  if (!run.hasBegun) return "refused at the begin";
+  if (status === "fulfilled") return "both finished, one after the other";
+  if (!run.hasBegun) return "refused at the start";
   if (run.puts === 2) return "overtaken after its last change";
   return run.changes === 0 ? "overtaken before its first change" : "overtaken between two changes";
 }
@@ -126,7 +126,7 @@ function someRival(random: () => number, spec: Spec, { records }: Content): Spec
 /** How many operations one of them may make in a row. An apply has about 50. */
 const LONGEST_BURST = 20;
 
-/** Lets operations that wait go on one by one. Who may, and for how long, is drawn. */
+/** Releases waiting operations one by one. Which run continues, and for how long, is random. */
 class Turns {
   readonly #waiting: readonly (() => void)[][] = [[], []];
   readonly #random: () => number;
@@ -147,7 +147,7 @@ class Turns {
         favoured = between(this.#random, 0, 1);
         left = between(this.#random, 1, LONGEST_BURST);
       }
-      // Whatever was let go on comes to its next operation first.
+      // The operation that was released runs up to the next one first.
       await new Promise((resolve) => setImmediate(resolve));
       const [own, others] = [this.#waiting[favoured]!, this.#waiting[1 - favoured]!];
       const queue = own.length > 0 ? own : others;

@@ -124,7 +124,7 @@ function someParent(
   return others.length === 0 ? undefined : pick(random, others);
 }
 
-/** Declares parents that nobody has declared or stored. */
+/** Adds declarations of parents that are neither declared nor stored. */
 function closed(
   entities: Readonly<Record<string, SpecEntity>>,
   parents: ReadonlyMap<string, string | undefined>,

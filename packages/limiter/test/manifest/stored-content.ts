@@ -2,7 +2,7 @@ import { Limit, type Repository } from "zae-limiter";
 import type { Content, ModelRecord } from "./model.ts";
 import type { SpecLevel, SpecLimits } from "./spec.ts";
 
-/** Everything that a repository lists, in the words of the model. */
+/** Reads everything that a repository lists, in the form of the model. */
 export async function storedContent(repository: Repository): Promise<Content> {
   const { limits, ...system } = await repository.getSystemDefaults();
   const resources = await repository.listResourcesWithDefaults();

@@ -25,7 +25,7 @@ export interface LimitBalance extends Balance {
  * full twice.
  */
 export interface OracleBucket {
-  /** Tells one life of a bucket from the next: deleting an entity ends it. */
+  /** Distinguishes one life of a bucket from the next: deleting an entity ends it. */
   readonly life: number;
   readonly stampMs: number;
   readonly balances: readonly LimitBalance[];
@@ -47,7 +47,7 @@ export function listTokens(tokens: Tokens, name: string): number {
   return Object.hasOwn(tokens, name) ? tokens[name]! : 0;
 }
 
-/** A bucket that nobody has taken from. */
+/** A bucket that no call has taken from. */
 export function newBucket(wanted: readonly Terms[], life: number, nowMs: number): OracleBucket {
   return { life, stampMs: nowMs, balances: wanted.map((terms) => fullBalance(terms)) };
 }
@@ -66,7 +66,7 @@ export function milliAt(balance: Balance, stampMs: number, nowMs: number): bigin
   return floorDivide(unitsAt(balance, stampMs, nowMs), balance.terms.period);
 }
 
-/** Whether a limit holds so many whole tokens at a time. */
+/** Whether a limit holds this many whole tokens at a time. */
 export function holds(balance: Balance, stampMs: number, tokens: number, nowMs: number): boolean {
   return unitsAt(balance, stampMs, nowMs) >= BigInt(tokens) * 1000n * balance.terms.period;
 }

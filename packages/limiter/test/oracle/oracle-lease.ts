@@ -20,8 +20,8 @@ export class OracleLease {
   readonly entityId: string;
   readonly parts: Part[] = [];
   /**
-   * By resource: what the caller was told was taken. A take whose answer was lost is in `parts`
-   * alone.
+   * By resource: the tokens that the caller knows it took. A take whose answer was lost is in
+   * `parts` alone.
    */
   readonly #taken = new Map<string, Map<string, number>>();
   readonly #pending = new Map<string, Map<string, number>>();
@@ -36,8 +36,8 @@ export class OracleLease {
     this.parts.push(part);
   }
 
-  /** The caller was told that this was taken. */
-  told(resource: string, tokens: Tokens): void {
+  /** Notes tokens that the caller knows it took. */
+  noteTaken(resource: string, tokens: Tokens): void {
     addTo(this.#taken, resource, tokens);
     const last = this.parts.findLast(
       (part) => part.resource === resource && part.entityId === this.entityId,

@@ -44,7 +44,7 @@ export interface Charge {
   readonly view: OracleBucket;
 }
 
-/** What has to come of a call. */
+/** The required outcome of a call. */
 export type Verdict = Decision | { readonly kind: "invalid"; readonly why: string };
 
 /** A call that can be decided. */
@@ -74,7 +74,7 @@ export class Oracle {
     return this.#buckets.get(toKey(entityId, resource));
   }
 
-  /** What has to come of a call at a time. Changes nothing. */
+  /** Returns the required outcome of a call at a time. Changes nothing. */
   decide(call: Call, nowMs: number): Verdict {
     const claims: Charge[] = [];
     const parentId = this.config.cascadesTo(call.entityId);
@@ -97,8 +97,9 @@ export class Oracle {
 
   /**
    * Carries out a decision: a grant takes everywhere, a refusal takes nowhere but lets the buckets
-   * know the limits. `reached` leaves out buckets, when an answer was lost and nobody knows how far
-   * the call came. `left` tells what a refusal left behind where that may be one of several things.
+   * know the limits. `reached` leaves out buckets, when an answer was lost and it is unknown how
+   * far the call came. `left` returns what a refusal left behind, where several outcomes are
+   * allowed.
    */
   carryOut(
     verdict: Decision,
@@ -204,8 +205,8 @@ export class Oracle {
   }
 
   /**
-   * A lease pays to the life of the bucket that it took from; what it owes to a deleted one is owed
-   * to nobody.
+   * A lease pays to the life of the bucket that it took from; what it owes to a deleted one is
+   * dropped.
    */
   #writeLater(
     lease: OracleLease,
@@ -262,7 +263,7 @@ export function bucketAfter(
   return stored === undefined ? undefined : under(stored, wanted, nowMs, true);
 }
 
-/** How buckets are told apart. Entities have no spaces in their names. */
+/** The key of a bucket. Entities have no spaces in their names. */
 function toKey(entityId: string, resource: string): string {
   return `${entityId} ${resource}`;
 }

@@ -10,8 +10,8 @@ import { unitsAt, type Balance } from "./oracle-bucket.ts";
 import { exactTerms, termsOfShard, type Terms } from "./terms.ts";
 
 /**
- * An item as the table holds it, as far as an oracle reads it. Declared anew: an oracle shares
- * nothing with the code that it judges, not even a type.
+ * An item as the table holds it, as far as an oracle reads it. Declared again here: an oracle
+ * shares nothing with the code that it judges, not even a type.
  */
 export type StoredItem = { readonly [attribute: string]: object };
 

@@ -12,7 +12,7 @@ interface Entry {
 }
 
 /**
- * Promise 1, word for word: over every interval that ends with a grant, what was taken less what
+ * Promise 1, literally: over every interval that ends with a grant, the tokens taken less what
  * was given back is at most the capacity that held when the interval began plus what was earned
  * since. It is computed from the list of what happened alone, without any balance.
  */

@@ -169,7 +169,7 @@ async function during(
     client.now(),
   );
   if (failed !== (client.failedEnds === 1))
-    throw new BrokenPromise("onSettlementFailed was told the wrong thing");
+    throw new BrokenPromise("onSettlementFailed was called wrongly");
 }
 
 /**
@@ -231,7 +231,7 @@ async function arrived(
     return undefined;
   }
   if (!("lease" in outcome)) return undefined;
-  for (const { resource, tokens } of call.wants) oracleLease.told(resource, tokens);
+  for (const { resource, tokens } of call.wants) oracleLease.noteTaken(resource, tokens);
   const held: HeldLease = {
     client,
     lease: outcome.lease,

@@ -12,10 +12,10 @@ export interface Backend {
    */
   readonly separate: boolean;
   /**
-   * What makes a store of many processes differ, none of it in what it grants: a take need not move
-   * the stamp of its bucket, so only the balance now can be compared, by clocks that agree and do
-   * not go back; a call that one bucket refuses may have been taken from another before, and given
-   * back, which leaves that one under its new limits. @default false
+   * Allows what a store of many processes does differently, although it grants the same. A take
+   * need not move the stamp of its bucket, so only the current balance can be compared, and clocks
+   * have to agree and not go back. A call that one bucket refuses may have taken from another
+   * before and given back, which leaves that one under its new limits. @default false
    */
   readonly loose?: boolean;
   /** When usage is compared: counting it may take long. @default "after every step" */
@@ -62,7 +62,7 @@ export class Client {
   readonly loose: boolean;
   /** What happens to the next operations, in order. */
   faults: readonly FaultChoice[] = [];
-  /** Ends of leases that could not be written and had nobody to tell. */
+  /** Ends of leases that could not be written and had no caller to report to. */
   failedEnds = 0;
 
   constructor(options: {

@@ -47,7 +47,7 @@ export async function compareBuckets(
       for (const { tokensMilli } of ofResource) if (tokensMilli < 0) debts += 1;
     }
     if (expected !== states.length)
-      throw new BrokenPromise(`${entityId} has buckets that nobody has taken from`);
+      throw new BrokenPromise(`${entityId} has buckets that no call has taken from`);
   }
   return debts;
 }
@@ -160,7 +160,7 @@ export function leastAvailable(claims: readonly Charge[], name: string, nowMs: n
 
 /**
  * Compares a refusal: every limit of every bucket, and for each the exact time at which it would
- * fit if nobody else took.
+ * fit if no other call took.
  */
 export function compareRefusal(
   statuses: readonly LimitStatus[],
@@ -179,23 +179,19 @@ export function compareRefusal(
           other.entityId === entityId && other.resource === resource && other.limitName === name,
       );
       if (status === undefined)
-        throw new BrokenPromise(
-          `the refusal does not tell about ${name} of ${entityId} on ${resource}`,
-        );
+        throw new BrokenPromise(`the refusal lacks ${name} of ${entityId} on ${resource}`);
       const wrong =
         sources.get(name) === status.source
           ? wrongStatus(status, balance, view.stampMs, listTokens(tokens, name), nowMs)
           : "source";
       if (wrong !== undefined)
         throw new BrokenPromise(
-          `the refusal tells a wrong ${wrong} for ${name} of ${entityId} on ${resource}`,
+          `the refusal has a wrong ${wrong} for ${name} of ${entityId} on ${resource}`,
         );
     }
   }
   if (count !== statuses.length)
-    throw new BrokenPromise(
-      `the refusal tells about ${statuses.length} limits instead of ${count}`,
-    );
+    throw new BrokenPromise(`the refusal lists ${statuses.length} limits instead of ${count}`);
   const waitMs = toMs(retryAfterSeconds);
   if (
     Number.isFinite(waitMs) &&
@@ -238,7 +234,7 @@ export interface UsageOf {
   readonly entityId: string;
   readonly resource: string;
   readonly window: WindowLength;
-  /** The latest time that anybody's clock has shown. */
+  /** The latest time that the clock of any client has shown. */
   readonly latestMs: number;
   /** Only the window that holds this time. */
   readonly aroundMs?: number;
@@ -297,7 +293,7 @@ export async function compareUsage(
   return items.length;
 }
 
-/** What is counted where nobody took; something that was taken and given back may be there. */
+/** The counts where no call took; tokens that were given back may be listed. */
 const NOTHING: Pick<WindowSum, "counters" | "requests"> = { counters: new Map(), requests: 0 };
 
 function compareSums(
@@ -311,7 +307,7 @@ function compareSums(
     );
   for (const name in counters)
     if (!sum.counters.has(name) && counters[name] !== 0)
-      throw new BrokenPromise(`${where()} counts ${name}, which nobody took`);
+      throw new BrokenPromise(`${where()} counts ${name}, which no call took`);
   for (const [name, tokens] of sum.counters) {
     const counted = listTokens(counters, name);
     if (counted !== tokens)

@@ -1,6 +1,6 @@
 import { CoverageCounts } from "../support/seeded/coverage-counts.ts";
 
-/** Every situation that a run must have met at least once, or it has proven less than it says. */
+/** Every situation that a run must meet at least once to prove what it claims. */
 const SITUATIONS = [
   "grant",
   "refusal",

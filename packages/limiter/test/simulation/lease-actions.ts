@@ -164,7 +164,7 @@ async function consumeMore(
       nowMs,
     );
   held.tookMore = true;
-  oracleLease.told(resource, tokens);
+  oracleLease.noteTaken(resource, tokens);
   compareConsumed(held);
 }
 

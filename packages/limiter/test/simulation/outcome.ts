@@ -10,7 +10,7 @@ import { readCharged, type OracleBucket } from "../oracle/oracle-bucket.ts";
 import { BrokenPromise, bucketAfter, type Charge, type Decision } from "../oracle/oracle.ts";
 import type { FaultChoice } from "./steps.ts";
 
-/** What came of a call. */
+/** The outcome of a call. */
 export type Outcome =
   | { readonly kind: "granted" | "degraded"; readonly lease: Lease }
   | { readonly kind: "refused"; readonly refusal: RateLimitExceeded }
@@ -26,7 +26,7 @@ export function toOutcome(error: unknown): Outcome {
 
 /**
  * What a call left behind in each bucket. A refusal on a loose backend may have been a grant in one
- * bucket before another refused: what was taken is back, but the bucket is under the call's limits,
+ * bucket before another refused: the tokens are back, but the bucket is under the call's limits,
  * and exists.
  */
 export async function leftBuckets(

@@ -67,7 +67,7 @@ async function merge(
     throw new BrokenPromise(`${entityId} on ${resource} was merged into ${count} shards`);
 }
 
-/** Gives leases back until so many are left. */
+/** Gives leases back until this many are left. */
 async function endLeases(
   world: World,
   { left, compare }: { readonly left: number; readonly compare: () => Promise<void> },

@@ -1,6 +1,4 @@
 import { expect, it } from "vitest";
-import type { Clock } from "zae-limiter";
-import { MemoryRepository } from "zae-limiter/memory";
 import type { Backend } from "./client.ts";
 import { memoryBackend } from "./memory-backend.ts";
 import { runSeeds } from "./run.ts";
@@ -36,7 +34,7 @@ it(
   },
 );
 
-it("a failure tells seed, shortest history and reason when a promise is broken", async () => {
+it("a broken promise is reported with its seed, shortest history and reason", async () => {
   const { failure } = await runSeeds(forgetful, { first: 1, count: 100 });
   expect(failure?.story).toMatch(
     /Seed \d+ on forgetful memory fails; shortest history found \(\d+ of \d+ steps/,
@@ -44,18 +42,6 @@ it("a failure tells seed, shortest history and reason when a promise is broken",
   // Limits, a grant, and its rollback.
   expect(failure?.steps).toBeLessThanOrEqual(3);
 });
-
-it(
-  "the simulation follows clients that open the store for themselves, each with its own clock",
-  {
-    timeout: 60_000,
-  },
-  async () => {
-    const { failure, coverage } = await runSeeds(processes, { first: 1, count: 50 });
-    expect(failure?.story).toBeUndefined();
-    expect(coverage.counts.get("skewed clocks")).toBeGreaterThan(0);
-  },
-);
 
 /** A backend that gives nothing back. */
 const forgetful: Backend = {
@@ -72,40 +58,6 @@ const forgetful: Backend = {
             return typeof member === "function" ? member.bind(target) : member;
           },
         }),
-    };
-  },
-};
-
-/**
- * One store, behind a repository for each client that shows it the client's own clock: what a
- * backend with processes looks like.
- */
-const processes: Backend = {
-  name: "memory by processes",
-  separate: true,
-  begin: () => {
-    let current: Clock | undefined;
-    const shown: Clock = {
-      now: () => current!.now(),
-      sleep: (ms, signal) => current!.sleep(ms, signal),
-    };
-    let shared: MemoryRepository | undefined;
-    return {
-      open: (clock) => {
-        current = clock;
-        shared ??= new MemoryRepository({ clock: shown });
-        return new Proxy(shared, {
-          get: (target, property) => {
-            const member: unknown = Reflect.get(target, property, target);
-            if (typeof member !== "function" || property === "close")
-              return property === "close" ? async () => {} : member;
-            return (...values: unknown[]) => {
-              current = clock;
-              return Reflect.apply(member, target, values);
-            };
-          },
-        });
-      },
     };
   },
 };

@@ -5,7 +5,7 @@ import { sqliteBackend } from "./sqlite-backend.ts";
 
 const SEEDS = seedsFromEnvironment({ usual: 30 });
 
-/** From so many on, a run must have met every situation. */
+/** A run of at least this many must meet every situation. */
 const ENOUGH_SEEDS = 1000;
 
 it(

@@ -23,7 +23,7 @@ export interface LeaseAction {
   readonly fault: FaultChoice;
 }
 
-/** One acquire, and what becomes of its lease. */
+/** One acquire, and what its lease does. */
 export interface AcquireStep {
   readonly kind: "acquire";
   readonly client: number;

@@ -56,7 +56,7 @@ export class World {
     this.#latestMs = options.history.startMs + LARGEST_SKEW_MS;
   }
 
-  /** Lives through the history; throws `BrokenPromise` at the first step that breaks one. */
+  /** Plays the history; throws `BrokenPromise` at the first step that breaks one. */
   async run(): Promise<void> {
     this.#run = await this.#backend.begin();
     try {
@@ -88,7 +88,7 @@ export class World {
   }
 
   /**
-   * A client is gone, and with it what it would have done with its leases; another takes its place.
+   * A client dies with its leases, without ending them; another one takes its place.
    */
   async crash(client: Client): Promise<void> {
     this.say(() => `client ${client.index} crashes`);

@@ -6,6 +6,7 @@ import {
 import { update, type ExpressionInput } from "./expression-evaluator.ts";
 import { nameIt, ScriptedTable } from "./scripted-table.ts";
 import { shardKey } from "./shard-images.ts";
+import { buildRecord } from "./usage-process.ts";
 
 /** Makes the records that a stream has of changes, numbered in the order in which they are made. */
 export class ChangeRecords {
@@ -18,16 +19,12 @@ export class ChangeRecords {
     atMs: number,
   ): StreamRecord {
     this.#count += 1;
-    const sequenceNumber = String(this.#count);
-    return {
-      kind: before === undefined ? "insert" : after === undefined ? "remove" : "modify",
-      atMs: Math.floor(atMs / 1000) * 1000,
-      sequenceNumber,
-      position: `label#${sequenceNumber.padStart(40, "0")}`,
+    return buildRecord({
       before,
       after,
-      isExpiry: false,
-    };
+      atMs: Math.floor(atMs / 1000) * 1000,
+      number: this.#count,
+    });
   }
 }
 
@@ -54,7 +51,7 @@ export class WrittenTable extends ScriptedTable {
     return this.#held(shardKey(shard, entityId).marshalled);
   }
 
-  /** Writes so many units to a shard, and returns the record of the last of them. */
+  /** Writes this many units to a shard, and returns the record of the last write. */
   write(shard: number, units: number, atMs: number): StreamRecord {
     const before = this.shard(shard)!;
     const writes = getNumber(before["b_wcu_tc"])! + units;

@@ -35,7 +35,7 @@ export interface BucketProcess {
   readonly known: KnownBuckets;
 }
 
-/** Opens one. */
+/** Opens a process. */
 export function bucketProcess(options: {
   readonly transport: DynamoTransport;
   readonly tableName: string;
@@ -52,7 +52,7 @@ export function bucketProcess(options: {
   readonly homeNumber?: number | undefined;
   /** @default true */
   readonly shareRequests?: boolean;
-  /** Is told of each write of a bucket when it has been decided, by its partition key. */
+  /** Called for each write of a bucket that has been decided, with its partition key. */
   readonly onDecision?: (item: string) => void;
   readonly maxUnderWay?: number;
 }): BucketProcess {
@@ -110,7 +110,7 @@ export function bucketProcess(options: {
   return { buckets, policies, transport, counts, known };
 }
 
-/** Tells of each write before it may wait for a request. */
+/** Reports each write before it may wait for a request. */
 class WatchedRequests extends SharedRequests {
   readonly #onDecision: ((item: string) => void) | undefined;
 

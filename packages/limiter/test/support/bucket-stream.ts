@@ -1,7 +1,7 @@
 /*
- * Random histories of buckets as the stream shows them, and a ledger of what was consumed. It
- * shares nothing with the aggregator: the ledger is written where something is consumed, and files
- * it by the text of the time.
+ * Random histories of buckets as the stream shows them, and a ledger of what was consumed. The
+ * ledger shares nothing with the aggregator: it is written where something is consumed, by the text
+ * of the time.
  */
 import type { StreamRecord } from "../../src/repository/dynamodb/aggregator/stream-record.ts";
 import {
@@ -9,6 +9,7 @@ import {
   type AttributeMap,
 } from "../../src/repository/dynamodb/transport/attribute-values.ts";
 import { between, pick } from "./seeded/random-choice.ts";
+import { buildRecord } from "./usage-process.ts";
 
 type Random = () => number;
 
@@ -36,7 +37,7 @@ const START_MS = Date.UTC(2026, 0, 30, 21, 30);
 /** The deepest that buckets are split here. */
 const MAX_DIVISOR = 8;
 
-/** A history of so many writes, the same for the same random numbers. */
+/** A history of this many writes, the same for the same random numbers. */
 export function bucketStream(random: Random, writes: number): BucketStream {
   const world = new World(random);
   const buckets = [
@@ -84,16 +85,8 @@ class World implements BucketStream {
   }
 
   write(before: AttributeMap | undefined, after: AttributeMap | undefined): void {
-    const sequenceNumber = String(this.next() * 7);
-    this.records.push({
-      kind: before === undefined ? "insert" : after === undefined ? "remove" : "modify",
-      atMs: this.#seconds() * 1000,
-      sequenceNumber,
-      position: `2026-01-01T00:00:00.000#${sequenceNumber.padStart(40, "0")}`,
-      before,
-      after,
-      isExpiry: false,
-    });
+    const atMs = this.#seconds() * 1000;
+    this.records.push(buildRecord({ before, after, atMs, number: this.next() * 7 }));
   }
 
   /** Notes what the write of this moment consumed, in each window. */
@@ -232,7 +225,7 @@ class RandomBucket {
     });
   }
 
-  /** Deletes all shards, or leaves those behind that the first one no longer speaks for. */
+  /** Deletes all shards, or only the first one, which orphans the others. */
   #delete(): void {
     const isWhole = this.#random() < 0.5;
     for (const number of isWhole ? [...this.#shards.keys()] : [0]) {

@@ -8,7 +8,7 @@ import type {
   AttributeValue,
 } from "../../src/repository/dynamodb/transport/attribute-values.ts";
 
-/** An UpdateItem or PutItem call, as far as expressions care. */
+/** The parts of an UpdateItem or PutItem call that expressions use. */
 export interface ExpressionInput {
   readonly UpdateExpression?: string;
   readonly ConditionExpression?: string;

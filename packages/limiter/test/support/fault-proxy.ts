@@ -18,7 +18,7 @@ import { listStatements, writtenKeys, type RequestKey } from "./written-items.ts
 export type { Answer, ProxiedRequest };
 
 /**
- * What happens to one request instead of its normal course:
+ * What happens to one request instead of normal handling:
  * - `lost-request`: it never reaches the engine, and the connection dies;
  * - `lost-reply`: the engine does it, and the connection dies before the answer;
  * - `silence`: it never reaches the engine, and no answer ever comes (a time-out);
@@ -31,10 +31,10 @@ export type { Answer, ProxiedRequest };
  * - `conflict`: a transaction is cancelled, or a single write refused, because another transaction
  *   holds an item;
  * - `in-progress`: a transaction with the same token is still running;
- * - `delayMs`: it takes that much longer, then goes its normal course;
+ * - `delayMs`: it takes that much longer, and is then handled normally;
  * - `partial`: a batch of statements is done, and the reply lacks the first of them;
  * - `half-done`: only the second half of a batch of statements is done and replied to;
- * - `statements`: each statement of a batch suffers what is said of its item;
+ * - `statements`: each statement of a batch gets the fault of its item;
  * - `reordered`: a batch of statements is done, and its replies come in another order.
  */
 export type Fault =
@@ -66,10 +66,10 @@ export interface FaultProxy {
   readonly seen: readonly ProxiedRequest[];
   /** Asked for each request; `undefined` lets it pass. */
   decide: (request: ProxiedRequest) => Fault | undefined;
-  /** Told what the engine answered to a request that reached it. */
+  /** Called with the engine's answer to a request that reached it. */
   observe: (request: ProxiedRequest, answer: Answer) => void;
   /**
-   * Waits until every request that arrived has come to its end, also the late ones that nobody
+   * Waits until every request that arrived has ended, including late ones that no caller
    * waits for any more.
    */
   idle(): Promise<void>;

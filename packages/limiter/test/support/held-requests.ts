@@ -69,7 +69,7 @@ export class HeldRequests implements DynamoTransport {
     return this.#requests.send(typeof write === "string" ? getUpdate(write) : write, { isRetry });
   }
 
-  /** Sends writes at once, and lets what is ready go. What fails is nobody's concern here. */
+  /** Sends writes at once, and lets everything run that is ready. Failures are ignored. */
   async sendAll(...entities: readonly string[]): Promise<void> {
     for (const entity of entities) this.send(entity).catch(() => {});
     await turn();
@@ -82,7 +82,7 @@ export class HeldRequests implements DynamoTransport {
       .map(({ operation, entities }) => [operation, ...entities].join(" "));
   }
 
-  /** Answers a request: all that it wrote was applied. */
+  /** Answers a request: all its writes were applied. */
   async apply(number: number): Promise<void> {
     const { operation, entities, resolve } = this.sent.at(number)!;
     resolve(

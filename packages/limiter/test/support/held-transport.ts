@@ -13,9 +13,9 @@ export interface HeldCall {
  */
 export class HeldTransport implements DynamoTransport {
   readonly #inner: DynamoTransport;
-  /** What happens before each call goes on. */
+  /** Called before each call continues. */
   before: (operation: string) => Promise<void> = async () => {};
-  /** What happens after each call, before its answer comes. */
+  /** Called after each call, before its answer arrives. */
   after: (operation: string) => Promise<void> = async () => {};
   #next:
     | {

@@ -36,7 +36,7 @@ const WRITES: ReadonlySet<string> = new Set([
   "BatchExecuteStatement",
 ]);
 
-/** Counts what passes, and asks the engine for its own accounting when told to. */
+/** Counts what passes, and can ask the engine for its own accounting. */
 export class MeteredTransport implements DynamoTransport {
   readonly #inner: DynamoTransport;
   readonly #measureCapacity: boolean;

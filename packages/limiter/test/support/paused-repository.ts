@@ -2,7 +2,7 @@ import type { Repository } from "zae-limiter";
 
 /**
  * A repository whose operations wait for `before`, which gets their names. One that never resolves
- * is a process that is gone.
+ * stands for a process that died.
  */
 export function pausedRepository(
   repository: Repository,

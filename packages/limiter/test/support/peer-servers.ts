@@ -36,7 +36,7 @@ export interface Mode {
   readonly isSuccess?: (status: number) => boolean;
 }
 
-/** Ends a request with a status, and resolves when the store has been told. */
+/** Ends a request with a status, and resolves when the store has been updated. */
 export type Respond = (status: number) => Promise<void>;
 
 export interface PeerServer extends AsyncDisposable {
@@ -52,7 +52,7 @@ export interface Look {
   readonly remaining: number;
 }
 
-/** What is sent to a server: the number of the request tells its handler which one it is. */
+/** A request to a server; its number identifies it to the handler. */
 type Send = (key: string, id: string) => Promise<{ readonly status: number }>;
 
 function startExpress({ rateLimit, MemoryStore }: typeof expressRateLimit8) {

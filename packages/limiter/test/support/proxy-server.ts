@@ -9,7 +9,7 @@ import {
 } from "node:http";
 import type { AddressInfo } from "node:net";
 
-/** What one request looks like to the test that decides what becomes of it. */
+/** A request, as the test sees it that decides its outcome. */
 export interface ProxiedRequest {
   /** Such as `UpdateItem`. */
   readonly operation: string;
@@ -18,14 +18,14 @@ export interface ProxiedRequest {
   readonly sequence: number;
 }
 
-/** What the engine answered, whether or not the client gets to see it. */
+/** The engine's answer, whether or not the client receives it. */
 export interface Answer {
   readonly status: number;
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
   readonly body: string;
 }
 
-/** What can be done with a request; one that is left alone gets no answer. */
+/** The ways to handle a request. Without any of them it gets no answer. */
 export interface Course {
   /** Asks the engine, with the body of the request or with another one. */
   readonly forward: (body?: string) => Promise<Answer>;
@@ -37,7 +37,7 @@ export interface Course {
 /** A server between clients and an engine. */
 export interface ProxyServer {
   readonly endpointUrl: string;
-  /** Waits until every request that arrived has come to its end. */
+  /** Waits until every request that arrived has ended. */
   idle(): Promise<void>;
   stop(): Promise<void>;
 }

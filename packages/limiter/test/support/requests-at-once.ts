@@ -1,4 +1,4 @@
-/** Makes so many requests at the same time. */
+/** Makes this many requests at the same time. */
 export function requestsAtOnce(url: string, count: number): Promise<readonly Response[]> {
   return Promise.all(Array.from({ length: count }, () => fetch(url)));
 }

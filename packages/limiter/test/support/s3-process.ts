@@ -6,7 +6,7 @@ import { startServer, type StartedServer } from "./server-process.ts";
 /** moto, which is fetched in seconds, unless the stricter versitygw is asked for. */
 const IS_VERSITYGW = process.env["ZAEL_S3_ENGINE"] === "versitygw";
 
-/** Why there is no S3; `undefined` when there is. */
+/** Explains why no S3 server can be started; `undefined` if one can. */
 export function whyS3IsMissing(): string | undefined {
   if (IS_VERSITYGW)
     return isVersitygwInstalled()

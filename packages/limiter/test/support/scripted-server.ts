@@ -30,7 +30,7 @@ export interface ScriptedServer {
   stop(): Promise<void>;
 }
 
-/** Starts a server that answers every request with an empty output until it is told otherwise. */
+/** Starts a server that answers every request with an empty output until `answer` is set. */
 export async function startScriptedServer(
   server: Server = createServer(),
 ): Promise<ScriptedServer> {

@@ -17,7 +17,7 @@ import { ManualClock } from "../../src/testing/fakes/manual-clock.ts";
 import { update, type ExpressionInput } from "./expression-evaluator.ts";
 import { namespaceRecord } from "./namespace-record.ts";
 import { NOW_MS } from "./shard-images.ts";
-import { stated } from "./statement-evaluator.ts";
+import { runStatement } from "./statement-evaluator.ts";
 import { carriedOut, type StatementFault, type StatementReply } from "./statement-faults.ts";
 import {
   keyOfStatement,
@@ -26,15 +26,15 @@ import {
   type RequestStatement,
 } from "./written-items.ts";
 
-/** What becomes of one write: an error that comes instead of it, or instead of its answer. */
+/** A fault of one write: an error instead of the write, or instead of its answer. */
 export interface Fault {
   readonly instead?: Error;
   readonly afterwards?: Error;
   /** Happens before the write arrives. */
   readonly before?: () => Promise<void> | void;
   /**
-   * Gets the request that is lost `instead` of being carried out. It arrives when that is called,
-   * which returns whether it was applied.
+   * Gets the request that is lost `instead` of being carried out. Calling `arrive` delivers it, and
+   * returns whether it was applied.
    */
   readonly late?: (arrive: () => boolean) => void;
 }
@@ -49,9 +49,9 @@ export class ScriptedTable implements DynamoTransport {
   readonly items = new Map<string, AttributeMap>();
   readonly operations: string[] = [];
   readonly faults: Fault[] = [];
-  /** What becomes of single statements of batches. */
+  /** The faults of single statements of batches. */
   statementFault: (key: RequestKey) => StatementFault | undefined = () => undefined;
-  /** What becomes of the replies to a batch on their way. */
+  /** Changes the replies to a batch on their way. */
   #failingReads = 0;
   onReplies = (replies: readonly StatementReply[]): readonly StatementReply[] => replies;
 
@@ -111,7 +111,7 @@ export class ScriptedTable implements DynamoTransport {
   #state(statement: RequestStatement): StatementReply {
     const { PK, SK } = keyOfStatement(statement);
     const held = this.items.get(toText({ PK, SK }));
-    const next = stated(held ?? {}, statement);
+    const next = runStatement(held ?? {}, statement);
     if (typeof next === "string") return { Error: { Code: next, ...(held && { Item: held }) } };
     this.put(next);
     return { Item: next };
@@ -156,7 +156,7 @@ export interface ScriptedProcess {
   readonly known: KnownBuckets;
   readonly writer: BucketWriter;
   readonly counts: WriteCounts;
-  /** What the writer told its observer. */
+  /** What the writer reported to its observer. */
   readonly observed: readonly string[];
 }
 

@@ -20,12 +20,12 @@ export const POLICY = buildPolicy([TPM], "resource");
 /** A connection that died: nobody knows whether the write was applied. */
 export const LOST = nameIt("Error", { code: "ECONNRESET" });
 
-/** A take of so many millitokens. */
+/** A take of this many millitokens. */
 export function take(tpm: number): WriteIntent {
   return { kind: "take", costs: { tpm }, isCascaded: false, requests: 1, policy: POLICY };
 }
 
-/** Marks writes, of which one has got no answer if its mark is given. */
+/** Marks writes. If `pending` is given, that write has no answer yet. */
 export function newMarker(pending?: Pick<OperationMark, "slot">): WriteMarker {
   const ids = new OperationIds(seededRandom(1));
   return { mark: (slots, nowMs) => ids.next(slots, { nowMs, pending }) };

@@ -38,20 +38,20 @@ export interface RecordedProcess extends BucketProcess {
 /** Buckets with shards, below the public surface: for what they cost and what they hold. */
 export interface ShardBuckets {
   readonly clock: SleeplessClock;
-  /** Of the observer, whose requests nobody records. */
+  /** The observer's connection, whose requests are not recorded. */
   readonly connection: () => Connection;
   readonly newEntity: () => string;
   readonly open: (
     homeShard: number,
     options?: { readonly maxShards?: number; readonly limits?: readonly Limit[] },
   ) => RecordedProcess;
-  /** A bucket with so many shards, and the process that made them. */
+  /** A bucket with this many shards, and the process that made them. */
   readonly split: (
     shards: number,
   ) => Promise<{ readonly entityId: string; readonly maker: RecordedProcess }>;
   /** Splits one shard alone, as pressure does with shard 0. */
   readonly splitOnly: (entityId: string, shard: number) => Promise<void>;
-  /** The items of the first so many shards that there are. */
+  /** The items of the first shards, at most this many. */
   readonly items: (entityId: string, count: number) => Promise<readonly AttributeMap[]>;
 }
 
@@ -171,7 +171,7 @@ export function toKey(entityId: string, shard: number): BucketKey {
   return bucketKey({ namespaceId: NAMESPACE_ID, entityId, resource: RESOURCE, shard }, undefined);
 }
 
-/** A call for so many requests, and perhaps more. */
+/** A call for this many requests, and perhaps other limits. */
 export function request(
   entityId: string,
   rpm: number,

@@ -14,13 +14,13 @@ import {
   type AttributeMap,
 } from "../../src/repository/dynamodb/transport/attribute-values.ts";
 
-/** When hand-made shards were last refilled, unless said otherwise. */
+/** When hand-made shards were last refilled, by default. */
 export const NOW_MS = 1_800_000_000_000;
 
 /** A limit that holds 60,000 millitokens and earns one in every millisecond. */
 export const TPM = Limit.perMinute("tpm", 60);
 
-/** What is stored of a shard; all that is not said is as on a full bucket that was never split. */
+/** A stored shard; omitted fields are as on a full bucket that was never split. */
 export interface StoredShard {
   readonly entityId?: string;
   readonly limits?: readonly Limit[];

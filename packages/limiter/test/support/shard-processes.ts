@@ -34,7 +34,7 @@ export interface ShardProcesses {
   readonly sentBy: (work: () => Promise<unknown>) => Promise<readonly string[]>;
   /** The items of all buckets of an entity, by shard. */
   readonly items: (entityId?: string) => Promise<readonly AttributeMap[]>;
-  /** A second in which others make so many writes to a shard. */
+  /** A second in which others make this many writes to a shard. */
   readonly busySecond: (shard: number, units: number, entityId?: string) => Promise<void>;
 }
 
@@ -45,7 +45,7 @@ let processes = 0;
 export function useShards(engine: () => Engine): ShardProcesses {
   const table = useProxiedTable(engine);
   let nowMs = 0;
-  // Nobody waits: a pause before a repetition would last until a test moves the clock.
+  // Sleeps end at once: otherwise a retry would wait until a test moves the clock.
   const clock = { now: () => nowMs, sleep: async () => {} };
   beforeEach(() => {
     nowMs = Date.now();
@@ -77,7 +77,7 @@ export function useShards(engine: () => Engine): ShardProcesses {
       await process.repository.setSystemDefaults([limit]);
       await (await process.limiter.acquire(call({ [limit.name]: 1 }))).rollback();
       await process.repository.splitBucket!("e", "r", { shards });
-      // A process knows where it lives once it has been there.
+      // A process knows its shard after its first call to it.
       await (await process.limiter.acquire(call({ [limit.name]: 1 }))).rollback();
       return process;
     },
@@ -95,12 +95,12 @@ function buildResident(home: number): () => number {
   return () => (Math.floor(random() * 1024) * 64 + home + 0.5) / 2 ** 16;
 }
 
-/** Earns a token a day: within a test, what is taken and given is all that moves. */
+/** Earns a token a day: within a test, balances change only by calls. */
 export function slow(capacity: number): Limit {
   return Limit.custom({ name: "tpm", capacity, refillAmount: 1, refillPeriodSeconds: 86_400 });
 }
 
-/** Waits for splits that nobody waits for. */
+/** Waits for splits in the background. */
 export async function listSplits({ repository }: ShardProcess, count: number): Promise<void> {
   await vi.waitUntil(() => repository.getStatistics().splits >= count, {
     timeout: 10_000,

@@ -11,7 +11,7 @@ export const LARGEST_SKEW_MS = 2;
 const ROUND_TRIP_MS = 6;
 const AFTER_REFUSAL_MS = 5;
 
-/** Who asks for what. */
+/** The callers and their limit. */
 export interface CrowdLoad {
   readonly processes: number;
   /** Of each process, at once. */
@@ -19,7 +19,7 @@ export interface CrowdLoad {
   readonly limit: Limit;
 }
 
-/** What a crowd is made of. */
+/** The options of a crowd. */
 export interface CrowdOptions extends Omit<CrowdLoad, "processes"> {
   readonly tableName: string;
   /** One for each process; several may share one. */
@@ -80,7 +80,7 @@ export class SimulatedCrowd {
     );
   }
 
-  /** Lets everybody call for so long; returns how long it took, by simulated time. */
+  /** Lets all processes call for a time; returns how long it took, by simulated time. */
   async run(durationMs: number): Promise<number> {
     if (this.#shards > 1) await this.#passTimeDuring(this.#split());
     const startMs = this.#time.nowMs;
@@ -105,7 +105,7 @@ export class SimulatedCrowd {
     return this.#sum("failedConditions") / (this.#sum("failedConditions") + this.#sum("writes"));
   }
 
-  /** What the table says was taken, over all shards. */
+  /** The tokens taken according to the table, over all shards. */
   async consumed(): Promise<number> {
     const shards = await this.#passTimeDuring(
       this.#processes[0]!.buckets.ofEntity(this.#entityId, "r"),

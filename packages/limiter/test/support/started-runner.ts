@@ -24,11 +24,11 @@ export interface StartedRunner {
   end(): Promise<void>;
   /** Ends it as `kill -9` does: nothing that it sends is answered any more. */
   kill(): void;
-  /** Stops its process: nothing is sent until it goes on. */
+  /** Pauses its process: nothing is sent until `goOn` is called. */
   pause(): void;
   goOn(): void;
   readonly ended: Promise<RunnerReport>;
-  /** What became of it; undefined while it runs. */
+  /** Its report; undefined while it runs. */
   report: RunnerReport | undefined;
 }
 

@@ -1,6 +1,6 @@
 /*
- * What a statement of PartiQL does to an item, as far as buckets use them: it is put into the words
- * of an update expression, which expression-evaluator.ts carries out. It shares nothing with the
+ * What a statement of PartiQL does to an item, as far as buckets use them: it is translated
+ * to an update expression, which expression-evaluator.ts carries out. It shares nothing with the
  * code that makes statements.
  */
 import type {
@@ -14,7 +14,7 @@ import type { RequestStatement } from "./written-items.ts";
 const ASSIGNMENT = /"([^"]+)"=(?:(?:"[^"]+"|\w+)(\+))?(:\w+)/g;
 
 /** The item after the statement, or why it was not carried out, as DynamoDB calls it. */
-export function stated(
+export function runStatement(
   item: AttributeMap,
   { Statement: text, Parameters = [] }: RequestStatement,
 ): AttributeMap | "ConditionalCheckFailed" | "ValidationError" {

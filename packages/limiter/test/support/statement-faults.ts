@@ -1,7 +1,7 @@
 import { keyOfStatement, type RequestKey, type RequestStatement } from "./written-items.ts";
 
 /**
- * What happens to one statement of a batch instead of its normal course. The words are those of
+ * What happens to one statement of a batch instead of normal handling. The names are those of
  * `Fault`, and two more:
  * - `throttle`, `throughput`, `conflict`, `denied`, `internal`: it is not carried out;
  * - `late-internal`: it is carried out, and an internal error is its reply;

@@ -8,7 +8,7 @@ import type { Connection } from "../../src/repository/dynamodb/table/connection.
 /** Reads the stream of a table from its beginning, each record once. */
 export class StreamReader {
   readonly #stream: TableStream;
-  /** Where to read on, by shard; undefined when the shard is over. */
+  /** Where to continue, by shard; undefined when the shard has ended. */
   readonly #iterators = new Map<string, string | undefined>();
 
   private constructor(stream: TableStream) {
@@ -21,7 +21,7 @@ export class StreamReader {
 
   /** All records that are new since the last call, in the order of their shards. */
   async read(): Promise<readonly StreamRecord[]> {
-    // A shard that goes on has no successor.
+    // An open shard has no successor.
     if ([...this.#iterators.values()].every((iterator) => iterator === undefined))
       await this.#findShards();
     const records: StreamRecord[] = [];

@@ -42,7 +42,7 @@ export class StreamedTable implements DynamoTransport, TableStream {
   readonly reads = new Map<string, number>();
   /** Errors that come instead of the next calls of an operation. */
   readonly faults: { readonly operation: string; readonly error: Error }[] = [];
-  /** So many replies have no records, although there are some. */
+  /** The next replies without records, although there are some. */
   emptyReplies = 0;
   /** Which shard a write goes to. */
   findShard: (partition: string) => string = () => [...this.#shards.keys()].at(-1)!;
@@ -202,7 +202,7 @@ export function writesByKind(written: readonly string[]): Readonly<Record<string
   return counts;
 }
 
-/** The item of a bucket that has consumed so many tokens. */
+/** The item of a bucket that has consumed this many tokens. */
 export function bucketItem(entityId: string, tokens: number): AttributeMap {
   return {
     PK: { S: `n1/BUCKET#${entityId}#gpt-4#0` },

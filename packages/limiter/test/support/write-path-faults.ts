@@ -5,8 +5,8 @@ import type { Fault } from "./fault-proxy.ts";
 export const REQUEST_TIMEOUT_MS = 250;
 
 /**
- * Faults of a write after which the client goes on within its time-out. The last one is late enough
- * that the client has given up and repeated, and the repeated request has been answered.
+ * Faults of a write after which the client continues within its time-out. The last one is late
+ * enough that the client has given up and repeated, and the repeated request has been answered.
  */
 export const WRITE_FAULTS: readonly Fault[] = [
   "lost-request",
@@ -19,7 +19,7 @@ export const WRITE_FAULTS: readonly Fault[] = [
   { delayMs: 2 * REQUEST_TIMEOUT_MS },
 ];
 
-/** Earns one token a day: what is consumed is all that moves. */
+/** Earns one token a day, so balances change only by calls. */
 export const SLOW_LIMIT = Limit.custom({
   name: "tpm",
   capacity: 100_000,

@@ -146,7 +146,7 @@ function changesText(count: number): string {
 /** The progress of an apply, in words and numbers. */
 function withProgress({ message, done, left }: ApplyError): string {
   const progress = `Applied ${numberText(done)} of ${changesText(done + left.length)}.`;
-  return message.replace(/^\d+ of \d+ changes are made\./, progress);
+  return message.replace(/^\d+ of \d+ changes were made\./, progress);
 }
 
 function formatOvertaken(namespace: string): string {

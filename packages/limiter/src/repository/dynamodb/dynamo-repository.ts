@@ -1,7 +1,7 @@
 import { NamespaceNotFoundError } from "../../core/errors.ts";
 import { DEFAULT_NAMESPACE, NO_NAMESPACE } from "../../core/namespace.ts";
 import type { NamespaceOptions, Repository } from "../repository.ts";
-import { cacheTtlMs, notConstructed } from "../repository-options.ts";
+import { cacheTtlMs, buildConstructorError } from "../repository-options.ts";
 import { StoreRepository, type Scope } from "../management/store-repository.ts";
 import type { Connection } from "./table/connection.ts";
 import { DynamoStore } from "./dynamo-store.ts";
@@ -47,7 +47,7 @@ export class DynamoRepository extends StoreRepository {
 
   private constructor(scope: Scope, place: Place) {
     if (scope?.store === undefined)
-      throw notConstructed("DynamoRepository", "await DynamoRepository.open(namespace)");
+      throw buildConstructorError("DynamoRepository", "await DynamoRepository.open(namespace)");
     super(scope);
     this.#place = place;
     this.stackName = place.resolved.stackName;

@@ -2,7 +2,7 @@ import { promisify } from "node:util";
 import { gunzip, gzip } from "node:zlib";
 import { ValidationError } from "../../core/errors.ts";
 import { configResource, entityId, resourceName } from "../../core/identifiers.ts";
-import { stateOfText, stateText } from "../provisioner-state.ts";
+import { parseState, formatState } from "../provisioner-state.ts";
 import type { ProvisionerState } from "../repository.ts";
 import type { ProvisionerStore } from "../store.ts";
 import { hasRevision } from "./items/transact-guarded.ts";
@@ -50,11 +50,11 @@ export class DynamoProvisioner implements ProvisionerStore {
     ]);
     const compressed = getString(item?.["state"]);
     if (compressed === undefined) return head && pythonState(head);
-    return stateOfText(String(await decompress(Buffer.from(compressed, "base64"))));
+    return parseState(String(await decompress(Buffer.from(compressed, "base64"))));
   }
 
   async put(state: ProvisionerState, expected: number): Promise<boolean> {
-    const compressed = (await compress(stateText(state))).toString("base64");
+    const compressed = (await compress(formatState(state))).toString("base64");
     if (compressed.length > MAX_STATE_BYTES)
       throw new ValidationError(
         "state",

@@ -18,7 +18,7 @@ export interface Scope {
 
 /** How a namespace is found again in a store that disappeared under an open repository. */
 export interface Reopening {
-  /** How often the store was found missing, which the store counts; ids may be others then. */
+  /** How often the store was found missing, which the store counts; ids may differ afterwards. */
   readonly losses: { readonly count: number };
   /** Returns the id that a namespace has now; rejects while there is none. */
   readonly find: (namespaceName: string) => Promise<string>;
@@ -31,7 +31,7 @@ export class Shared {
    * the others evict from the cache.
    */
   readonly contexts = new Map<string, Context>();
-  /** What calls throw since `close`; undefined before. */
+  /** The error that calls throw after `close`; undefined before. */
   closedReason: Error | undefined;
   #closing: AbortController | undefined;
 
@@ -63,7 +63,7 @@ export interface Context {
   readonly eventOrder: EventOrder;
 }
 
-/** The context of one repository, which is another one after its store was lost and made again. */
+/** The context of one repository. It changes when the store is lost and created again. */
 export class CurrentContext {
   readonly #shared: Shared;
   #scope: Scope;
@@ -156,7 +156,7 @@ class EventOrder {
 }
 
 /** Describes a change for the audit trail. */
-export function auditEvent(
+export function buildAuditEvent(
   context: Context,
   event: {
     readonly entityId: string;

@@ -19,9 +19,9 @@ import type {
   UpdateEntityOptions,
 } from "../repository.ts";
 import { wholeMs } from "../system-clock.ts";
-import { auditEvent, type Context } from "./context.ts";
+import { buildAuditEvent, type Context } from "./context.ts";
 import { buildGuard } from "./guard.ts";
-import { keyPage, toPage } from "./paging.ts";
+import { parsePageRequest, toPage } from "./paging.ts";
 
 /** Checks a description and creates the entity. */
 export async function createEntity(
@@ -66,7 +66,7 @@ export async function updateEntity(
   const id = checkEntityId(entityId);
   const change = checkChange(options);
   const buildEvent = (before: Entity): AuditEvent =>
-    auditEvent(context, {
+    buildAuditEvent(context, {
       entityId: id,
       action: "entity_updated",
       principal: options.principal,
@@ -89,7 +89,7 @@ export async function getChildren(context: Context, parentId: string): Promise<r
 export async function listEntities(context: Context, paging: Paging): Promise<Page<Entity>> {
   return toPage(
     "entities",
-    await context.data.entities.list(keyPage("entities", paging)),
+    await context.data.entities.list(parsePageRequest("entities", paging)),
     (entity) => entity,
   );
 }
@@ -106,12 +106,12 @@ export async function deleteEntity(
   const id = checkEntityId(entityId);
   await context.data.entities.delete(
     id,
-    auditEvent(context, { entityId: id, action: "entity_deleted", principal }),
+    buildAuditEvent(context, { entityId: id, action: "entity_deleted", principal }),
   );
   context.policies.evictEntity(id);
 }
 
-/** Losing more races than this takes somebody who creates and deletes the entity in a loop. */
+/** More lost races mean that another caller creates and deletes the entity in a loop. */
 const MAX_ENSURES = 3;
 
 function buildEntity(context: Context, entityId: string, options: CreateEntityOptions): Entity {
@@ -138,7 +138,7 @@ async function create(context: Context, entity: Entity, options: By): Promise<vo
   const details = { name, ...(parentId !== undefined && { parentId }), cascade, metadata };
   await context.data.entities.create(
     entity,
-    auditEvent(context, { entityId: id, action: "entity_created", principal, details }),
+    buildAuditEvent(context, { entityId: id, action: "entity_created", principal, details }),
     buildGuard(options),
   );
 }

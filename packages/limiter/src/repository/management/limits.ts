@@ -27,9 +27,9 @@ import type {
   SystemDefaultsOptions,
 } from "../repository.ts";
 import { NO_SETTINGS, type StoredConfig, type SystemSettings } from "../store.ts";
-import { auditEvent, type Context } from "./context.ts";
+import { buildAuditEvent, type Context } from "./context.ts";
 import { buildGuard } from "./guard.ts";
-import { keyPage, toPage } from "./paging.ts";
+import { parsePageRequest, toPage } from "./paging.ts";
 
 /** Stores limits of an entity. */
 export async function setLimits(
@@ -175,7 +175,7 @@ export async function listEntitiesWithCustomLimits(
   const query = `limits of ${checked}`;
   return toPage(
     query,
-    await context.data.limits.entitiesWithLimits(checked, keyPage(query, paging)),
+    await context.data.limits.entitiesWithLimits(checked, parsePageRequest(query, paging)),
     (entityId) => entityId,
   );
 }
@@ -245,7 +245,7 @@ async function put(
   await context.data.limits.put(
     key,
     config,
-    auditEvent(context, { ...toSubject(key), action: "limits_set", principal, details }),
+    buildAuditEvent(context, { ...toSubject(key), action: "limits_set", principal, details }),
     buildGuard(options),
   );
   context.policies.evict(key);
@@ -261,7 +261,7 @@ async function remove(
   const { principal } = options;
   await context.data.limits.delete(
     key,
-    auditEvent(context, { ...toSubject(key), action: "limits_deleted", principal }),
+    buildAuditEvent(context, { ...toSubject(key), action: "limits_deleted", principal }),
     { ...buildGuard(options), keepSettings },
   );
   context.policies.evict(key);

@@ -5,7 +5,7 @@ import { newNamespaceId, NO_NAMESPACE, type NamespaceInfo } from "../../core/nam
 import type { PurgeOptions } from "../repository.ts";
 import type { NamespaceNote, NamespaceStore } from "../store.ts";
 import { wholeMs } from "../system-clock.ts";
-import { auditEvent, type Context } from "./context.ts";
+import { buildAuditEvent, type Context } from "./context.ts";
 
 /** Creates a namespace if there is none with this name, and returns its id. */
 export async function registerNamespace(context: Context, name: string): Promise<string> {
@@ -76,8 +76,8 @@ export async function purgeNamespace(
 }
 
 /**
- * Describes a change, unless it is made from no namespace, or from one that was purged: the event
- * would be all that there is of it.
+ * Describes a change. Returns undefined if it is made from no namespace, or from one that was
+ * purged, where the event would be the only record.
  */
 async function buildNote(
   context: Context,
@@ -88,7 +88,7 @@ async function buildNote(
   if (own === undefined || own.status === "purging") return undefined;
   return {
     filedIn: context.namespaceId,
-    event: (details) => auditEvent(context, { entityId: SYSTEM_AUDIT_ID, action, details }),
+    event: (details) => buildAuditEvent(context, { entityId: SYSTEM_AUDIT_ID, action, details }),
   };
 }
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { ValidationError } from "../../core/errors.ts";
 import type { Keyed, KeyPage } from "../store.ts";
-import { readAllPages, keyPage, toPage } from "./paging.ts";
+import { readAllPages, parsePageRequest, toPage } from "./paging.ts";
 
 function numbersAfter({ limit, after = "0" }: KeyPage, last: number): Keyed<number> {
   const first = Number(after) + 1;
@@ -14,23 +14,23 @@ function numbersAfter({ limit, after = "0" }: KeyPage, last: number): Keyed<numb
 
 describe("pages", () => {
   it("hold 100 items by default, and 1 to 1000 by request", () => {
-    expect(keyPage("q", {})).toEqual({ limit: 100, after: undefined });
-    expect(keyPage("q", { limit: 1000 }).limit).toBe(1000);
+    expect(parsePageRequest("q", {})).toEqual({ limit: 100, after: undefined });
+    expect(parsePageRequest("q", { limit: 1000 }).limit).toBe(1000);
     for (const limit of [0, -1, 1001, 1.5, Number.NaN, "5", null])
-      expect(() => keyPage("q", { limit: limit as number })).toThrow(ValidationError);
+      expect(() => parsePageRequest("q", { limit: limit as number })).toThrow(ValidationError);
   });
 
   it("continue after the key in the cursor, whatever the key contains", () => {
     for (const key of ["", "a", "k1:", "ä#/ \n", "0".repeat(300)]) {
       const { cursor } = toPage("q", { items: [], next: key }, (item) => item);
       expect(cursor).toMatch(/^[\w-]+$/);
-      expect(keyPage("q", { cursor: cursor! }).after).toBe(key);
+      expect(parsePageRequest("q", { cursor: cursor! }).after).toBe(key);
     }
   });
 
   it("refuse an invalid cursor", () => {
     for (const cursor of ["", "abc", "e30", 5, null, {}])
-      expect(() => keyPage("q", { cursor: cursor as string })).toThrow(
+      expect(() => parsePageRequest("q", { cursor: cursor as string })).toThrow(
         expect.objectContaining({ field: "cursor" }),
       );
   });
@@ -39,7 +39,7 @@ describe("pages", () => {
     // With twelve bytes, no further letter is the beginning of another byte.
     const { cursor } = toPage("q", { items: [], next: "key-123" }, (item) => item);
     for (const more of ["A", "=", "\n", " "])
-      expect(() => keyPage("q", { cursor: cursor + more })).toThrow(
+      expect(() => parsePageRequest("q", { cursor: cursor + more })).toThrow(
         expect.objectContaining({ field: "cursor" }),
       );
   });
@@ -48,7 +48,7 @@ describe("pages", () => {
     // Of 13 bytes, the last of 18 letters says two bits; four more are left over.
     const { cursor } = toPage("q", { items: [], next: "key-1234" }, (item) => item);
     expect(cursor).toMatch(/^.{17}A$/);
-    expect(() => keyPage("q", { cursor: `${cursor!.slice(0, -1)}B` })).toThrow(
+    expect(() => parsePageRequest("q", { cursor: `${cursor!.slice(0, -1)}B` })).toThrow(
       expect.objectContaining({ field: "cursor" }),
     );
   });
@@ -56,7 +56,7 @@ describe("pages", () => {
   it("refuse the cursor of another query", () => {
     const { cursor } = toPage("limits of gpt-4", { items: [], next: "key-1" }, (item) => item);
     for (const query of ["limits of gpt", "limits of gpt-40", "entities"])
-      expect(() => keyPage(query, { cursor: cursor! })).toThrow(
+      expect(() => parsePageRequest(query, { cursor: cursor! })).toThrow(
         expect.objectContaining({ field: "cursor" }),
       );
   });

@@ -14,7 +14,7 @@ function buildPrefix(query: string): string {
 }
 
 /** Checks a page request and decodes its cursor. `query` names the list, without line breaks. */
-export function keyPage(query: string, { limit = DEFAULT_PAGE, cursor }: Paging): KeyPage {
+export function parsePageRequest(query: string, { limit = DEFAULT_PAGE, cursor }: Paging): KeyPage {
   if (!Number.isInteger(limit) || limit < 1 || limit > LARGEST_PAGE)
     throw new ValidationError("limit", limit, `must be a whole number from 1 to ${LARGEST_PAGE}`);
   return { limit, after: cursor === undefined ? undefined : openCursor(query, cursor) };
@@ -54,13 +54,13 @@ function openCursor(query: string, cursor: unknown): string {
   return text.slice(buildPrefix(query).length);
 }
 
-/** Base64url of the text's UTF-8, by what browsers have too. */
+/** Encodes the text's UTF-8 as base64url, with functions that browsers have too. */
 function encodeCursor(text: string): string {
   const bytes = Array.from(new TextEncoder().encode(text), (byte) => String.fromCharCode(byte));
   return btoa(bytes.join("")).replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
 }
 
-/** The reverse, or nothing where this is not base64url. */
+/** Decodes base64url; returns undefined for any other text. */
 function decodeCursor(cursor: string): string {
   if (!/^(?:[\w-]{4})*(?:[\w-]{2,3})?$/.test(cursor)) return "";
   const bytes = atob(cursor.replaceAll("-", "+").replaceAll("_", "/"));

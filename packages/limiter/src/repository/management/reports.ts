@@ -35,7 +35,7 @@ import type {
 import type { StoredBucket, UsageRange } from "../store.ts";
 import { wholeMs } from "../system-clock.ts";
 import type { Context } from "./context.ts";
-import { readAllPages, keyPage, toPage } from "./paging.ts";
+import { readAllPages, parsePageRequest, toPage } from "./paging.ts";
 
 /** Reads the buckets of an entity, one entry for each visible limit. */
 export async function getBuckets(
@@ -104,7 +104,7 @@ export async function getUsageSnapshots(
   // The cursor does not depend on start and end, because a caller may compute them from the current
   // time for every page. The keys hold the time of their window anyway.
   const listed = `usage of ${range.entityId} on ${range.resource}, ${range.window}`;
-  const wanted = keyPage(listed, query);
+  const wanted = parsePageRequest(listed, query);
   // Read before the rows: what is counted between the two must not make a window look complete.
   const countedUntilMs = await readCountedUntil(context);
   const page = await context.data.usage.rows(range, wanted);
@@ -157,7 +157,7 @@ export async function getAuditEvents(
   const query = `audit of ${id}`;
   return toPage(
     query,
-    await context.data.audit.events(id, keyPage(query, paging)),
+    await context.data.audit.events(id, parsePageRequest(query, paging)),
     (event) => event,
   );
 }
@@ -223,7 +223,10 @@ function utilization(capacity: number, available: number): number {
   return capacity === 0 ? 0 : ((capacity - available) / capacity) * 100;
 }
 
-/** Until when usage is counted. Throws if it never was: a zero would look like a count. */
+/**
+ * Returns the end of the counted usage. Throws if none was ever counted: a zero would look like a
+ * count.
+ */
 async function readCountedUntil({ data }: Context): Promise<number> {
   const timeMs = await data.usage.getCountedUntilMs();
   if (timeMs !== undefined) return timeMs;

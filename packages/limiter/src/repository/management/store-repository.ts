@@ -88,7 +88,7 @@ export class StoreRepository implements Repository {
     return this.#shared.closed;
   }
 
-  /** The id of the namespace; another one if its store was lost and made again. */
+  /** The id of the namespace. It changes if the store is lost and created again. */
   get namespaceId(): string {
     return this.#context.namespaceId;
   }
@@ -360,7 +360,7 @@ export class StoreRepository implements Repository {
     return context;
   }
 
-  /** The buckets, which find out themselves whether the namespace is active, if it has an id. */
+  /** The buckets. They check that the namespace is active themselves, if it has an id. */
   #buckets(): BucketStore {
     const { buckets } = this.#open().data;
     if (this.namespaceId === NO_NAMESPACE) throw new NamespaceNotFoundError(this.namespaceName);

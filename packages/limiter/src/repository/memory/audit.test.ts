@@ -4,7 +4,7 @@ import { MemoryAudit } from "./audit.ts";
 
 const DAY_MS = 86_400_000;
 
-it("many events of one entity are not looked through again with each of them", () => {
+it("a new event does not look through all events of its entity", () => {
   let looks = 0;
   class CountedDate extends Date {
     override getTime(): number {
@@ -20,7 +20,7 @@ it("many events of one entity are not looked through again with each of them", (
   expect(looks).toBeLessThan(5000);
 });
 
-it("what has expired is forgotten with the next events, of whichever entity", () => {
+it("later events of any entity remove those that have expired", () => {
   let nowMs = 0;
   const audit = new MemoryAudit(
     () => nowMs,
@@ -31,7 +31,7 @@ it("what has expired is forgotten with the next events, of whichever entity", ()
   nowMs = DAY_MS + 1;
   for (let index = 0; index < 3; index += 1)
     audit.add({ ...event(`new-${index}`, new Date(nowMs)), entityId: "other" });
-  // It says how many it holds.
+  // Returns how many it held.
   expect(audit.clear()).toBe(4);
 });
 

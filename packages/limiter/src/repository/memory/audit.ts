@@ -61,7 +61,7 @@ export class MemoryAudit implements AuditStore {
     else if (this.#isFirstExpired(value)) this.#dropExpired(value);
   }
 
-  /** Looking at the oldest event only: a list may be long, and is swept with every event of it. */
+  /** Looks at the oldest event only: a list may be long, and is swept with each of its events. */
   #isFirstExpired(entityId: string): boolean {
     const first = this.#lists.get(entityId)?.[0];
     return first !== undefined && first.timestamp.getTime() < this.#oldestMs();

@@ -33,10 +33,10 @@ import type {
   ResourceAmounts,
 } from "../port.ts";
 import type { BucketStore, PolicySource, StoredBucket } from "../store.ts";
-import { asDecided, Cell, MemoryReceipt, MeteredCell, type CellClaim, type Terms } from "./cell.ts";
+import { toDecided, Cell, MemoryReceipt, MeteredCell, type CellClaim, type Terms } from "./cell.ts";
 import type { Counted, MemoryUsage } from "./usage.ts";
 
-/** Up to this many buckets none is dropped: they take about 2 MB. */
+/** No bucket is dropped while there are at most this many. They take about 2 MB. */
 export const FORGET_ABOVE = 10_000;
 
 /** Buckets that are checked for each new one: two, so that dropping outpaces creating. */
@@ -171,7 +171,7 @@ export class MemoryBuckets implements BucketStore {
     return buildClaims(request, this.#buildClaim, nowMs);
   }
 
-  /** A function, made once, because each call passes it on. */
+  /** Created once, because each call passes it on. */
   readonly #buildClaim = (wanted: WantedBucket, nowMs: number): CellClaim | undefined => {
     const { entityId, resource, override } = wanted;
     const cell = this.#cells.get(resource)?.get(entityId);
@@ -220,7 +220,7 @@ export class MemoryBuckets implements BucketStore {
   }
 
   #refuse(claims: readonly CellClaim[], nowMs: number): ConsumeOutcome {
-    const refused = new Refused(claims.map(asDecided), nowMs);
+    const refused = new Refused(claims.map(toDecided), nowMs);
     for (const { cell, policy } of claims) {
       const bucket = afterRefusal(cell, policy, nowMs);
       if (cell !== undefined && bucket !== undefined) this.#replace(cell, bucket);
@@ -312,7 +312,7 @@ export class MemoryBuckets implements BucketStore {
     try {
       policy = this.#policy(entityId, resource, cell);
     } catch {
-      // Its levels are too many limits together. Its own calls say so, and this is another's.
+      // Its levels have too many limits together. Its own calls report that; this is another's.
       return false;
     }
     if (policy === undefined) return true;

@@ -84,7 +84,7 @@ export interface CellClaim extends OwnedClaim {
 }
 
 /** A charge as it was decided: without the cell, which later calls change. */
-export function asDecided({
+export function toDecided({
   entityId,
   resource,
   policy,

@@ -86,7 +86,7 @@ describe("when there are too many counts", () => {
     expect(rows("hourly")).toHaveLength(31);
   });
 
-  it("even the current counts go when too many entities come within an hour, and counting goes on", () => {
+  it("even the current counts go when too many entities come within an hour, and counting continues", () => {
     const { usage, clock, use, rows } = meteredUsage(8);
     for (let index = 0; index < 100; index += 1) {
       clock.nowMs += 1;
@@ -103,7 +103,7 @@ describe("when there are too many counts", () => {
     expect(rows("hourly").at(-1)).toMatchObject({ entityId: "late", counters: { tokens: 7 } });
   });
 
-  it("what is late for a window that was dropped does not bring it back", () => {
+  it("late counts do not bring back a window that was dropped", () => {
     const windows = new UsageWindows();
     const hourStartMs = windowStartMs("hourly", START_MS);
     const tally = { requests: 1, names: ["rpm"], totals: [1] };

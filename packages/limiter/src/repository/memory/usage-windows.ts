@@ -51,7 +51,7 @@ export class UsageWindows {
     return this.#size;
   }
 
-  /** Since when nothing was dropped; undefined if nothing ever was. */
+  /** The time since which nothing was dropped; undefined if nothing ever was. */
   completeSinceMs(window: UsageWindow): number | undefined {
     return this.#completeSinceMs.get(window);
   }
@@ -65,7 +65,7 @@ export class UsageWindows {
       let kept = this.#windows.get(key);
       if (kept === undefined) {
         const endMs = windowEndMs(window, startMs);
-        // What is late for a window that was dropped would look like all of it.
+        // A late count would look like the whole of a window that was dropped.
         if (endMs <= (this.completeSinceMs(window) ?? -Infinity)) continue;
         kept = { window, startMs, endMs, counts: new Map(), size: 0 };
         this.#windows.set(key, kept);
@@ -106,7 +106,7 @@ export class UsageWindows {
   }
 
   /**
-   * Drops windows until at most so many counts are left: complete ones first, those that ended
+   * Drops windows until at most this many counts are left: complete ones first, those that ended
    * earliest, then those that still run, the longest first.
    */
   dropOldest(nowMs: number, size: number): void {
@@ -118,12 +118,12 @@ export class UsageWindows {
     for (const kept of [...complete, ...running]) {
       if (this.#size <= size) return;
       this.#drop(kept);
-      // What was used at this very moment has gone too.
+      // What was used at this very moment is dropped too.
       this.noteDropped(kept.window, Math.min(kept.endMs, nowMs + 1));
     }
   }
 
-  /** Notes that windows of this length may lack something that was used before that time. */
+  /** Notes that windows of this length may be incomplete before that time. */
   noteDropped(window: UsageWindow, timeMs: number): void {
     this.#completeSinceMs.set(window, Math.max(this.completeSinceMs(window) ?? -Infinity, timeMs));
   }

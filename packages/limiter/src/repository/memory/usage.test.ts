@@ -56,32 +56,6 @@ it("keeps counting for a bucket whose meter was dropped while it was idle", asyn
   expect([summary.total, summary.requests]).toEqual([{ rpd: 15 }, 3]);
 });
 
-const BY_CASCADE = { requests: 1, isCascaded: true };
-
-it("adds what came by cascade hour by hour", () => {
-  const clock = new ManualClock(Date.UTC(2026, 2, 1));
-  const usage = new MemoryUsage({ nowMs: () => clock.now(), retentionDays: () => 3 });
-  const meter = usage.meter("project", "gpt-4");
-  for (const counted of [ONE_CALL, BY_CASCADE, BY_CASCADE, ONE_CALL]) {
-    usage.record(meter, { rpm: 2 }, counted, clock.now());
-    clock.set(clock.now() + HOUR_MS);
-  }
-  expect(
-    usage.rows(buildRange({ window: "daily" }), { limit: 10, after: undefined }).items,
-  ).toEqual([
-    {
-      entityId: "project",
-      resource: "gpt-4",
-      window: "daily",
-      windowStartMs: Date.UTC(2026, 2, 1),
-      counters: { rpm: 8 },
-      requests: 4,
-      cascaded: { rpm: 4 },
-      cascadedRequests: 2,
-    },
-  ]);
-});
-
 it("keeps an hour whose own calls and give-backs by cascade add up to nothing", () => {
   const clock = new ManualClock(Date.UTC(2026, 2, 1));
   const usage = new MemoryUsage({ nowMs: () => clock.now(), retentionDays: () => 3 });

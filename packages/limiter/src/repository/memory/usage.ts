@@ -1,14 +1,14 @@
 /*
  * Usage in the memory of the process: counted by meters, kept by windows.
  *
- *            first record of an hour            the hour is over, or somebody reads
+ *            first record of an hour            the hour is over, or usage is read
  *   closed ───────────────────────────▶ open ────────────────────────────────────▶ closed
  *     ▲                                  │     its count is added to hour, day and month
  *     └──────────────────────────────────┘
  *        there are too many counts, and no window is left to drop
  *
  * A bucket keeps a reference to its meter, so that counting needs no lookup. A closed meter holds
- * nothing and is known to nobody else.
+ * nothing, and only its bucket refers to it.
  */
 import type { Amounts } from "../../core/amounts.ts";
 import {
@@ -41,11 +41,11 @@ export interface Counted {
 /**
  * How many counts a namespace keeps: one for each open meter, and one for each entity and resource
  * in each window. They take about 60 MB, at 190 bytes each; a parent's takes twice as much. Two
- * million identifiers that nobody bounded took 420 MB.
+ * million identifiers took 420 MB without a bound.
  */
 const MAX_COUNTS = 300_000;
 
-/** An eighth is dropped at a time, because finding the oldest windows takes a while. */
+/** An eighth is dropped at a time, because finding the oldest windows is slow. */
 const KEPT_SHARE = 7 / 8;
 
 /** How many open meters each meter that opens checks for hours that are over. */

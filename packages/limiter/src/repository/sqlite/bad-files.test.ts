@@ -63,12 +63,6 @@ it("refuses a newer schema, and says what to do", async () => {
   });
 });
 
-it("migrates an empty file once, when several repositories open it at the same time", async () => {
-  const path = temporaryFile();
-  const repositories = await Promise.all(Array.from({ length: 4 }, () => open(path)));
-  expect(new Set(repositories.map(({ namespaceId }) => namespaceId)).size).toBe(1);
-});
-
 it("names the missing folder", async () => {
   const path = join(dirname(temporaryFile()), "no", "such", "limits.db");
   await expect(SqliteRepository.open(path)).rejects.toThrow(InfrastructureNotFoundError);

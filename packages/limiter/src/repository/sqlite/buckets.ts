@@ -26,7 +26,7 @@ import type {
   Receipt,
   ResourceAmounts,
 } from "../port.ts";
-import { configKeys } from "../policy-cache.ts";
+import { listConfigKeys } from "../policy-cache.ts";
 import type { BucketStore, PolicySource, StoredBucket } from "../store.ts";
 import type { Connection } from "./database/connection.ts";
 import type { SqliteLimits } from "./limits.ts";
@@ -52,7 +52,7 @@ interface Change {
   readonly nowMs: number;
 }
 
-/** What was taken from one bucket. */
+/** The tokens taken from one bucket. */
 interface ReceiptPart extends TakenPart {
   readonly bucketId: number;
   /** 1 if it counts as a request: the acquire does, later takes by `lease.consume` do not. */
@@ -247,7 +247,7 @@ export class SqliteBuckets implements BucketStore {
   };
 
   #levelsNow(entityId: string, resource: string): Levels {
-    const keys = configKeys(entityId, resource);
+    const keys = listConfigKeys(entityId, resource);
     const stored = this.#limits.readNow(keys);
     return keys.map((key, index) => levelAt(key, stored[index]!));
   }

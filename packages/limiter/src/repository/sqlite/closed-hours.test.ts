@@ -17,7 +17,7 @@ async function openProject(clock: ManualClock): Promise<SqliteRepository> {
   return repository;
 }
 
-it("counts apart what comes by cascade, also after its hour has ended", async () => {
+it("counts cascaded usage separately, also after its hour has ended", async () => {
   const clock = new ManualClock();
   const repository = await openProject(clock);
   const limiter = new RateLimiter({ repository });

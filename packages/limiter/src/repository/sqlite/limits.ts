@@ -17,7 +17,7 @@ import {
 import { insertEvent } from "./audit.ts";
 import type { Row } from "./database/connection.ts";
 import { checkRevision } from "./records.ts";
-import { levelText, parseLevel } from "./transactions/limit-texts.ts";
+import { formatLevel, parseLevel } from "./transactions/limit-texts.ts";
 import type { SqliteNamespace } from "./sqlite-namespace.ts";
 
 /** The limits of all four levels. Every change increments the configuration version. */
@@ -79,7 +79,7 @@ export class SqliteLimits implements LimitStore {
   #write(key: ConfigKey, { limits, inherit, settings }: StoredConfig): void {
     const { connection, namespaceId } = this.#namespace;
     const values = [
-      limits === undefined ? null : levelText(limits, inherit),
+      limits === undefined ? null : formatLevel(limits, inherit),
       settings === undefined ? null : JSON.stringify(settings),
     ];
     connection.run(PUT, namespaceId, ...toPlace(key), ...values);

@@ -1,6 +1,6 @@
 import { ApplyConflictError } from "../../core/errors.ts";
 import type { MaybePromise } from "../port.ts";
-import { stateOfText, stateText } from "../provisioner-state.ts";
+import { parseState, formatState } from "../provisioner-state.ts";
 import type { ProvisionerState, VersionRecord } from "../repository.ts";
 import type { Guard, ProvisionerStore, VersionStore } from "../store.ts";
 import type { Connection } from "./database/connection.ts";
@@ -19,7 +19,7 @@ export class SqliteProvisioner implements ProvisionerStore {
     const { connection, transactions, namespaceId } = this.#namespace;
     return transactions.read(() => {
       const text = connection.row(GET_STATE, namespaceId)?.["state"];
-      return typeof text === "string" ? stateOfText(text) : undefined;
+      return typeof text === "string" ? parseState(text) : undefined;
     });
   }
 
@@ -27,7 +27,7 @@ export class SqliteProvisioner implements ProvisionerStore {
     const { connection, transactions, namespaceId } = this.#namespace;
     return transactions.alone(() => {
       if (revisionNow(this.#namespace) !== expected) return false;
-      connection.run(PUT_STATE, namespaceId, state.revision, stateText(state));
+      connection.run(PUT_STATE, namespaceId, state.revision, formatState(state));
       return true;
     });
   }

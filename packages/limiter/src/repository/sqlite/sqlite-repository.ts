@@ -10,7 +10,7 @@ import { DEFAULT_NAMESPACE, newNamespaceId, NO_NAMESPACE } from "../../core/name
 import { StoreRepository, type Scope } from "../management/store-repository.ts";
 import type { RepositoryOptions } from "../repository.ts";
 import { checkOptions, optionNames } from "../../core/options.ts";
-import { notConstructed, recordsUsage, REPOSITORY_OPTIONS } from "../repository-options.ts";
+import { buildConstructorError, recordsUsage, REPOSITORY_OPTIONS } from "../repository-options.ts";
 import { monotonicMs, systemClock, systemRandom, wholeMs } from "../system-clock.ts";
 import { Connection } from "./database/connection.ts";
 import { openDatabase, type OpenedDatabase, type SqliteDatabase } from "./database/driver.ts";
@@ -54,7 +54,7 @@ export class SqliteRepository extends StoreRepository {
 
   private constructor(scope: Scope, driver: string) {
     if (scope?.store === undefined)
-      throw notConstructed("SqliteRepository", "await SqliteRepository.open(path)");
+      throw buildConstructorError("SqliteRepository", "await SqliteRepository.open(path)");
     super(scope);
     this.driver = driver;
     this.schemaVersion = SCHEMA_VERSION;

@@ -102,7 +102,7 @@ function gaveUp({ contended, unavailable, unknown }: Phase): number {
   return contended + unavailable + unknown;
 }
 
-/** Tokens that stay charged though nobody got them, and tokens that nobody was charged for. */
+/** Tokens that stay charged though no caller got them, and tokens that were never charged. */
 function stuckAndMinted({ stored, kept }: Ledger): readonly [number, number] {
   return [Math.max(0, stored - kept), Math.max(0, kept - stored)];
 }

@@ -30,7 +30,7 @@ export interface ProxyCounts {
   /** Requests that several writes share, and those of them that were hit. */
   readonly shared: number;
   readonly sharedFaults: number;
-  /** Writes that were hit at every attempt, of which nobody can know the outcome. */
+  /** Writes that were hit at every attempt, so that their outcome is unknown. */
   readonly hopeless: number;
 }
 

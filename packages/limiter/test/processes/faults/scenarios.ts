@@ -33,7 +33,7 @@ export interface RunOptions {
   readonly plan: FaultPlan;
   /** @default 3 */
   readonly processes?: number;
-  /** @default so long that only what never comes is given up */
+  /** @default long enough that only lost answers time out */
   readonly requestTimeoutMs?: number;
   /** Whether processes call for children of the bucket's entity. @default false */
   readonly forChildren?: boolean;
@@ -186,7 +186,7 @@ class Crowd implements AsyncDisposable {
     }
   }
 
-  /** Compares what is stored with what callers have, once nobody works any more. */
+  /** Compares what is stored with what callers have, once all processes have stopped. */
   async ledger(): Promise<Ledger> {
     await this.#dismiss();
     const stored = async (entityIds: readonly string[]): Promise<number> => {

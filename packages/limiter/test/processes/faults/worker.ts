@@ -1,7 +1,6 @@
 /*
- * One of several processes on one bucket. It works whenever it is told to, as long as it is told,
- * and reports what it was answered. Usage: node worker.js ENDPOINT STACK
- * REQUEST_TIMEOUT_MS
+ * One of several processes on one bucket. It carries out each assignment that its parent sends, and
+ * reports the outcomes. Usage: node worker.js ENDPOINT STACK REQUEST_TIMEOUT_MS
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { RateLimiter, RateLimiterUnavailable } from "zae-limiter";
@@ -9,20 +8,20 @@ import { DynamoRepository, leanTransport, type DynamoTransport } from "zae-limit
 import { seededRandom } from "zae-limiter/testing";
 import { CHILDREN, ENTITY, MAX_ATTEMPTS, RESOURCE } from "./hot-bucket.ts";
 
-/** What a process is told to do. */
+/** The work that a process is given. */
 export interface Assignment {
   /** Callers that each have one call under way. */
   readonly callers: number;
-  /** How long they go on, or how many calls each of them makes. */
+  /** How long they continue, or how many calls each of them makes. */
   readonly until: { readonly seconds: number } | { readonly calls: number };
   /** The share of grants that are rolled back. */
   readonly rollbackShare: number;
   readonly seed: number;
-  /** Whether they call for children of the bucket's entity, not for itself. */
+  /** Whether they call for children of the bucket's entity instead of the entity itself. */
   readonly forChildren: boolean;
 }
 
-/** What became of its calls. */
+/** The outcomes of its calls. */
 export interface CallCounts {
   readonly grants: number;
   readonly refusals: number;
@@ -62,7 +61,7 @@ process.on(
   "message",
   (assignment: Assignment) => void work(assignment).then((report) => process.send?.(report)),
 );
-// Whoever started it has ended, or needs it no more.
+// The process that started it has ended, or does not need it any more.
 process.once("disconnect", () => process.exit(0));
 process.send?.("ready");
 
@@ -127,7 +126,7 @@ function whyUngranted(error: unknown): "contended" | "unavailable" | "unknown" {
   return /contention/i.test(error.message) ? "contended" : "unavailable";
 }
 
-/** The limiter wraps the table's error, which tells it. */
+/** The limiter wraps the table's error, which says whether it is ambiguous. */
 function isAmbiguous(error: unknown): boolean {
   return (error as { readonly ambiguous?: boolean } | undefined)?.ambiguous === true;
 }
@@ -136,7 +135,7 @@ function events(): { readonly splits: number; readonly merges: number } {
   return repository.getStatistics();
 }
 
-/** Asks the engine to tell what each request costs; the proxy reads it. */
+/** Asks the engine to report what each request costs; the proxy reads it. */
 function meter(transport: DynamoTransport): DynamoTransport {
   return {
     call: async (operation, input, options) =>

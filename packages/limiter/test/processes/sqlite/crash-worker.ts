@@ -1,6 +1,6 @@
 /*
- * A process that is going to be killed. Before each step it tells on file descriptor 3 where it is,
- * with a write that blocks, so that the last word that arrives is where it died. Usage: node
+ * A process that is going to be killed. Before each step it reports on file descriptor 3 where it
+ * is, with a write that blocks, so that the last word that arrives is where it died. Usage: node
  * crash-worker.js FILE ENTITY SEED
  */
 import { writeSync } from "node:fs";
@@ -12,7 +12,7 @@ import { observedDatabase } from "./observed-database.ts";
 /** What the words mean. `asked` and `answered` carry an amount. */
 export type Word = "in-transaction" | "in-commit" | "between" | "asked" | "answered";
 
-/** A limit that refuses nobody. */
+/** A limit that refuses no call. */
 export const LIMIT = Limit.perSecond("tps", 1_000_000_000);
 
 /** The bucket that all processes share, beside the one of their own. */

@@ -1,13 +1,13 @@
 import type { SqliteDatabase, SqliteStatement } from "zae-limiter/sqlite";
 
-/** Told of each call to the driver. */
+/** Called for each call to the driver. */
 export interface Observer {
   before?(sql: string): void;
   after?(sql: string): void;
   failed?(sql: string, error: unknown, tookMs: number): void;
 }
 
-/** Opens a file with the driver that the repository would choose, and tells of every call. */
+/** Opens a file with the driver that the repository would choose, and reports every call. */
 export async function observedDatabase(path: string, observer: Observer): Promise<SqliteDatabase> {
   const database = await openDatabase(path);
   const observed = <T>(sql: string, call: () => T): T => {

@@ -1,6 +1,6 @@
 /*
  * Several processes on one file, for ten seconds each number of them: what was granted stays within
- * the bound, usage equals consumption, nobody waits for the lock longer than its deadline, and no
+ * the bound, usage equals consumption, no call waits for the lock longer than its deadline, and no
  * driver call blocks for it. Exits 1 when something does not hold. Usage: node processes.js
  * [--seconds 10] [--processes 2,4]
  */
@@ -18,7 +18,7 @@ const LARGEST_SHARE_OF_SLOW_BUSY_CALLS = 0.01;
 /** Timers fire a little late, and the last attempt takes its time. */
 const LATE_MS = 500;
 
-/** A checkpoint follows every 4 MB; readers of other processes may hold it up for a while. */
+/** A checkpoint follows every 4 MB; readers of other processes may delay it. */
 const LARGEST_WAL_BYTES = 64 * 1024 * 1024;
 
 const { values } = parseArgs({

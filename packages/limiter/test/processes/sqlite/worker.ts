@@ -73,7 +73,7 @@ async function work(path: string, seconds: number, seed: number): Promise<void> 
     counts.longestCallMs = Math.max(counts.longestCallMs, performance.now() - startedMs);
     return answer;
   };
-  // All begin together: a process that starts late on a busy machine would meet nobody.
+  // All start together: a process that starts late on a busy machine would not meet the others.
   process.send?.("ready");
   await once(process, "message");
   const firstMs = Date.now();

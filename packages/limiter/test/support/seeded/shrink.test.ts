@@ -14,6 +14,6 @@ it("a failure is shrunk as far as its proposals lead", async () => {
   expect(await shrink(100, smaller(100), { stillFails: failsFrom7, mostReplays: 100 })).toBe(7);
 });
 
-it("shrinking ends after so many replays, with the simplest failure until then", async () => {
+it("shrinking ends after the most replays, with the simplest failure until then", async () => {
   expect(await shrink(100, smaller(100), { stillFails: failsFrom7, mostReplays: 2 })).toBe(84);
 });

@@ -1,10 +1,10 @@
 /**
- * Proposes simpler versions of something that fails. It is told of each proposal whether that still
- * fails, and goes on from there.
+ * Proposes simpler versions of something that fails. After each proposal it learns whether that one
+ * still fails, and continues from there.
  */
 export type Proposals<T> = Generator<T, void, boolean>;
 
-/** The simplest version found that still fails, after at most so many attempts. */
+/** Returns the simplest version found that still fails, after at most `mostReplays` attempts. */
 export async function shrink<T>(
   failing: T,
   proposals: Proposals<T>,

@@ -18,11 +18,11 @@ const TEXT_MEMO = new WeakMap<readonly BucketLimit[], string>();
 const INHERIT = "inherit:0 ";
 
 /** Formats a level's limits as the command line does: `rpm:100/min tpm:10000/min:15000`. */
-export function levelText(limits: readonly Limit[], inherit = false): string {
+export function formatLevel(limits: readonly Limit[], inherit = false): string {
   return (inherit ? INHERIT : "") + limits.map((limit) => Limit.format(limit)).join(" ");
 }
 
-/** Parses the result of `levelText`. */
+/** Parses the result of `formatLevel`. */
 export function parseLevel(text: string): {
   readonly limits: readonly Limit[];
   readonly inherit?: boolean;
@@ -34,7 +34,7 @@ export function parseLevel(text: string): {
 }
 
 /** Formats the limits of a bucket. */
-export function bucketLimitsText(limits: readonly BucketLimit[]): string {
+export function formatBucketLimits(limits: readonly BucketLimit[]): string {
   const held = TEXT_MEMO.get(limits);
   if (held !== undefined) return held;
   const text = limits
@@ -45,8 +45,8 @@ export function bucketLimitsText(limits: readonly BucketLimit[]): string {
 }
 
 /**
- * Parses the result of `bucketLimitsText`. The same text gives the same list, so that comparing it
- * with the list of a policy is cheap.
+ * Parses the result of `formatBucketLimits`. The same text gives the same list, so that comparing
+ * it with the list of a policy is cheap.
  */
 export function parseBucketLimits(text: string): readonly BucketLimit[] {
   const held = LIMITS_MEMO.get(text);

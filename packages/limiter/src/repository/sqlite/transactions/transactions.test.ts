@@ -73,7 +73,7 @@ it("does not let a member's bad input affect others in the transaction", async (
   const { batches } = repository.getStatistics();
   const outcomes = await Promise.allSettled([
     limiter.acquire(CALL),
-    limiter.acquire({ entityId: "nobody", resource: "gpt-4", consume: { rpm: 1 } }),
+    limiter.acquire({ entityId: "stranger", resource: "gpt-4", consume: { rpm: 1 } }),
     limiter.acquire({ ...CALL, consume: { unknown: 1 } }),
     limiter.acquire(CALL),
   ]);
@@ -232,7 +232,7 @@ it("refuses more calls than its queue may hold", async () => {
   expect(rejected).toMatchObject([{ reason: expect.any(RateLimiterUnavailable) }]);
 });
 
-it("finishes what was begun before it closes, and rejects calls afterwards", async () => {
+it("finishes calls that started before it closes, and rejects calls afterwards", async () => {
   const path = temporaryFile();
   const repository = await SqliteRepository.open(path, { clock: new ManualClock() });
   const limiter = new RateLimiter({ repository });

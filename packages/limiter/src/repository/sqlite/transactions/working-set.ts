@@ -3,7 +3,7 @@ import type { Bucket } from "../../../core/bucket/bucket.ts";
 import { NamespaceNotFoundError } from "../../../core/errors.ts";
 import { windowStartMs } from "../../../core/usage.ts";
 import type { Connection, Row } from "../database/connection.ts";
-import { bucketLimitsText, parseBucketLimits } from "./limit-texts.ts";
+import { formatBucketLimits, parseBucketLimits } from "./limit-texts.ts";
 import {
   addToHour,
   addUsage,
@@ -133,7 +133,7 @@ export class WorkingSet {
   #writeBucket(loaded: LoadedBucket): void {
     const { limits, balances, refilledAtMs } = loaded.bucket;
     const hour = loaded.hour === undefined ? null : JSON.stringify(loaded.hour);
-    const values = [bucketLimitsText(limits), JSON.stringify(balances), refilledAtMs, hour];
+    const values = [formatBucketLimits(limits), JSON.stringify(balances), refilledAtMs, hour];
     if (loaded.id === undefined)
       loaded.id = this.#connection.insert(
         INSERT,

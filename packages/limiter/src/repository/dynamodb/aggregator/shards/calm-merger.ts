@@ -10,7 +10,7 @@
  */
 import { levelAt, resolvePolicy } from "../../../../core/bucket/policy.ts";
 import { ZaeLimiterError } from "../../../../core/errors.ts";
-import { configKeys } from "../../../policy-cache.ts";
+import { listConfigKeys } from "../../../policy-cache.ts";
 import type { Clock } from "../../../system-clock.ts";
 import { KnownBuckets } from "../../cache/known-buckets.ts";
 import { readConfigs } from "../../limits.ts";
@@ -89,7 +89,7 @@ export class CalmMerger {
 /** Reads the limits that apply to a bucket, in whichever namespace it is. */
 function readStoredPolicies(reader: ItemReader): PolicyReader {
   return async ({ namespaceId, entityId, resource }) => {
-    const keys = configKeys(entityId, resource);
+    const keys = listConfigKeys(entityId, resource);
     const configs = await readConfigs(reader, namespaceId, keys);
     return resolvePolicy(keys.map((key, index) => levelAt(key, configs[index]!)));
   };
