@@ -57,14 +57,14 @@ async function findNamespace(
   const newId = (): string => newNamespaceId(connection.random);
   const register = async (name: string): Promise<string> =>
     (await store.namespaces.register(name, newId, nowMs)).namespaceId;
-  // Whoever creates a table leaves it as every other one: tools expect this namespace.
+  // Every table has this namespace: tools expect it.
   if (isNew && namespace !== DEFAULT_NAMESPACE) await register(DEFAULT_NAMESPACE);
   if (isNew || registers(namespace)) return register(namespace);
   return (await store.namespaces.byName(namespace))?.namespaceId;
 }
 
 interface OpenedTable {
-  /** Whether this process created it, or waited for whoever did. */
+  /** Whether this process created it, or waited while another did. */
   readonly isNew: boolean;
   readonly record: VersionRecord | undefined;
 }
@@ -100,8 +100,8 @@ async function firstLook({ versions, heartbeat }: DynamoStore): Promise<VersionR
 }
 
 /**
- * A table without a version record is new, unless it has namespaces: whoever registers one writes
- * the record first. Whose items those are, nobody knows then.
+ * A table without a version record is new, unless it has namespaces: the record is written before
+ * the first namespace, so then the items belong to something unknown.
  */
 async function assertNew({ versions, namespaces }: DynamoStore, namespace: string): Promise<void> {
   const names = [...new Set([namespace, DEFAULT_NAMESPACE])];

@@ -133,7 +133,7 @@ describe("gathers from one bucket", () => {
     const { queue, known, clock } = gathering([600, 600]);
     const calls = (count: number): Promise<unknown> =>
       Promise.all(Array.from({ length: count }, () => queue.take(wanting(1), startAttempt(known))));
-    // One at a time leaves nobody behind, however many shards it needs.
+    // A call that comes alone is always served, however many shards it needs.
     await calls(1);
     await calls(1);
     expect(clock.now()).toBe(NOW_MS);

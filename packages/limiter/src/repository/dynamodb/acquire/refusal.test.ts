@@ -104,7 +104,7 @@ describe("a refusal", () => {
     expect(refusals.statuses(call.claims, NOW_MS)).toMatchObject([{ available: 1 }]);
   });
 
-  it("writes limits that have changed to every shard that shows others, before it is told", async () => {
+  it("writes changed limits to every shard that shows others, before the caller gets it", async () => {
     const { refusals, table, known } = remembering([
       { ...EMPTY, divisor: 2, limits: RAISED.limits },
       { ...EMPTY, divisor: 2, shard: 1 },
@@ -115,7 +115,7 @@ describe("a refusal", () => {
     expect(known.getImage(shardKey(1))?.bucket.limits[0]!.limit).toEqual(RAISED.limits[0]);
   });
 
-  it("is told although its limits could not be written, unless that is not the table's fault", async () => {
+  it("is returned although its limits could not be written, if that is the table's fault", async () => {
     const call = { claims: [wanting(1, RAISED)], begun: 2 };
     const away = remembering([EMPTY]);
     away.table.faults.push({ instead: nameIt("ThrottlingException") });

@@ -89,7 +89,7 @@ describe("an aggregator", () => {
     expect(day["ttl"]).toEqual({ N: String(Date.UTC(2026, 0, 6) / 1000) });
   });
 
-  it("keeps usage for as long as it is told to where the namespace says nothing", async () => {
+  it("keeps usage for as long as its option says where the namespace says nothing", async () => {
     const table = new ScriptedTable();
     await (await open(table, { windows: ["daily"], usageRetentionDays: 1 })).process(records);
     const day = [...table.items.values()][0]!;

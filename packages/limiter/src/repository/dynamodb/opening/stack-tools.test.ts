@@ -54,7 +54,7 @@ it.each([
     "Cannot find package '@aws-sdk/client-s3' imported from node_modules/@zae-limiter/infra/x.js",
   ),
   new SyntaxError("Unexpected token"),
-])("tells nobody to install a package that is there and broken: %o", async (error) => {
+])("does not advise to install a package that is installed but broken: %o", async (error) => {
   await expect(access({}, () => Promise.reject(error)).delete()).rejects.toBe(error);
 });
 

@@ -67,7 +67,7 @@ export function howToDeploy(missing: Missing): string {
   );
 }
 
-/** Says what to do about a stack whose table somebody has deleted. */
+/** Says what to do about a stack whose table was deleted. */
 export function howToReplace(missing: Missing): string {
   const command = infrastructureCommand("delete", missing);
   return `Stack ${missing.stackName} exists, but its table does not: delete it with ${command}, and open it again.`;

@@ -5,8 +5,8 @@
  *
  *   deepest level first ──▶ shard 0's pair ──▶ all other pairs of that level ──▶ next level
  *
- * Shard 0's pair goes first, because that lowers the count: nobody then splits a shard off again to
- * come home to it.
+ * Shard 0's pair goes first, because that lowers the count: then no process splits a shard off
+ * again because it is its home.
  */
 import { ValidationError } from "../../../core/errors.ts";
 import type { Policy } from "../../../core/bucket/policy.ts";

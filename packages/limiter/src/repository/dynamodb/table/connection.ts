@@ -115,8 +115,8 @@ export class Connection {
     { signal }: CallOptions = {},
   ): Promise<Output> {
     signal?.throwIfAborted();
-    // A transport of the caller's stays open, and the SDK's client would simply connect again. It
-    // is no `TableUnavailable`, which would be retried: the pauses would keep the process alive.
+    // A transport of the caller's stays open, and the SDK's client would simply connect again. A
+    // `TableUnavailable` would be retried, and the pauses would keep the process alive.
     if (this.#isClosed)
       throw new RateLimiterUnavailable(`The repository on table ${this.tableName} is closed.`);
     this.#requests += 1;

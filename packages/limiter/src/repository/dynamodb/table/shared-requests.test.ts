@@ -149,7 +149,7 @@ describe("while as many requests are under way as may be", () => {
     expect(table.texts(3)).toEqual(["UpdateItem d"]);
   });
 
-  it("writes that cannot be made up fail, and hold up nobody", async () => {
+  it("writes that cannot be made up fail, and hold up no others", async () => {
     const broken = {
       ...getUpdate("broken"),
       statement: () => {

@@ -5,14 +5,14 @@ const ADVICE =
   "give the machine a role, or pass credentials";
 
 /**
- * The error when there is nothing to sign with. `why` is what was said by whoever looked for
+ * The error when there is nothing to sign with. `why` is the reason of the provider that looked for
  * credentials; `further` is what else the reader should know.
  */
 export function noCredentials(
   why: string,
   { further = "", ...options }: ErrorOptions & { readonly further?: string } = {},
 ): PermissionDenied {
-  // Whoever looked may have ended its sentence; it goes on in ours.
+  // The reason may end with a full stop, but becomes a part of our sentence.
   const said = why.replace(/\.$/, "");
   return buildNoCredentialsError(
     `No AWS credentials were found (${said}): ${ADVICE}${further}.`,
@@ -56,7 +56,7 @@ export interface Denial {
 }
 
 /**
- * A `PermissionDenied` too, so that nobody takes it for an outage: a call must not be let through
+ * A `PermissionDenied` too, so that it does not count as an outage: a call must not be let through
  * because a machine was configured without credentials.
  */
 function buildNoCredentialsError(message: string, options?: ErrorOptions): PermissionDenied {

@@ -13,7 +13,7 @@ export function regionName(value: unknown): string {
   );
 }
 
-/** The error when nothing names a region. `cause` is what was thrown by whoever looked for it. */
+/** The error when nothing names a region. `cause` was thrown by the search for one. */
 export function noRegion(cause: unknown): ValidationError {
   const found = cause instanceof Error ? cause.message : String(cause);
   const why = /^region is missing$/i.test(found) ? "" : ` (${found})`;

@@ -163,7 +163,7 @@ class SdkTransport implements DynamoTransport {
 
   close(): void {
     if (this.#isTableOwned) this.#table.client.destroy?.();
-    // Whoever could not load the package was told so.
+    // A package that could not be loaded was reported when it was needed.
     this.#streams?.then(
       ({ client }) => client.destroy?.(),
       () => undefined,

@@ -59,8 +59,8 @@ export interface ObservedTransport extends DynamoTransport {
 }
 
 /**
- * An `Agent` of `node:http` or `node:https`, by what tells it from other things: a project without
- * the types of Node can use this one.
+ * An `Agent` of `node:http` or `node:https`, by the properties that identify it: a project without
+ * the types of Node can use this type.
  */
 export interface HttpAgent {
   /** The most connections to one host. */

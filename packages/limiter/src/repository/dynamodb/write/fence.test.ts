@@ -186,7 +186,7 @@ describe("a fence", () => {
 });
 
 describe("a creation that got no answer", () => {
-  it("was applied when the bucket is its own, whoever has its slot by now", async () => {
+  it("was applied when the bucket is its own, whichever write has its slot by now", async () => {
     const { writer, table } = newWriter(undefined);
     const before = (): void => {
       const slot = listSlots(table).findIndex((id) => id !== undefined);

@@ -1,6 +1,5 @@
 /*
- * Takes whose callers were told that they got nothing, though their writes were or may have been
- * applied.
+ * Takes that were rejected, though their writes were or may have been applied.
  */
 import { seededRandom } from "zae-limiter/testing";
 import { describe, expect, it } from "vitest";
@@ -115,7 +114,7 @@ describe("a take that was rejected, and turns out to have been applied", () => {
     expect(late[0]!()).toBe(false);
   });
 
-  it("is not given back again when nobody can tell whether it was", async () => {
+  it("is not given back again when it is unknown whether it was", async () => {
     const { writer, table } = await reject();
     table.faults.push({}, { instead: LOST });
     await expect(writer.write(KEY, take(1))).rejects.toThrow();
@@ -192,7 +191,7 @@ interface Run {
   readonly leftMilli: number;
   /** What was there, less what was granted. */
   readonly keptMilli: number;
-  /** What callers wanted that were told that they got nothing. */
+  /** What callers wanted whose calls were rejected. */
   readonly rejectedMilli: number;
   /** What was given back, whether it was answered or not. */
   readonly returnedMilli: number;

@@ -11,10 +11,10 @@
  *                                       └──▶ no reply: repeat with the same id, then see
  *                                            unanswered-writes.ts
  *
- * Whoever loses its slot learns what became of a write without an answer from the predecessor, as
- * long as that is kept. The time tells which slot its owner needs least: processes that have ended
- * leave theirs behind, and are the first to lose it. While every slot is in use, a writer without
- * one writes without an id, which it must not repeat.
+ * A writer that loses its slot learns what became of a write without an answer from the
+ * predecessor, as long as that is kept. The time shows which slot its owner needs least: processes
+ * that have ended leave theirs behind, and are the first to lose it. While every slot is in use, a
+ * writer without one writes without an id, which it must not repeat.
  */
 import { BoundedMap } from "../../../core/bounded-map.ts";
 import type { Random } from "../../system-clock.ts";

@@ -125,7 +125,7 @@ describe("an image", () => {
     expect(write.fate).toBe("pending");
   });
 
-  it("shows by its creation that a write created the bucket, whoever has its slot", () => {
+  it("shows by its creation that a write created the bucket, whichever write has its slot", () => {
     const write = newWrite({ creates: true });
     expect(buildList(write).learnFrom(imageWith(OTHER, { creation: ID! }))).toEqual([write]);
     expect(write.fate).toBe("applied");

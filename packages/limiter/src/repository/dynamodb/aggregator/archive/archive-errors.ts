@@ -9,7 +9,7 @@ export function archiveFull(place: string, cause: unknown): InfrastructureError 
   );
 }
 
-/** The archive could not store an object, for whatever other reason. */
+/** The archive could not store an object, for any other reason. */
 export function archiveUnavailable(place: string, cause: unknown): InfrastructureError {
   const reason = cause instanceof Error ? `${cause.name}: ${cause.message}` : String(cause);
   return new InfrastructureError(

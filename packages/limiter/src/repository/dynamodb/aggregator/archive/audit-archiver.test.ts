@@ -98,7 +98,7 @@ describe("an event that expires", () => {
     ]);
   });
 
-  it("is archived if its time to live ended it, and not if somebody deleted it [W-26]", async () => {
+  it("is archived if its time to live ended it, and not if a user deleted it [W-26]", async () => {
     const world = new World();
     const report = await world.archive(
       removals(

@@ -32,7 +32,7 @@ export function folderArchive(path: string): AuditArchive {
 }
 
 /**
- * Writes aside and renames, so that a file with its final name is whole; and asks the disk, so that
+ * Writes aside and renames, so that a file with its final name is whole; and syncs, so that
  * it outlasts a power cut. What a killed process has left ends in `.draft`.
  */
 async function storeFile(root: string, name: string, content: Uint8Array): Promise<void> {

@@ -126,7 +126,7 @@ function putInput({ bucket, prefix }: Place, name: string, content: Uint8Array):
   };
 }
 
-/** What S3 and stores like it answer when there is no room. */
+/** What S3 and similar stores answer when they have no room. */
 const FULL: ReadonlySet<string> = new Set([
   "QuotaExceeded",
   "QuotaExceededException",
