@@ -41,7 +41,7 @@ export interface ClientWorld extends LeaseWorld {
   readonly random: Random;
   readonly entities: readonly EntityModel[];
   readonly coverage: CoverageCounts<Situation>;
-  /** Leases that nobody is using at the moment. */
+  /** Leases that are idle at the moment. */
   readonly leases: HeldLease[];
   /** Buckets that were split, as entity and resource. */
   readonly split: Set<string>;

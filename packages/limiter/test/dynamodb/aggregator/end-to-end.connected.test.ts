@@ -67,7 +67,7 @@ describeWithEngine("usage from the stream, end to end", (engine) => {
             }),
           });
           expect(await table.usage(), replay(seed)).toEqual(expected);
-          // Whoever begins at the beginning again changes nothing.
+          // Reading all of it again changes nothing.
           await deliverAll({ ...delivery, mostRecords: 500, order: "once", lifetime: immortal });
           expect(await table.usage(), replay(seed)).toEqual(expected);
           console.log(`seed ${seed}: ${getCount(shards)} records, ${deaths} aggregators died`);

@@ -38,7 +38,7 @@ export function newEntities(): readonly EntityModel[] {
   return [
     // It has no limit for requests, and counts them: the system has one.
     entity(PARENT, { limits: [["tpm", 4000]] }),
-    // Nobody else knows its limit for images, so the parent does not count them.
+    // No other entity has its limit for images, so the parent does not count them.
     entity("painter", {
       cascades: true,
       limits: [

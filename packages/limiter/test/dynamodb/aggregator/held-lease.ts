@@ -37,7 +37,7 @@ export interface LeaseWorld {
 
 /**
  * An open lease, and what it means for the ledger. A lease pays to the buckets that it took from;
- * what it owes to one that was deleted is owed to nobody.
+ * what it owes to one that was deleted is not paid.
  */
 export class HeldLease {
   readonly lease: Lease;
@@ -68,7 +68,7 @@ export class HeldLease {
     return [...this.#taken.keys()];
   }
 
-  /** What was taken of a resource. */
+  /** The tokens taken of a resource. */
   taken(resource: string): Tokens {
     return this.#taken.get(resource)!;
   }

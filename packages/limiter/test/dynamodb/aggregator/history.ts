@@ -36,7 +36,7 @@ export interface HistoryOptions {
 
 /**
  * Lets clients take, settle and give back, at the same time and in several phases, each of which
- * will be told by the stream as an hour of its own. Between two phases, when nothing is under way,
+ * is an hour of its own in the stream. Between two phases, when nothing is under way,
  * configuration changes and buckets are deleted. The ledger holds what the clients were answered.
  */
 export async function playHistory(options: HistoryOptions): Promise<Ledger> {
@@ -113,7 +113,7 @@ export async function playHistory(options: HistoryOptions): Promise<Ledger> {
     },
     async () => {
       // A process died after it had deleted shard 0. Others that still knew the other shards would
-      // write to them; here nobody does, so that it is certain which bucket a lease took from.
+      // write to them; here none does, so that it is certain which bucket a lease took from.
       const split = (await table.buckets()).filter(({ keys }) => keys.length > 1);
       if (split.length === 0) return;
       await endAll();

@@ -34,7 +34,7 @@ interface MutableSum {
 const WINDOWS = { hourly: 13, daily: 10, monthly: 7 } as const;
 
 /**
- * Adds up what clients were told that they consumed, into windows. It knows nothing of the table,
+ * Adds up what clients consumed by their answers, into windows. It knows nothing of the table,
  * nor of the code that it judges.
  */
 export class Ledger {

@@ -49,7 +49,7 @@ export function startMortalRunner(place: RunnerPlace, writes: number): RunnerPro
 /**
  * Kills a runner that has counted while clients were working, starts two others, kills one of
  * them, and at last lets one in this process end when everything is counted. Clocks
- * are ahead of those of the dead, so that nobody waits for their leases.
+ * are ahead of those of the dead, so that none waits for their leases.
  */
 export async function killRunners(
   place: RunnerPlace,

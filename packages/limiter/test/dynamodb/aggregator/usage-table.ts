@@ -50,7 +50,7 @@ export class UsageTable {
   }
 
   /**
-   * Deletes all audit events: time to live those of the first entities, somebody the others.
+   * Deletes all audit events: those of the first entities expire, a user deletes the others.
    * Returns the ids of those that expired.
    */
   async deleteEvents(): Promise<readonly string[]> {

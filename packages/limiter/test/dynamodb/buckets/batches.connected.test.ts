@@ -151,7 +151,7 @@ describeWithEngine("a batch", (engine) => {
     expect(await stored()).toEqual({ consumed: 1 + 20 + 5, capacity: 2 * CAPACITY });
   });
 
-  it("a batch goes to the bucket that replaced a deleted one, and what was taken from that is gone", async () => {
+  it("a batch goes to the bucket that replaced a deleted one, and the tokens taken from that are gone", async () => {
     const process = open();
     const lease = await grant(process, call(10));
     const { started, release } = await gather(process, () =>
@@ -168,7 +168,7 @@ describeWithEngine("a batch", (engine) => {
     expect(await stored()).toMatchObject({ consumed: 50 });
   });
 
-  it("a batch whose bucket was forgotten refuses nobody from what was known before", async () => {
+  it("a batch whose bucket was forgotten refuses no call from what was known before", async () => {
     const process = open({ refusalMemoryMs: 1000 });
     await grant(process, call(80));
     const { started, release } = await gather(process, () => grant(process, call(2)));

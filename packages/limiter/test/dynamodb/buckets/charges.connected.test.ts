@@ -153,7 +153,7 @@ describeWithEngine("a charge for what already happened", (engine) => {
     expect(error.message).toContain("may have been written, wholly or in part");
     table.proxy.decide = () => undefined;
     await process.limiter.charge(charge(100));
-    // What was consumed is not given back because its caller could not be told.
+    // What was consumed is not given back because the answer did not reach the caller.
     expect(await table.consumed(process.repository)).toBe(111);
   });
 

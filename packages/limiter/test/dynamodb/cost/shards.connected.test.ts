@@ -160,7 +160,7 @@ describeWithEngine("what a bucket with shards costs", (engine) => {
     });
     const receipts = outcomes.flatMap((outcome) => (outcome.granted ? [outcome.receipt] : []));
     expect(receipts).toHaveLength(7);
-    // The first goes at once, and alone; nobody's transaction is cancelled.
+    // The first goes at once, and alone; no transaction is cancelled.
     expect(requests.filter((operation) => operation === "TransactWriteItems")).toHaveLength(2);
     expect(requests.filter((operation) => operation === "BatchGetItem").length).toBeLessThan(6);
     expect((await process.buckets.read(request(entityId, 0)))[0]).toMatchObject({

@@ -49,9 +49,9 @@ describeWithEngine("a write that many calls share", (engine) => {
     const batch = transport.hold("UpdateItem");
     before.release();
     await batch.arrived;
-    giveUp.abort(new Error("nobody waits any more"));
+    giveUp.abort(new Error("given up"));
     batch.release();
-    await expect(aborted).rejects.toThrow("nobody waits any more");
+    await expect(aborted).rejects.toThrow("given up");
     await Promise.all([first, ...others]);
     expect(repository.getStatistics().batchedOperations).toBe(2 + 3 + 1);
     expect(await table.consumed(repository)).toBe(2 + 20 + 30);

@@ -161,7 +161,7 @@ export const NETWORK_ERRORS = {
       : Object.assign(new Error("Another one"), { name: "TransactionConflictException" }),
 } as const satisfies Readonly<Record<string, (operation: string) => Error>>;
 
-/** Those after which nobody knows whether a write was applied. */
+/** Those after which it is unknown whether a write was applied. */
 export const AMBIGUOUS: ReadonlySet<keyof typeof NETWORK_ERRORS> = new Set([
   "connection reset",
   "time-out",

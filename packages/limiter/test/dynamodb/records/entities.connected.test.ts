@@ -116,7 +116,7 @@ describeWithEngine("entities on DynamoDB", (engine) => {
   it("an entity with an unknown parent is not created at all", async () => {
     const repository = await table.open();
     const before = listKeys(await table.items());
-    await expect(repository.createEntity("e", { parentId: "nobody" })).rejects.toThrow(
+    await expect(repository.createEntity("e", { parentId: "missing" })).rejects.toThrow(
       EntityNotFoundError,
     );
     expect(listKeys(await table.items())).toEqual(before);

@@ -148,7 +148,7 @@ describeWithEngine("opening a DynamoDB repository", (engine) => {
     }
   });
 
-  it("a table that somebody else created gets the version record of its first user", async () => {
+  it("a table that other software created gets the version record of its first user", async () => {
     const stack = freshTableName();
     const { endpointUrl } = engine();
     const { connection } = await connect(endpointUrl, { tableName: stack });
@@ -162,7 +162,7 @@ describeWithEngine("opening a DynamoDB repository", (engine) => {
     );
   });
 
-  it("whoever registers the first namespace of a table leaves it with a version record", async () => {
+  it("a table gets a version record with its first namespace", async () => {
     const stack = freshTableName();
     const { endpointUrl } = engine();
     const { connection } = await connect(endpointUrl, { tableName: stack });
@@ -208,7 +208,7 @@ describeWithEngine("opening a DynamoDB repository", (engine) => {
     expect(opened.namespaceId).toBe(created.namespaceId);
   });
 
-  it("the builder refuses an option of stacks that nobody knows, and opens what exists as it is", async () => {
+  it("the builder refuses an unknown option of stacks, and opens what exists as it is", async () => {
     const builder = DynamoRepository.builder();
     const misspelt = { lambdaMemory: 512 } as object;
     expect(() => builder.stackOptions(misspelt)).toThrow(

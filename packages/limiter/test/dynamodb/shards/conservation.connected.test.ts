@@ -26,7 +26,7 @@ import { openTransport } from "../../support/transports.ts";
 describeWithEngine("what the shards of a bucket hold", (engine) => {
   const { open, openSplit, advance, items, busySecond, table } = useShards(engine);
 
-  it("a shard never expires, and one that is missing is made when somebody comes home to it [W-05]", async () => {
+  it("a shard never expires, and one that is missing is made by a process whose home it is [W-05]", async () => {
     const process = await openSplit(Limit.perMinute("rpm", 100), { shards: 2, home: 1 });
     advance(2000);
     const other = await open(0);
@@ -68,7 +68,7 @@ describeWithEngine("what the shards of a bucket hold", (engine) => {
     }
   });
 
-  it("what was taken during a split goes back to the shards that own it by then [W-12]", async () => {
+  it("tokens taken during a split go back to the shards that own it by then [W-12]", async () => {
     const transport = new HeldTransport(await openTransport("SDK's", table.proxy));
     const { limiter, repository } = await open(0, { transport });
     const other = await open(1);
@@ -80,7 +80,7 @@ describeWithEngine("what the shards of a bucket hold", (engine) => {
     const between = await other.limiter.acquire(call({ tpm: 30 }));
     held.release();
     await splitting;
-    // What was taken in between is missing in one half only: in equal parts it would not fit the
+    // Tokens taken in between are missing in one half only: in equal parts they would not fit the
     // other.
     expect(getStoredMilli(await repository.getBuckets("e"), "tpm")).toEqual([10_000, 40_000]);
     await repository.splitBucket!("e", "r", { shards: 8 });
@@ -107,7 +107,7 @@ describeWithEngine("what the shards of a bucket hold", (engine) => {
 describeWithEngine("what the shards of a bucket hold, compared with an unsplit one", (engine) => {
   const { clock, connection, newEntity, open, items, split } = useShardBuckets(engine);
 
-  it("idle shards fill up together to the whole, and no further, however long nobody comes [W-04, W-05]", async () => {
+  it("idle shards fill up together to the whole, and no further, however long they are idle [W-04, W-05]", async () => {
     const { entityId, maker } = await split(8);
     await grant(maker, request(entityId, CAPACITY));
     await clock.advance(15_000);

@@ -122,7 +122,7 @@ describeWithEngine("a bucket under load", (engine) => {
       return this.#processes[0]!.buckets.ofEntity(this.#entityId, RESOURCE);
     }
 
-    /** What a client that nobody has to do with can take, asking for less and less. */
+    /** What a separate client can take, asking for less and less. */
     async takenByLoneClient(): Promise<number> {
       const { buckets } = this.open(999);
       let taken = 0;
@@ -141,7 +141,7 @@ describeWithEngine("a bucket under load", (engine) => {
       }
     }
 
-    /** Waits until nothing is under way, and nobody goes on before the clock does. */
+    /** Waits until nothing is under way, and no process continues before the clock moves. */
     async #quiet(): Promise<void> {
       for (let turn = 0; turn < TURNS; turn += 1) {
         while (!this.#trips.isIdle) await new Promise((resolve) => setImmediate(resolve));
@@ -167,12 +167,12 @@ describeWithEngine("a bucket under load", (engine) => {
       expect(stage.throttled[0]).toBeGreaterThan(0);
       // Its rate shows after a second, and it is doubled every two seconds.
       expect(stage.throttled.slice(4)).toEqual([0]);
-      // A call that found nobody to take it was not charged. They are few, and all before the
+      // A call that no shard served was not charged. They are few, and all before the
       // bucket had its shards.
       expect(stage.unavailable).toBeLessThan(stage.granted / 20);
       expect(stage.granted + stage.unavailable).toBe(15_000);
       expect(stage.granted + (await stage.takenByLoneClient())).toBe(PLENTY.capacity);
-      // No shard was left behind with tokens that nobody comes for.
+      // No shard was left behind with tokens that no process takes.
       for (const { bucket } of await stage.shards()) expect(bucket.balances[0]).toBeLessThan(1000);
     },
     TIMEOUT_MS,

@@ -54,7 +54,7 @@ describeWithEngine("a bucket whose shards are merged", (engine) => {
       await expect(repository.mergeBucket!("e", "r", { shards }), String(shards)).rejects.toThrow(
         ValidationError,
       );
-    await expect(repository.mergeBucket!("nobody", "r", { shards: 1 })).rejects.toThrow(
+    await expect(repository.mergeBucket!("missing", "r", { shards: 1 })).rejects.toThrow(
       /has no bucket for r yet/,
     );
     expect(await repository.mergeBucket!("e", "r", { shards: 8 })).toBe(4);
@@ -76,7 +76,7 @@ describeWithEngine("a bucket whose shards are merged", (engine) => {
     ]);
   });
 
-  it("serves processes that remember its shards, and nobody splits it to come home", async () => {
+  it("serves processes that remember its shards, and none splits it for a home of its own", async () => {
     const merging = await openSplit(slow(64), { shards: 4, home: 0 });
     const others = await Promise.all([1, 2, 3].map((home) => open(home)));
     for (const { limiter } of others) await take(limiter, { tpm: 1 });
@@ -128,7 +128,7 @@ describeWithEngine("a bucket whose shards are merged", (engine) => {
     transport.close();
   });
 
-  it("gets back what was taken from its shards, and is charged what they cost more", async () => {
+  it("gets back tokens taken from its shards, and is charged what they cost more", async () => {
     const process = await openSplit(slow(64), { shards: 4, home: 3 });
     const { limiter, repository } = process;
     const [back, less, more, debt] = await Promise.all([

@@ -171,7 +171,7 @@ describeWithEngine("the pressure on a bucket", (engine) => {
     },
   );
 
-  it("every write unit that a bucket costs is counted, whoever writes and whatever for [W-19]", async () => {
+  it("every write unit that a bucket costs is counted, of all processes and purposes [W-19]", async () => {
     const { repository, limiter } = await open(0);
     const other = await open(1);
     await repository.setSystemDefaults([Limit.perSecond("rps", 100)]);
