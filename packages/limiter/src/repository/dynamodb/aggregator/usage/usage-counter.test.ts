@@ -93,16 +93,6 @@ describe("counting usage", () => {
     expect(countersIn(table)).toEqual({ [HOUR]: { u_rpm: 7 } });
   });
 
-  it("counts a write without an answer once, whether it was applied or not", async () => {
-    for (const fault of ["instead", "afterwards"] as const) {
-      const { table, counter } = usageProcess(HOURLY);
-      table.faults.push({ [fault]: nameIt("TimeoutError") });
-      const { failures } = await counter.count(consuming([1, 2]));
-      expect(failures).toEqual([]);
-      expect(countersIn(table)).toEqual({ [HOUR]: { u_rpm: 3 } });
-    }
-  });
-
   it("stores the position of changes that cancel each other out", async () => {
     const { table, counter } = usageProcess(HOURLY);
     const records = consuming([5, -5, 3]);
