@@ -4,7 +4,7 @@ import {
   type AttributeMap,
 } from "../../src/repository/dynamodb/transport/attribute-values.ts";
 import { update, type ExpressionInput } from "./expression-evaluator.ts";
-import { nameIt, ScriptedTable } from "./scripted-table.ts";
+import { createError, ScriptedTable } from "./scripted-table.ts";
 import { shardKey } from "./shard-images.ts";
 
 /** Makes the records that a stream has of changes, numbered in the order in which they are made. */
@@ -76,7 +76,7 @@ export class WrittenTable extends ScriptedTable {
       return update(this.#held(conditional.Key) ?? {}, conditional);
     });
     if (outcomes.includes(undefined))
-      throw nameIt("TransactionCanceledException", {
+      throw createError("TransactionCanceledException", {
         CancellationReasons: outcomes.map((outcome) => ({
           Code: outcome === undefined ? "ConditionalCheckFailed" : "None",
         })),

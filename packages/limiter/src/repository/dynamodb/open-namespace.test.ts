@@ -1,5 +1,5 @@
 import { describe, expect, it, vi } from "vitest";
-import { nameIt, ScriptedTable } from "../../../test/support/scripted-table.ts";
+import { createError, ScriptedTable } from "../../../test/support/scripted-table.ts";
 import { IncompatibleSchemaError } from "../../core/errors.ts";
 import { VERSION } from "../../core/version.ts";
 import { DynamoStore } from "./dynamo-store.ts";
@@ -40,7 +40,7 @@ class World {
   readonly transport: DynamoTransport = {
     call: async (operation, input) => {
       this.requested.push(operation);
-      if (!this.isThere) throw nameIt("ResourceNotFoundException");
+      if (!this.isThere) throw createError("ResourceNotFoundException");
       if (operation === "PutItem") this.puts.push(input);
       if (operation === "TransactWriteItems") this.registered.push(...namesIn(input));
       return this.table.call(operation, input);

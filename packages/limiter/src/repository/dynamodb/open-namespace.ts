@@ -39,7 +39,7 @@ export async function reopenNamespace(opening: Opening, name: string): Promise<s
     resolved: { ...resolved, namespace: name },
     registers: (each: string) => each === resolved.namespace && registers(each),
   };
-  const found = await findNamespace(again, { isNew: false, record: await firstLook(store) });
+  const found = await findNamespace(again, { isNew: false, record: await readFirst(store) });
   if (found === undefined) throw new NamespaceNotFoundError(name);
   return found;
 }
@@ -78,7 +78,7 @@ async function openTable(opening: Opening): Promise<OpenedTable> {
   const place = { ...resolved, region };
   const isNew = resolved.provisioning === "table" && (await createTable(connection, resolved));
   try {
-    return { isNew, record: await firstLook(store) };
+    return { isNew, record: await readFirst(store) };
   } catch (error) {
     if (!(error instanceof InfrastructureNotFoundError)) throw error;
     if (!stack.mayDeploy)
@@ -86,7 +86,7 @@ async function openTable(opening: Opening): Promise<OpenedTable> {
   }
   await stack.ensure(stackOptions);
   try {
-    return { isNew: true, record: await firstLook(store) };
+    return { isNew: true, record: await readFirst(store) };
   } catch (error) {
     if (!(error instanceof InfrastructureNotFoundError)) throw error;
     throw new InfrastructureNotFoundError(howToReplace(place), { cause: error });
@@ -94,7 +94,7 @@ async function openTable(opening: Opening): Promise<OpenedTable> {
 }
 
 /** Reads the version record, and whether usage is counted, in one request. */
-async function firstLook({ versions, heartbeat }: DynamoStore): Promise<VersionRecord | undefined> {
+async function readFirst({ versions, heartbeat }: DynamoStore): Promise<VersionRecord | undefined> {
   const [record] = await Promise.all([versions.get(), heartbeat.read()]);
   return record;
 }

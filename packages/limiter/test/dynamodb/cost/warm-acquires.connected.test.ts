@@ -43,7 +43,7 @@ describeWithEngine("what a warm acquire costs", (engine) => {
     trips.count = 0;
     await work();
     const { requests, write, read, failedConditions } = process.transport.counts();
-    // AWS bills failed conditions; the engines' replies do not tell.
+    // AWS bills failed conditions; the engines' replies do not say.
     return {
       requests,
       roundTrips: trips.count,

@@ -57,7 +57,7 @@ describeWithTransports("a connection", (engine, transport) => {
     ["throughput", { ambiguous: false, applied: false }],
     ["conflict", { ambiguous: false, applied: false }],
   ])(
-    "a write that suffers %s is sent once, and its error tells whether the outcome is known [W-54]",
+    "a write that suffers %s is sent once, and its error says whether the outcome is known [W-54]",
     async (fault, { ambiguous, applied }) => {
       proxy.decide = script("PutItem", [fault]);
       const error = await put("x").catch((thrown: unknown) => thrown);

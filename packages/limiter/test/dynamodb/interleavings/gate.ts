@@ -53,7 +53,7 @@ export interface Reshapes {
 }
 
 /**
- * What a process had under way when it decided on a write, which tells what the write may carry.
+ * What a process had under way when it decided on a write, which shows what the write may carry.
  */
 export interface DecisionSurroundings {
   readonly process: number;

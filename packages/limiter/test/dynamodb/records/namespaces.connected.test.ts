@@ -265,7 +265,7 @@ async function fill(repository: DynamoRepository): Promise<void> {
   );
 }
 
-/** The state of the namespace named tenant, as both of its items tell it. */
+/** The state of the namespace named tenant, as both of its items say. */
 async function readState(repository: DynamoRepository, namespaceId: string): Promise<string> {
   const active = (await repository.listNamespaces()).find(
     (info) => info.namespaceId === namespaceId,
@@ -274,7 +274,7 @@ async function readState(repository: DynamoRepository, namespaceId: string): Pro
     (info) => info.namespaceId === namespaceId,
   );
   const named = await repository.getNamespace("tenant");
-  // The item by name and the item by id always tell the same.
+  // The item by name and the item by id always agree.
   expect(named?.namespaceId).toBe(active?.namespaceId);
   return active?.status ?? orphan?.status ?? "none";
 }

@@ -70,7 +70,7 @@ describeWithEngine("usage on DynamoDB", (engine) => {
     expect(Object.keys(total)).toEqual(names);
   });
 
-  it("capabilities tell what was last seen of the aggregator, without a request of their own", async () => {
+  it("capabilities say what was last seen of the aggregator, without a request of their own", async () => {
     const early = await table.open();
     const opening = await table.listOperations(() => table.open());
     await countUntil(START_MS);

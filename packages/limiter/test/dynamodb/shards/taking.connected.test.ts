@@ -135,7 +135,7 @@ describeWithEngine("taking from a bucket with shards", (engine) => {
     expect([await stored("f"), await stored("p")]).toEqual([30, 0]);
   });
 
-  it("a failed write tells of shards, and a late answer makes no process forget them [W-16]", async () => {
+  it("a failed write shows that there are shards, and a late answer makes no process forget them [W-16]", async () => {
     const late = new HeldTransport(await openTransport("SDK's", table.proxy));
     const first = await open();
     await first.repository.setSystemDefaults([slow(1000)]);

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import {
-  nameIt,
+  createError,
   scriptedProcess,
   type ScriptedProcess,
 } from "../../../../test/support/scripted-table.ts";
@@ -22,7 +22,7 @@ import type { TakeAttempt } from "./take.ts";
 import type { WantedClaim } from "./wanted-claim.ts";
 
 const POLICY = buildPolicy([TPM], "resource");
-const CANCELLED = nameIt("TransactionCanceledException", {
+const CANCELLED = createError("TransactionCanceledException", {
   CancellationReasons: [{ Code: "ConditionalCheckFailed" }, { Code: "None" }],
 });
 

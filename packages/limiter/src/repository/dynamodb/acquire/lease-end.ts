@@ -149,7 +149,7 @@ export class LeaseEnds {
         if (isUnavailable && attempt < CHARGE_ATTEMPTS) continue;
         // Denied, for example: the caller may charge again once that is fixed.
         if (!isUnavailable && ends.every(isUnwritten)) throw error;
-        throw notCharged(error as Error, ends);
+        throw buildChargeError(error as Error, ends);
       }
   }
 
@@ -338,7 +338,7 @@ function newEnd(
 }
 
 /** The error of a charge, which says whether any of it may have been written. */
-function notCharged(error: Error, ends: readonly EndWrite[]): RateLimiterUnavailable {
+function buildChargeError(error: Error, ends: readonly EndWrite[]): RateLimiterUnavailable {
   const stackName = error instanceof RateLimiterUnavailable ? error.stackName : undefined;
   return new RateLimiterUnavailable(
     ends.every(isUnwritten)

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import {
-  nameIt,
+  createError,
   scriptedProcess,
   type ScriptedProcess,
 } from "../../../../test/support/scripted-table.ts";
@@ -118,10 +118,10 @@ describe("a refusal", () => {
   it("is returned although its limits could not be written, if that is the table's fault", async () => {
     const call = { claims: [wanting(1, RAISED)], begun: 2 };
     const away = remembering([EMPTY]);
-    away.table.faults.push({ instead: nameIt("ThrottlingException") });
+    away.table.faults.push({ instead: createError("ThrottlingException") });
     expect(await away.refusals.refuse(call, NOW_MS, NOW_MS)).toMatchObject({ granted: false });
     const denied = remembering([EMPTY]);
-    denied.table.faults.push({ instead: nameIt("AccessDeniedException") });
+    denied.table.faults.push({ instead: createError("AccessDeniedException") });
     await expect(denied.refusals.refuse(call, NOW_MS, NOW_MS)).rejects.toThrow(
       "AccessDeniedException",
     );

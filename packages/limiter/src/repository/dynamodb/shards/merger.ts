@@ -20,7 +20,7 @@ import type { ItemReader } from "../table/item-reader.ts";
 import { contention } from "../table/table-errors.ts";
 import { buildMerge, type Half } from "./merge.ts";
 import { largestDivisor } from "./shard-tree.ts";
-import { noBucketYet } from "./splitter.ts";
+import { buildMissingBucketError } from "./splitter.ts";
 
 /** The most attempts to merge, for each shard that a bucket has, before it counts as contended. */
 const MAX_TRIES = 12;
@@ -64,7 +64,7 @@ export class Merger {
     let triesLeft = Infinity;
     for (;;) {
       const { count, shards, isWhole } = await this.#known.readAll(key);
-      if (shards.length === 0) throw noBucketYet(key);
+      if (shards.length === 0) throw buildMissingBucketError(key);
       const level = largestDivisor(shards.map(({ image }) => image));
       if (isWhole && level <= wanted) return count;
       triesLeft = Math.min(triesLeft, MAX_TRIES * level);

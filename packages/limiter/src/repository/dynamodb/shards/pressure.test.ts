@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { seededRandom } from "zae-limiter/testing";
 import {
-  nameIt,
+  createError,
   scriptedProcess,
   type ScriptedProcess,
 } from "../../../../test/support/scripted-table.ts";
@@ -226,7 +226,7 @@ describe("a watch over writes", () => {
 
   it("fails no write when a doubling fails, and tries again after a pause", async () => {
     const { watch, clock, splits, table } = watching();
-    table.faults.push({ instead: nameIt("AccessDeniedException") });
+    table.faults.push({ instead: createError("AccessDeniedException") });
     for (const atMs of [0, 1, 1000, 2000, 2001]) {
       clock.set(START_MS + atMs);
       throttleMany(watch);

@@ -85,7 +85,7 @@ export class Splitter {
   async splitInto(key: BucketKey, wanted: number): Promise<number> {
     for (let tries = 1; tries <= MAX_TRIES * wanted; tries += 1) {
       const { count, shards, isWhole } = await this.#known.readAll(key);
-      if (shards.length === 0) throw noBucketYet(key);
+      if (shards.length === 0) throw buildMissingBucketError(key);
       const coarse = shards.filter(({ image }) => image.divisor < wanted);
       if (isWhole && coarse.length === 0) return count;
       // Checked for the last level that is wanted, so that a bucket is not split halfway to a count
@@ -123,7 +123,7 @@ export class Splitter {
 }
 
 /** The error of a bucket that cannot be split or merged, because it does not exist. */
-export function noBucketYet({ entityId, resource }: BucketKey): ValidationError {
+export function buildMissingBucketError({ entityId, resource }: BucketKey): ValidationError {
   const reason = `has no bucket for ${resource} yet; the first acquire creates it`;
   return new ValidationError("entityId", entityId, reason);
 }

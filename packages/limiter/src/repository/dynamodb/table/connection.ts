@@ -12,7 +12,7 @@ import type { AttributeMap } from "../transport/attribute-values.ts";
 import {
   ConditionFailed,
   contention,
-  tableGone,
+  buildMissingTableError,
   TransactionCancelled,
   translateError,
 } from "./table-errors.ts";
@@ -141,7 +141,7 @@ export class Connection {
       const isMissing = failure instanceof InfrastructureNotFoundError && !isOfStream(input);
       if (!isMissing || !this.#wasThere) throw failure;
       this.#losses.count += 1;
-      throw tableGone(this.tableName, { cause: failure.cause });
+      throw buildMissingTableError(this.tableName, { cause: failure.cause });
     } finally {
       timeout.end();
     }

@@ -113,7 +113,7 @@ describe("an image", () => {
     expect(writes.oldestMark).toBe(fate === "pending" ? write.mark : undefined);
   });
 
-  it("of an earlier version, from an old answer, does not tell who took the slot over", () => {
+  it("of an earlier version, from an old answer, does not show who took the slot over", () => {
     const write = newWrite();
     buildList(write).learnFrom(imageWith(OTHER, { version: 4 }));
     expect(write.fate).toBe("pending");

@@ -79,7 +79,7 @@ describe("a plan for a bucket", () => {
     expect(kept.expiresAtSeconds).toBeUndefined();
   });
 
-  it("goes by the exact time what the last tick does not hold, and tells when the next one is", () => {
+  it("goes by the exact time what the last tick does not hold, and returns when the next one is", () => {
     const stored = { tokens: { tpm: 0 } };
     const offTick = plan(stored, [take(107)], { nowMs: NOW_MS + 107, tickMs: 50 });
     expect(offTick).toMatchObject({ verdicts: ["written"], tickInMs: 43 });

@@ -7,7 +7,7 @@ import {
   type InfrastructureError,
 } from "../../../../core/errors.ts";
 import type { AuditArchive } from "./archive.ts";
-import { archiveFull, archiveUnavailable } from "./archive-errors.ts";
+import { buildArchiveFullError, buildArchiveUnavailableError } from "./archive-errors.ts";
 
 /**
  * Keeps audit events in a folder, which is created when the first object is stored.
@@ -99,11 +99,11 @@ const FORBIDDEN: ReadonlySet<string> = new Set(["EACCES", "EPERM", "EROFS"]);
 
 function folderError(root: string, error: unknown): InfrastructureError {
   const { code = "" } = error as { readonly code?: string };
-  if (FULL.has(code)) return archiveFull(root, error);
+  if (FULL.has(code)) return buildArchiveFullError(root, error);
   if (FORBIDDEN.has(code))
     return new PermissionDenied(
       `The archive ${root} may not be written (${code}): allow this user to write there, or choose another folder.`,
       { cause: error },
     );
-  return archiveUnavailable(root, error);
+  return buildArchiveUnavailableError(root, error);
 }
