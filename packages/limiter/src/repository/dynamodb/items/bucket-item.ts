@@ -294,7 +294,7 @@ export function bucketAttributes(bucket: Bucket): Record<string, number> {
 
 /**
  * The attributes of one limit's parameters: every shard has those of the whole, so that it can
- * compute its share whatever its divisor is.
+ * compute its share for any divisor.
  */
 export function parameterAttributes({ limit, hidden }: BucketLimit): Record<string, number> {
   const { name } = limit;

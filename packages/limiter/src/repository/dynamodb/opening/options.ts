@@ -45,7 +45,7 @@ export interface DynamoOptions extends RepositoryOptions {
    */
   readonly bucketTtlMultiplier?: number;
   /**
-   * How old, in milliseconds, what a process knows of a bucket may be and still refuse a call
+   * For how many milliseconds a process may refuse calls by what it has last seen of a bucket,
    * without a read. Within that time, a call may be refused although another process has just given
    * back what it needs; 0 reads before every refusal. @default 1000
    */

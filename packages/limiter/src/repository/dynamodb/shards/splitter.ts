@@ -58,8 +58,8 @@ export class Splitter {
 
   /**
    * Makes sure that a shard exists, by splitting the owner of its class, once for each level; `key`
-   * is that of shard 0. A bucket that has fewer shards by now, because it was merged, is left as it
-   * is: coming home must not undo that.
+   * is that of shard 0. A bucket that has fewer shards now, because it was merged, is left as it
+   * is: a process that wants its home shard must not undo the merge.
    */
   async create(key: BucketKey, wanted: number): Promise<void> {
     for (;;) {

@@ -130,8 +130,9 @@ export class Connection {
       this.#wasThere = true;
       return output as Output;
     } catch (error) {
-      // An abort by the caller is reported as such; ours is a time-out, whatever the transport
-      // reports, unless it looked for credentials all the while and found none.
+      // An abort by the caller is reported with its reason. Ours is a time-out, even if the
+      // transport reports another error, unless it looked for credentials all the time and found
+      // none.
       if (signal?.aborted) throw signal.reason;
       const isLate = timeout.signal.aborted && classifyError(error).kind !== "credentials";
       const failure = translateError(isLate ? timeout.signal.reason : error, {

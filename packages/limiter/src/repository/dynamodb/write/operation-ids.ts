@@ -54,8 +54,9 @@ const IDLE_MS = 2000;
 
 /**
  * How many slots that are in use a process takes over within ten seconds: enough for one that has
- * just begun, and few enough that 30 processes on one bucket soon leave each other alone. Without a
- * bound, 59 % of the writes of 16 processes failed instead of 25 %, and calls ended as contended.
+ * just started, and few enough that 30 processes on one bucket soon stop taking over from others.
+ * Without a bound, 59 % of the writes of 16 processes failed instead of 25 %, and calls ended as
+ * contended.
  */
 const MAX_HASTY = 8;
 const HASTY_WINDOW_MS = 10_000;

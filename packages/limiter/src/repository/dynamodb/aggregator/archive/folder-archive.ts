@@ -80,7 +80,7 @@ async function makeLast(path: string): Promise<void> {
   }
 }
 
-/** A new name is safe when the folders on the way to it are. Windows cannot be asked for that. */
+/** A new name is safe once the folders above it are synced. Windows cannot do that. */
 async function syncFolders(from: string, root: string): Promise<void> {
   if (process.platform === "win32") return;
   for (let path = from; ; path = dirname(path)) {
