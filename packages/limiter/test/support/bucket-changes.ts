@@ -4,7 +4,7 @@ import {
   type AttributeMap,
 } from "../../src/repository/dynamodb/transport/attribute-values.ts";
 import { update, type ExpressionInput } from "./expression-evaluator.ts";
-import { nameIt, ScriptedTable } from "./scripted-table.ts";
+import { createError, ScriptedTable } from "./scripted-table.ts";
 import { shardKey } from "./shard-images.ts";
 import { buildRecord } from "./usage-process.ts";
 
@@ -73,7 +73,7 @@ export class WrittenTable extends ScriptedTable {
       return update(this.#held(conditional.Key) ?? {}, conditional);
     });
     if (outcomes.includes(undefined))
-      throw nameIt("TransactionCanceledException", {
+      throw createError("TransactionCanceledException", {
         CancellationReasons: outcomes.map((outcome) => ({
           Code: outcome === undefined ? "ConditionalCheckFailed" : "None",
         })),

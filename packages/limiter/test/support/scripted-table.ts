@@ -80,7 +80,7 @@ export class ScriptedTable implements DynamoTransport {
     this.operations.push(operation);
     if (operation === "BatchExecuteStatement") return this.#batch(input);
     if (operation === "BatchGetItem") {
-      if (this.#failingReads-- > 0) throw nameIt("ThrottlingException");
+      if (this.#failingReads-- > 0) throw createError("ThrottlingException");
       return this.#read(input as BatchGetInput);
     }
     const fault = this.faults.shift();
@@ -129,14 +129,14 @@ export class ScriptedTable implements DynamoTransport {
   #write(input: WriteInput): object {
     const held = this.items.get(toText(input.Key ?? input.Item!));
     const next = input.Item === undefined ? update(held ?? {}, input) : create(held, input.Item);
-    if (next === undefined) throw nameIt("ConditionalCheckFailedException", { Item: held });
+    if (next === undefined) throw createError("ConditionalCheckFailedException", { Item: held });
     this.put({ ...input.Key, ...next });
     return input.Item === undefined ? { Attributes: next } : {};
   }
 }
 
 /** An error of DynamoDB, or of the connection. */
-export function nameIt(name: string, parts: object = {}): Error {
+export function createError(name: string, parts: object = {}): Error {
   return Object.assign(new Error(name), { name, ...parts });
 }
 

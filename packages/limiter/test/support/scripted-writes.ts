@@ -8,7 +8,7 @@ import {
 import type { WriteIntent } from "../../src/repository/dynamodb/write/write-intent.ts";
 import type { WriteMarker } from "../../src/repository/dynamodb/write/write-plan.ts";
 import { seededRandom } from "zae-limiter/testing";
-import { nameIt, scriptedProcess, type ScriptedProcess } from "./scripted-table.ts";
+import { createError, scriptedProcess, type ScriptedProcess } from "./scripted-table.ts";
 import { shardImage, shardItem, shardKey, TPM, type StoredShard } from "./shard-images.ts";
 
 /** The shard that these writes are for. */
@@ -18,7 +18,7 @@ export const KEY = shardKey();
 export const POLICY = buildPolicy([TPM], "resource");
 
 /** A connection that died: nobody knows whether the write was applied. */
-export const LOST = nameIt("Error", { code: "ECONNRESET" });
+export const LOST = createError("Error", { code: "ECONNRESET" });
 
 /** A take of this many millitokens. */
 export function take(tpm: number): WriteIntent {

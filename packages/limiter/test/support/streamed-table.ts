@@ -14,7 +14,7 @@ import type { DynamoTransport } from "../../src/repository/dynamodb/transport/tr
 import type { Clock } from "../../src/repository/system-clock.ts";
 import { update, type ExpressionInput } from "./expression-evaluator.ts";
 import { namespaceRecord } from "./namespace-record.ts";
-import { nameIt } from "./scripted-table.ts";
+import { createError } from "./scripted-table.ts";
 
 /** The most records of one reply, so that a test can have several pages. */
 const PAGE_SIZE = 10;
@@ -110,7 +110,7 @@ export class StreamedTable implements DynamoTransport, TableStream {
     const before = this.items.get(toText(Key));
     if (operation !== "UpdateItem") throw new Error(`${operation} is not supported`);
     const after = update(before ?? {}, rest);
-    if (after === undefined) throw nameIt("ConditionalCheckFailedException", { Item: before });
+    if (after === undefined) throw createError("ConditionalCheckFailedException", { Item: before });
     const item = { ...after, ...Key };
     this.#store(Key, item);
     return { Attributes: item };
@@ -124,22 +124,22 @@ export class StreamedTable implements DynamoTransport, TableStream {
   async iterator(shardId: string, after: string | undefined): Promise<string> {
     this.#fail("GetShardIterator");
     const shard = this.#shards.get(shardId);
-    if (shard === undefined) throw nameIt("ResourceNotFoundException");
+    if (shard === undefined) throw createError("ResourceNotFoundException");
     const index =
       after === undefined
         ? shard.trimmed
         : shard.records.findIndex(({ sequenceNumber }) => sequenceNumber === after) + 1;
-    if (index < shard.trimmed) throw nameIt("TrimmedDataAccessException");
+    if (index < shard.trimmed) throw createError("TrimmedDataAccessException");
     return this.#place(shardId, index);
   }
 
   async read(iterator: string): Promise<StreamPage> {
     this.#fail("GetRecords");
     const [number = "", shardId = "", start] = iterator.split("|");
-    if (this.#expired.has(number)) throw nameIt("ExpiredIteratorException");
+    if (this.#expired.has(number)) throw createError("ExpiredIteratorException");
     const shard = this.#shards.get(shardId);
-    if (shard === undefined) throw nameIt("ResourceNotFoundException");
-    if (Number(start) < shard.trimmed) throw nameIt("TrimmedDataAccessException");
+    if (shard === undefined) throw createError("ResourceNotFoundException");
+    if (Number(start) < shard.trimmed) throw createError("TrimmedDataAccessException");
     this.reads.set(shardId, (this.reads.get(shardId) ?? 0) + 1);
     if (this.emptyReplies > 0) {
       this.emptyReplies -= 1;

@@ -1,6 +1,6 @@
 import type { AttributeMap } from "../../src/repository/dynamodb/transport/attribute-values.ts";
 import type { DynamoTransport } from "../../src/repository/dynamodb/transport/transport.ts";
-import { nameIt, type ScriptedTable } from "./scripted-table.ts";
+import { createError, type ScriptedTable } from "./scripted-table.ts";
 import { between } from "./seeded/random-choice.ts";
 
 /** What goes wrong, and how often; fractions of all requests. */
@@ -49,21 +49,21 @@ export class UnreliableTable implements DynamoTransport {
   async call(operation: string, input: object): Promise<object> {
     for (let turns = between(this.#random, 0, 3); turns > 0; turns -= 1) await Promise.resolve();
     this.#left -= 1;
-    if (this.isDead) throw nameIt("ProcessDied");
+    if (this.isDead) throw createError("ProcessDied");
     const arrive = (): Promise<object> => this.#table.call(operation, structuredClone(input));
     const { throttled, late, unanswered, untold } = this.#rates;
     const chance = this.#random();
-    if (chance < throttled) throw nameIt("ThrottlingException");
+    if (chance < throttled) throw createError("ThrottlingException");
     if (chance < throttled + late) {
       this.#late.push(async () => void (await arrive().catch(() => {})));
-      throw nameIt("TimeoutError");
+      throw createError("TimeoutError");
     }
     try {
       const answer = await arrive();
-      if (chance > 1 - unanswered) throw nameIt("TimeoutError");
+      if (chance > 1 - unanswered) throw createError("TimeoutError");
       return answer;
     } catch (error) {
-      if (chance > 1 - unanswered) throw nameIt("TimeoutError");
+      if (chance > 1 - unanswered) throw createError("TimeoutError");
       if (this.#random() < untold) delete (error as { Item?: AttributeMap }).Item;
       throw error;
     }

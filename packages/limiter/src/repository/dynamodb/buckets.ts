@@ -225,7 +225,7 @@ export class DynamoBuckets implements BucketStore {
 
   /**
    * As of when a call is decided, and what time it is. A call that has lost a race is decided as of
-   * its begin, as in `TakeAttempt`: what others gave back since counts, what was earned does not.
+   * when it started, as in `TakeAttempt`: tokens given back since count, tokens earned do not.
    */
   #decisionTimes({ decisions, begunMs }: Call): readonly [atMs: number, nowMs: number] {
     const nowMs = this.#nowMs();

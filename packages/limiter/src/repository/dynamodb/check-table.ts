@@ -24,7 +24,7 @@ export type TablePlace = Pick<
 export interface TableCheck extends TableVersions, Compatibility {}
 
 /**
- * Reads the versions of a table, and tells whether this library may use it; writes nothing.
+ * Reads the versions of a table, and returns whether this library may use it; writes nothing.
  * @example const { state, message } = await checkTable({ stack: "limits" });
  */
 export async function checkTable(place: TablePlace = {}): Promise<TableCheck> {

@@ -21,7 +21,7 @@ it("is opened, not constructed", () => {
   );
 });
 
-it("refuses an option that nobody knows, and names the nearest, before it calls anybody", async () => {
+it("refuses an unknown option, and names the nearest, before it sends a request", async () => {
   const endpoint = { endpoint: "http://127.0.0.1:1" } as object;
   const wrong =
     "Invalid endpoint: is not an option of DynamoRepository.open; did you mean endpointUrl?";

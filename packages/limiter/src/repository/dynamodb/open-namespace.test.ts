@@ -1,5 +1,5 @@
 import { describe, expect, it, vi } from "vitest";
-import { nameIt, ScriptedTable } from "../../../test/support/scripted-table.ts";
+import { createError, ScriptedTable } from "../../../test/support/scripted-table.ts";
 import { IncompatibleSchemaError } from "../../core/errors.ts";
 import { VERSION } from "../../core/version.ts";
 import { DynamoStore } from "./dynamo-store.ts";
@@ -15,7 +15,7 @@ import { getString, type AttributeMap } from "./transport/attribute-values.ts";
 const stack = "table";
 const place = { stack, region: "eu-west-1" };
 
-/** A table that is missing until somebody deploys the stack, and what is asked of the tools. */
+/** A table that is missing until the stack is deployed, and what is asked of the tools. */
 class World {
   readonly table = new ScriptedTable();
   readonly asked: unknown[] = [];
@@ -40,7 +40,7 @@ class World {
   readonly transport: DynamoTransport = {
     call: async (operation, input) => {
       this.requested.push(operation);
-      if (!this.isThere) throw nameIt("ResourceNotFoundException");
+      if (!this.isThere) throw createError("ResourceNotFoundException");
       if (operation === "PutItem") this.puts.push(input);
       if (operation === "TransactWriteItems") this.registered.push(...namesIn(input));
       return this.table.call(operation, input);
@@ -152,7 +152,7 @@ describe("a stack that is missing", () => {
 });
 
 describe("a table that exists", () => {
-  it("is opened without asking anybody about a stack, in as many requests as ever", async () => {
+  it("is opened without asking about a stack, in as many requests as ever", async () => {
     const world = new World({ isThere: true });
     await world.open({
       load: () => expect.fail("it was loaded"),
@@ -215,7 +215,7 @@ describe("a table that exists", () => {
 describe("the Lambda of a stack", () => {
   it.each([
     ["older than this library", "0.0.1", { updateLambda: true }, true],
-    ["older, and nobody asks [W-74]", "0.0.1", {}, false],
+    ["older, and it is not asked for [W-74]", "0.0.1", {}, false],
     ["as new as this library", VERSION, { updateLambda: true }, false],
     ["newer", "99.0.0", { updateLambda: true }, false],
     ["missing", undefined, { updateLambda: true }, false],
@@ -226,7 +226,7 @@ describe("the Lambda of a stack", () => {
     expect(world.asked).toEqual(isUpdated ? [["updateLambda", place]] : []);
   });
 
-  it("is not updated with the credentials of somebody else", async () => {
+  it("is not updated with other credentials than the caller's", async () => {
     const world = new World({ isThere: true });
     world.table.put(versionItem("0.0.1"));
     const opening = world.open({ updateLambda: true, passedIn: { client: {} as never } });

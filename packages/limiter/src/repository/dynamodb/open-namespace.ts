@@ -39,7 +39,7 @@ export async function reopenNamespace(opening: Opening, name: string): Promise<s
     resolved: { ...resolved, namespace: name },
     registers: (each: string) => each === resolved.namespace && registers(each),
   };
-  const found = await findNamespace(again, { isNew: false, record: await firstLook(store) });
+  const found = await findNamespace(again, { isNew: false, record: await readFirst(store) });
   if (found === undefined) throw new NamespaceNotFoundError(name);
   return found;
 }
@@ -57,14 +57,14 @@ async function findNamespace(
   const newId = (): string => newNamespaceId(connection.random);
   const register = async (name: string): Promise<string> =>
     (await store.namespaces.register(name, newId, nowMs)).namespaceId;
-  // Whoever creates a table leaves it as every other one: tools expect this namespace.
+  // Every table has this namespace: tools expect it.
   if (isNew && namespace !== DEFAULT_NAMESPACE) await register(DEFAULT_NAMESPACE);
   if (isNew || registers(namespace)) return register(namespace);
   return (await store.namespaces.byName(namespace))?.namespaceId;
 }
 
 interface OpenedTable {
-  /** Whether this process created it, or waited for whoever did. */
+  /** Whether this process created it, or waited while another did. */
   readonly isNew: boolean;
   readonly record: VersionRecord | undefined;
 }
@@ -78,7 +78,7 @@ async function openTable(opening: Opening): Promise<OpenedTable> {
   const place = { ...resolved, region };
   const isNew = resolved.provisioning === "table" && (await createTable(connection, resolved));
   try {
-    return { isNew, record: await firstLook(store) };
+    return { isNew, record: await readFirst(store) };
   } catch (error) {
     if (!(error instanceof InfrastructureNotFoundError)) throw error;
     if (!stack.mayDeploy)
@@ -86,7 +86,7 @@ async function openTable(opening: Opening): Promise<OpenedTable> {
   }
   await stack.ensure(stackOptions);
   try {
-    return { isNew: true, record: await firstLook(store) };
+    return { isNew: true, record: await readFirst(store) };
   } catch (error) {
     if (!(error instanceof InfrastructureNotFoundError)) throw error;
     throw new InfrastructureNotFoundError(howToReplace(place), { cause: error });
@@ -94,14 +94,14 @@ async function openTable(opening: Opening): Promise<OpenedTable> {
 }
 
 /** Reads the version record, and whether usage is counted, in one request. */
-async function firstLook({ versions, heartbeat }: DynamoStore): Promise<VersionRecord | undefined> {
+async function readFirst({ versions, heartbeat }: DynamoStore): Promise<VersionRecord | undefined> {
   const [record] = await Promise.all([versions.get(), heartbeat.read()]);
   return record;
 }
 
 /**
- * A table without a version record is new, unless it has namespaces: whoever registers one writes
- * the record first. Whose items those are, nobody knows then.
+ * A table without a version record is new, unless it has namespaces: the record is written before
+ * the first namespace, so then the items belong to something unknown.
  */
 async function assertNew({ versions, namespaces }: DynamoStore, namespace: string): Promise<void> {
   const names = [...new Set([namespace, DEFAULT_NAMESPACE])];

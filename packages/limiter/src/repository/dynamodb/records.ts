@@ -32,8 +32,8 @@ export class DynamoVersions implements VersionStore {
   }
 
   /**
-   * Stores the first record of a table that may have none. Whoever was faster, such as a
-   * deployment, knows better.
+   * Stores the first record of a table that may have none. A record that is already there, such as
+   * that of a deployment, is kept.
    */
   async putFirst(nowMs: number): Promise<void> {
     if (this.#isRecorded) return;

@@ -1,4 +1,3 @@
-import { DynamoDBStreamsClient } from "@aws-sdk/client-dynamodb-streams";
 import { expect, it } from "vitest";
 import { Limit, RateLimiter } from "zae-limiter";
 import {
@@ -8,8 +7,9 @@ import {
   type StreamRecord,
 } from "zae-limiter/aggregator";
 import { DynamoRepository } from "zae-limiter/dynamodb";
+import { connect } from "../../support/connect.ts";
 import { describeWithEngine, freshTableName, type Engine } from "../../support/engine.ts";
-import { readStream } from "./stream-reader.ts";
+import { StreamReader } from "../../support/stream-reader.ts";
 
 describeWithEngine("the filter of Lambda's event source mapping", (engine) => {
   it("passes what an aggregator needs of every namespace, and nothing else [W-26]", async () => {
@@ -73,15 +73,11 @@ async function listRecords(
   stack: string,
   { endpointUrl }: Engine,
 ): Promise<readonly StreamRecord[]> {
-  const client = new DynamoDBStreamsClient({
-    endpoint: endpointUrl,
-    region: "us-east-1",
-    credentials: { accessKeyId: "local", secretAccessKey: "local" },
-  });
+  const { connection } = await connect(endpointUrl, { tableName: stack });
   try {
-    return (await readStream(client, stack)).flatMap(({ records }) => records);
+    return await (await StreamReader.open(connection)).read();
   } finally {
-    client.destroy();
+    connection.close();
   }
 }
 

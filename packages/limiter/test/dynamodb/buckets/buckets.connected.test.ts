@@ -120,24 +120,4 @@ describeWithEngine("a bucket on DynamoDB", (engine) => {
     // A thousand minutes of debt.
     expect(await ttlMs()).toBeGreaterThan(clock.now() + 1000 * 60_000);
   });
-
-  it("debts that add up beyond the safe range are charged in one write each, with a refill and without one", async () => {
-    const clock = new ManualClock(START_MS);
-    const { repository, limiter } = await open(clock);
-    const most = Math.floor(Number.MAX_SAFE_INTEGER / 1000);
-    await repository.setSystemDefaults([Limit.perSecond("tpm", 100), Limit.perSecond("rps", 100)]);
-    const leases = await Promise.all(
-      Array.from({ length: 6 }, () => limiter.acquire(call({ tpm: 0 }))),
-    );
-    const { writes, failedConditions } = repository.getStatistics();
-    for (const [index, lease] of leases.entries()) {
-      // What overflowed must be refilled before it is charged; what was just refilled need not.
-      if (index % 2 === 0) await clock.advance(1000);
-      lease.settle({ tpm: most, rps: 1 });
-      await lease.commit();
-    }
-    expect(repository.getStatistics()).toMatchObject({ writes: writes + 6, failedConditions });
-    const owed = (await repository.getBuckets("e")).find(({ limitName }) => limitName === "tpm");
-    expect(owed!.totalConsumedMilli).toBe(6 * most * 1000);
-  });
 });

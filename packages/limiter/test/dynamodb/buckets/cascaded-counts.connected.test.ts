@@ -37,29 +37,6 @@ describeWithEngine("what came by cascade, on the items of a table", (engine) => 
     return { repository, limiter: new RateLimiter({ repository }) };
   };
 
-  it("is counted however a lease takes and ends, beside calls of the parent, also in one write", async () => {
-    const { limiter } = await open();
-    await limiter.acquire(call("a"), () => {});
-    expect(await counts()).toEqual({ own: [0, 0, 0], cascaded: [1, 1, 10] });
-    const [first, second, own, undone, ownUndone] = await Promise.all(
-      ["a", "b", "p", "b", "p"].map(async (entityId) => limiter.acquire(call(entityId))),
-    );
-    expect(await counts()).toEqual({ own: [2, 2, 20], cascaded: [4, 4, 40] });
-    await first!.consume({ tpm: 5 });
-    await own!.consume({ tpm: 7 });
-    expect(await counts()).toEqual({ own: [2, 2, 27], cascaded: [4, 4, 45] });
-    first!.settle({ tpm: 30 });
-    second!.settle({ tpm: 4 });
-    own!.settle({ tpm: 1 });
-    await Promise.all([
-      ...[first, second, own].map(async (lease) => lease!.commit()),
-      ...[undone, ownUndone].map(async (lease) => lease!.rollback()),
-    ]);
-    expect(await counts()).toEqual({ own: [1, 1, 1], cascaded: [3, 3, 44] });
-    for (const entityId of ["a", "b"])
-      expect(await counts(entityId)).toMatchObject({ cascaded: [0, 0, 0] });
-  });
-
   it("is counted by what the take was, when an entity begins or ceases to cascade", async () => {
     const { repository, limiter } = await open();
     const [settled, undone, extended] = await Promise.all(
@@ -107,35 +84,6 @@ describeWithEngine("what came by cascade, on the items of a table", (engine) => 
     await repository.mergeBucket!("p", "r", { shards: 1 });
     expect(await table.bucketItems("p")).toHaveLength(1);
     expect(await counts()).toEqual({ own: [1, 1, 100], cascaded: [2, 2, 320] });
-  });
-
-  it("has names that the parent only counts, and none that it does not know", async () => {
-    const { repository, limiter } = await open();
-    await repository.setLimits("a", [RPM, TPM, Limit.perDay("ipd", 9)]);
-    await repository.setLimits("p", [RPM]);
-    const request = { ...call("a"), consume: { rpm: 1, tpm: 10, ipd: 1 } };
-    const [lease, undone] = [await limiter.acquire(request), await limiter.acquire(request)];
-    await limiter.acquire(call("p", 3), () => {});
-    lease.settle({ tpm: 45, ipd: 2 });
-    await lease.commit();
-    await undone.rollback();
-    expect(await counts()).toEqual({ own: [1, 1, 3], cascaded: [1, 1, 45] });
-    const [item] = await table.bucketItems("p");
-    expect(Object.keys(item!).filter((name) => name.startsWith("b_ipd"))).toEqual([]);
-  });
-
-  it("costs only buckets that are cascaded into, and a warm call no more than before", async () => {
-    const { limiter } = await open();
-    await limiter.acquire(call("a"), () => {});
-    expect(await table.listOperations(async () => limiter.acquire(call("a")))).toEqual([
-      "BatchExecuteStatement",
-    ]);
-    const attributes = async (entityId: string): Promise<readonly string[]> =>
-      (await table.bucketItems(entityId)).flatMap((item) =>
-        Object.keys(item).filter((name) => /^(gc|b_.*_cc)$/.test(name)),
-      );
-    expect(await attributes("a")).toEqual([]);
-    expect((await attributes("p")).toSorted()).toEqual(["b_rpm_cc", "b_tpm_cc", "gc"]);
   });
 });
 

@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
-import { Limit, RateLimitExceeded, RateLimiterUnavailable, type ChargeRequest } from "zae-limiter";
+import { Limit, RateLimitExceeded, type ChargeRequest } from "zae-limiter";
 import { call, take } from "../../support/calls.ts";
 import { describeWithEngine } from "../../support/engine.ts";
-import { onWrites, script, type Fault } from "../../support/fault-proxy.ts";
+import { onWrites } from "../../support/fault-proxy.ts";
 import {
   slow,
   getStoredMilli,
@@ -12,50 +12,11 @@ import {
 } from "../../support/shard-processes.ts";
 import { numbersIn } from "../../support/proxied-table.ts";
 
-const FAULTS: readonly Fault[] = [
-  "lost-request",
-  "lost-reply",
-  "throttle",
-  "internal",
-  "late-internal",
-  "conflict",
-];
-
 describeWithEngine("a charge for what already happened", (engine) => {
   const shards = useShards(engine);
   const { open, openSplit, sentBy, items, table } = shards;
 
   describe("costs", () => {
-    it("one request that writes the bucket, also into debt and in debt, and also the first time", async () => {
-      const process = await open();
-      await process.repository.setSystemDefaults([slow(100)]);
-      await take(process.limiter, { tpm: 1 }, "other");
-      const work =
-        (tpm: number, entityId = "e") =>
-        () =>
-          process.limiter.charge(charge(tpm, entityId));
-      await work(1)();
-      for (const tpm of [10, 500, 7]) expect(await sentBy(work(tpm))).toEqual(["UpdateItem e#0"]);
-      expect(numbersIn(await items(), "gr")).toEqual([0]);
-      // Only the limits of a resource that was never used have to be read.
-      const elsewhere = { ...charge(1500), resource: "r2" };
-      expect(await sentBy(() => process.limiter.charge(elsewhere))).toEqual([
-        "BatchGetItem",
-        "PutItem",
-      ]);
-    });
-
-    it("one request that writes both buckets when it cascades", async () => {
-      const process = await open();
-      await process.repository.setSystemDefaults([slow(100)]);
-      await family(process);
-      await process.limiter.charge(charge(1));
-      expect(await sentBy(() => process.limiter.charge(charge(200)))).toEqual([
-        "BatchExecuteStatement e#0 p#0",
-      ]);
-      expect(getStoredMilli(await process.repository.getBuckets("p"), "tpm")).toEqual([-101_000]);
-    });
-
     it("one write for many charges and acquires that meet", async () => {
       const process = await open();
       await process.repository.setSystemDefaults([slow(100)]);
@@ -125,47 +86,6 @@ describeWithEngine("a charge for what already happened", (engine) => {
       await process.limiter.charge(charge(50));
       expect(getStoredMilli(await process.repository.getBuckets("e"), "tpm")).toEqual([-10_000]);
     });
-  });
-
-  describe.each(FAULTS.map((fault) => ({ name: JSON.stringify(fault), fault })))(
-    "that suffers $name",
-    ({ fault }) => {
-      it("is written once, also over several attempts", async () => {
-        const process = await open(0, { maxShards: 1 });
-        await process.repository.setSystemDefaults([slow(100)]);
-        table.proxy.decide = script("PutItem", [fault]);
-        await process.limiter.charge(charge(10));
-        table.proxy.decide = script("UpdateItem", [fault, fault, fault, fault]);
-        await process.limiter.charge(charge(500));
-        expect(await table.consumed(process.repository)).toBe(510);
-      });
-    },
-  );
-
-  it("is written at most once when no answer ever comes, and says that it cannot tell", async () => {
-    const process = await open();
-    await process.repository.setSystemDefaults([slow(100)]);
-    await process.limiter.charge(charge(1));
-    table.proxy.decide = ({ operation }) => (operation === "UpdateItem" ? "lost-reply" : undefined);
-    const error = await failure(process.limiter.charge(charge(10)));
-    expect(error).toBeInstanceOf(RateLimiterUnavailable);
-    expect(error).toMatchObject({ entityId: "e", resource: "r" });
-    expect(error.message).toContain("may have been written, wholly or in part");
-    table.proxy.decide = () => undefined;
-    await process.limiter.charge(charge(100));
-    // What was consumed is not given back because its caller could not be told.
-    expect(await table.consumed(process.repository)).toBe(111);
-  });
-
-  it("says that nothing was charged when every write was refused", async () => {
-    const process = await open(0, { maxShards: 1 });
-    await process.repository.setSystemDefaults([slow(100)]);
-    await process.limiter.charge(charge(1));
-    table.proxy.decide = ({ operation }) => (operation === "UpdateItem" ? "throttle" : undefined);
-    const error = await failure(process.limiter.charge(charge(10)));
-    expect(error).toBeInstanceOf(RateLimiterUnavailable);
-    expect(error.message).toMatch(/^Nothing was charged\./);
-    expect(await table.consumed(process.repository)).toBe(1);
   });
 
   it("does not charge the entity again while its parent cannot be written", async () => {

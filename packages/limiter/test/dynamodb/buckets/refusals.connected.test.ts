@@ -72,14 +72,6 @@ describeWithEngine("an exhausted bucket", (engine) => {
       expect(await table.listOperations(() => getRefusal(limiter))).toEqual(["BatchGetItem"]);
   });
 
-  it("a refusal that the table was asked for is not counted as one from memory", async () => {
-    const { limiter, repository } = await open(Limit.perDay("rpm", 60));
-    await take(limiter, { rpm: 60 });
-    await clock.advance(1000);
-    expect(await table.listOperations(() => getRefusal(limiter))).toEqual(["BatchGetItem"]);
-    expect(repository.getStatistics().refusalsFromMemory).toBe(0);
-  });
-
   it.each<[string, (lease: Lease) => Promise<void>]>([
     ["a rollback", async (lease) => lease.rollback()],
     [
@@ -108,19 +100,6 @@ describeWithEngine("an exhausted bucket", (engine) => {
     await getRefusal(limiter);
     await clock.advance(1);
     await take(limiter, { rpm: 1 });
-  });
-
-  it("callers who wait for it go on at the computed time, with one write", async () => {
-    const { limiter } = await open(Limit.perMinute("rpm", 60));
-    await take(limiter, { rpm: 60 });
-    const waiting = limiter.acquire({ ...call({ rpm: 5 }), waitUpToMs: 60_000 });
-    // Lets everything run that waits for nothing.
-    await new Promise((resolve) => setImmediate(resolve));
-    const sent = await table.listOperations(async () => {
-      await clock.advance(5000);
-      await waiting;
-    });
-    expect(sent).toEqual(["UpdateItem"]);
   });
 });
 

@@ -13,59 +13,16 @@ describeWithEngine("what no limit holds, on the items of a table", (engine) => {
   const table = useProxiedTable(engine);
 
   /** What all shards of a bucket have counted, and what each of them holds. */
-  const totals = async (
-    entityId = "e",
-  ): Promise<{ readonly counted: number; readonly tokens: readonly (number | undefined)[] }> => {
-    const items = await table.bucketItems(entityId);
+  const totals = async (): Promise<{
+    readonly counted: number;
+    readonly tokens: readonly (number | undefined)[];
+  }> => {
+    const items = await table.bucketItems("e");
     return {
       counted: items.reduce((sum, item) => sum + (getNumber(item["b_tpm_tc"]) ?? 0), 0),
       tokens: items.map((item) => getNumber(item["b_tpm_tk"])),
     };
   };
-
-  const counted = async (expected: number): Promise<void> => {
-    for (const entityId of ["e", "p"])
-      expect(await totals(entityId)).toEqual({ counted: expected * 1000, tokens: [undefined] });
-  };
-
-  it("is counted for the entity and its parent, however a lease takes and ends", async () => {
-    const repository = await table.open(undefined, { clock });
-    const limiter = new RateLimiter({ repository });
-    await repository.setSystemDefaults([RPM, TPM]);
-    await repository.createEntity("p");
-    await repository.createEntity("e", { parentId: "p", cascade: true });
-    await repository.setLimits("e", [RPM, Limit.perDay("ipd", 9)]);
-    await repository.setLimits("p", [RPM]);
-    await limiter.acquire(CALL, (lease) => lease.settle({ tpm: 70, ipd: 1 }));
-    await counted(70);
-    await limiter.acquire({ ...CALL, consume: { rpm: 1 } }, async (lease) => {
-      await lease.consume({ tpm: 20 });
-      lease.adjust({ tpm: 5 });
-    });
-    await counted(95);
-    await limiter.acquire({ ...CALL, consume: { rpm: 1 } }, (lease) => lease.settle({ tpm: 5 }));
-    await counted(100);
-    await (await limiter.acquire(CALL)).rollback();
-    await counted(100);
-    const [parents] = await table.bucketItems("p");
-    expect(parents!["b_ipd_tc"], "of which no level of the parent knows").toBeUndefined();
-  });
-
-  it("costs a warm call no request, and neither do levels that inherit", async () => {
-    const repository = await table.open(undefined, { clock });
-    const limiter = new RateLimiter({ repository });
-    await repository.setSystemDefaults([RPM, TPM]);
-    for (const inherit of [false, true]) {
-      await repository.setLimits("e", [RPM], { inherit });
-      await limiter.acquire(CALL, () => {});
-      const sent = await table.listOperations(async () => {
-        const lease = await limiter.acquire(CALL);
-        lease.settle({ tpm: 90 });
-        await lease.commit();
-      });
-      expect(sent).toEqual(["UpdateItem", "UpdateItem"]);
-    }
-  });
 
   it("is kept by splits, gathers and merges, and touches no hidden balance", async () => {
     const repository = await table.open(undefined, { clock });

@@ -28,7 +28,7 @@ export function dynamoBackend({
       let drain: StreamDrain | undefined;
       return {
         open: (clock) => {
-          // Nobody moves the clock while a step is under way, so a pause between two attempts must
+          // The clock does not move while a step is under way, so a pause between two attempts must
           // not wait for it.
           const steady = { now: () => clock.now(), sleep: async () => {} };
           const transport = transports[clients++ % transports.length]!;

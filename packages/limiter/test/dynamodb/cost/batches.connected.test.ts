@@ -6,7 +6,7 @@ import { beforeEach, expect, it } from "vitest";
 import { Limit, RateLimiter } from "zae-limiter";
 import type { DynamoRepository } from "zae-limiter/dynamodb";
 import { ManualClock } from "zae-limiter/testing";
-import { call, take } from "../../support/calls.ts";
+import { take } from "../../support/calls.ts";
 import { describeWithEngine } from "../../support/engine.ts";
 import { useProxiedTable } from "../../support/proxied-table.ts";
 
@@ -56,44 +56,5 @@ describeWithEngine("what a bucket costs that many callers share", (engine) => {
       (after.batchedOperations - before.batchedOperations) / (after.batches - before.batches),
     ).toBeGreaterThanOrEqual(20);
     expect(await table.consumed(repository)).toBe(acquires + 1);
-  });
-
-  it("calls that are settled and rolled back cost no more", async () => {
-    const { limiter, repository } = await open(Limit.perSecond("rpm", 1_000_000));
-    await take(limiter, { rpm: 1 });
-    const rounds = 20;
-    const caller = async (_: unknown, index: number): Promise<void> => {
-      for (let round = 0; round < rounds; round += 1) {
-        const lease = await limiter.acquire(call({ rpm: 2 }));
-        if (index % 2 === 0) lease.settle({ rpm: 3 });
-        await (index % 2 === 0 ? lease.commit() : lease.rollback());
-      }
-    };
-    const sent = await table.listOperations(() =>
-      Promise.all(Array.from({ length: CALLERS }, caller)),
-    );
-    expect(sent.length / (2 * CALLERS * rounds)).toBeLessThanOrEqual(0.05);
-    expect(await table.consumed(repository)).toBe((CALLERS / 2) * rounds * 3 + 1);
-  });
-
-  it("a parent is like any other bucket: its children's calls share few writes", async () => {
-    const { limiter, repository } = await open(Limit.perSecond("rpm", 1_000_000));
-    await repository.createEntity("parent");
-    const children = Array.from({ length: CALLERS }, (_, index) => `child-${index}`);
-    await Promise.all(
-      children.map((child) =>
-        repository.createEntity(child, { parentId: "parent", cascade: true }),
-      ),
-    );
-    const round = async (): Promise<void> =>
-      void (await Promise.all(children.map((entityId) => take(limiter, { rpm: 1 }, entityId))));
-    await round();
-    const sent = await table.sentDuring(async () => {
-      for (let rounds = 0; rounds < 4; rounds += 1) await round();
-    });
-    // A request has at most one write of a bucket.
-    const writes = sent.filter(({ input }) => JSON.stringify(input).includes("#parent#"));
-    expect(writes.length / (4 * CALLERS)).toBeLessThanOrEqual(0.05);
-    expect(await table.consumed(repository, "parent")).toBe(5 * CALLERS);
   });
 });

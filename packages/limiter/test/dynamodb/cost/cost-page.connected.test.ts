@@ -31,7 +31,7 @@ describeWithEngine("the guide's page on cost", (engine) => {
     return account;
   }
 
-  it("the page tells what every operation costs, an acquire after the refill of another process too [W-76]", async () => {
+  it("the page says what every operation costs, an acquire after the refill of another process too [W-76]", async () => {
     const clock = new ManualClock(START_MS);
     const stack = freshTableName();
     const { repository, limiter, row } = await open({ clock, stack });
@@ -139,7 +139,7 @@ describeWithEngine("the guide's page on cost", (engine) => {
     );
   });
 
-  it("the page tells how large items are", async () => {
+  it("the page says how large items are", async () => {
     const counts = [1, 2, 4, 6, 8];
     const lengths = [4, 8, 16, 32];
     const rows: string[][] = [];
@@ -216,7 +216,7 @@ async function openAccount(engine: Engine, options: DynamoOptions): Promise<Acco
     await work();
     const { requests, read, write, failedConditions } = transport.counts();
     const indexes = Object.values(write.indexes).reduce((sum, units) => sum + units, 0);
-    // AWS bills failed conditions; the engines' replies do not tell.
+    // AWS bills failed conditions; the engines' replies do not say.
     return [
       operation,
       ...[requests, trips.count, write.table + indexes + failedConditions, indexes, read.table].map(

@@ -1,8 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { Limit } from "zae-limiter";
-import { buildPolicy } from "../../../src/core/bucket/policy.ts";
-import type { AttributeMap } from "../../../src/repository/dynamodb/transport/attribute-values.ts";
-import type { ConsumeOutcome, Receipt } from "../../../src/repository/port.ts";
+import type { Receipt } from "../../../src/repository/port.ts";
 import { parseBucketItem } from "../../../src/repository/dynamodb/items/bucket-item.ts";
 import { grant } from "../../support/bucket-process.ts";
 import { describeWithEngine } from "../../support/engine.ts";
@@ -145,58 +142,6 @@ describeWithEngine("what a bucket with shards costs", (engine) => {
     ]);
   });
 
-  it("calls that no shard holds alone go together, and each gives back what it took", async () => {
-    const { entityId } = await split(8);
-    const process = open(3);
-    await grant(process, request(entityId, 0));
-    const before = await items(entityId, 8);
-    const outcomes: ConsumeOutcome[] = [];
-    const requests = await process.listRequests(async () => {
-      // A shard holds 120 of them, and all hold 960.
-      const calls = Array.from({ length: 16 }, () =>
-        process.buckets.consume(request(entityId, 130)),
-      );
-      outcomes.push(...(await Promise.all(calls)));
-    });
-    const receipts = outcomes.flatMap((outcome) => (outcome.granted ? [outcome.receipt] : []));
-    expect(receipts).toHaveLength(7);
-    // The first goes at once, and alone; nobody's transaction is cancelled.
-    expect(requests.filter((operation) => operation === "TransactWriteItems")).toHaveLength(2);
-    expect(requests.filter((operation) => operation === "BatchGetItem").length).toBeLessThan(6);
-    expect((await process.buckets.read(request(entityId, 0)))[0]).toMatchObject({
-      available: CAPACITY - 7 * 130,
-    });
-    await Promise.all(receipts.map(async (receipt) => process.buckets.giveBack(receipt)));
-    expect(listBalances(await items(entityId, 8))).toEqual(listBalances(before));
-  });
-
-  it("sixteen refusals at once read all shards twice at most", async () => {
-    const { entityId, maker } = await split(8);
-    const process = open(5);
-    await grant(process, request(entityId, 1));
-    await grant(maker, request(entityId, CAPACITY - 1));
-    const requests = await process.listRequests(async () => {
-      const calls = Array.from({ length: 16 }, () => process.buckets.consume(request(entityId, 1)));
-      for (const outcome of await Promise.all(calls)) expect(outcome.granted).toBe(false);
-    });
-    expect(requests.filter((operation) => operation === "BatchGetItem").length).toBeLessThan(3);
-    expect(requests.filter((operation) => operation === "UpdateItem").length).toBeLessThan(5);
-  });
-
-  it("calls with limits of their own gather apart", async () => {
-    const { entityId } = await split(8);
-    const process = open(3);
-    await grant(process, request(entityId, 0));
-    const own = buildPolicy([Limit.perMinute("rpm", 8 * CAPACITY)], "override");
-    const requests = await process.listRequests(async () => {
-      const calls = [undefined, undefined, own, undefined].map(async (override) =>
-        process.buckets.consume({ ...request(entityId, 130), override }),
-      );
-      for (const outcome of await Promise.all(calls)) expect(outcome.granted).toBe(true);
-    });
-    expect(requests.filter((operation) => operation === "TransactWriteItems")).toHaveLength(4);
-  });
-
   it("a call that lost a race tries no other shard for what that may have earned", async () => {
     const { entityId, maker } = await split(2);
     const process = open(1);
@@ -256,8 +201,3 @@ describeWithEngine("what a bucket with shards costs", (engine) => {
     ]);
   });
 });
-
-/** Tokens and requests of each shard. */
-function listBalances(shards: readonly AttributeMap[]): readonly unknown[] {
-  return shards.map(({ b_rpm_tk, gr }) => [b_rpm_tk, gr]);
-}

@@ -23,13 +23,12 @@ describeWithEngine("what calls cost that share requests", (engine) => {
     table = await connectToNewTable(engine().endpointUrl);
   });
 
-  const open = (parents = {}): BucketProcess =>
+  const open = (): BucketProcess =>
     bucketProcess({
       ...table,
       clock: new ManualClock(),
       seed: 1,
       config: ({ level }) => ({ limits: level === "system" ? LIMITS : undefined }),
-      parents,
       requestTimeoutMs: 10_000,
     });
 
@@ -54,24 +53,5 @@ describeWithEngine("what calls cost that share requests", (engine) => {
     // Most calls have a write of their own: they share requests, not writes.
     expect(writes).toBeGreaterThan((CALLERS * ROUNDS) / 2);
     expect(process.counts.batchedOperations).toBe(ENTITIES + CALLERS * ROUNDS);
-  });
-
-  it("a cascade, and the end of its lease, are one request each, with a unit for each bucket", async () => {
-    const process = open({ child: "parent" });
-    await grant(process, requestFor("child", { rpm: 1, tpm: 10 }));
-    const once = { requests: 1, byOperation: { BatchExecuteStatement: 1 }, failedConditions: 0 };
-    const expectOne = async <T>(work: () => Promise<T>): Promise<T> => {
-      process.transport.reset();
-      const result = await work();
-      expect(process.transport.counts()).toMatchObject({ ...once, write: { table: 2 } });
-      return result;
-    };
-    const take = (): Promise<Receipt> => grant(process, requestFor("child", { rpm: 1, tpm: 10 }));
-    const settled = await expectOne(take);
-    await expectOne(async () =>
-      process.buckets.settle(settled, [{ resource: "r", amounts: { tpm: 5 } }]),
-    );
-    const undone = await expectOne(take);
-    await expectOne(async () => process.buckets.giveBack(undone));
   });
 });

@@ -17,21 +17,6 @@ const KEPT = 10_000;
 describeWithEngine("what is left after a grant", (engine) => {
   const { clock, open, newEntity, split } = useShardBuckets(engine);
 
-  it("costs no request: the reply to the take has brought it", async () => {
-    const process = open(0);
-    const entityId = newEntity();
-    for (const left of [CAPACITY - 10, CAPACITY - 20]) {
-      const receipt = await grant(process, request(entityId, 10));
-      expect(await remembered(process, receipt)).toEqual([left]);
-    }
-    const receipt = await grant(process, request(entityId, 10));
-    const other = open(1);
-    await grant(other, request(entityId, 100));
-    expect(await remembered(process, receipt)).toEqual([CAPACITY - 30]);
-    await process.buckets.read(request(entityId, 0));
-    expect(await remembered(process, receipt)).toEqual([CAPACITY - 130]);
-  });
-
   it("is the sum of all shards, and of those that are known when others are not", async () => {
     const { entityId } = await split(4);
     const process = open(2);

@@ -38,21 +38,12 @@ describeWithEngine("what a warm acquire costs", (engine) => {
     trips = new RoundTrips(table.transport);
   });
 
-  const open = (limits: readonly Limit[]): BucketProcess =>
-    bucketProcess({
-      transport: trips,
-      tableName,
-      clock,
-      seed: 1,
-      config: (key: ConfigKey) => ({ limits: key.level === "system" ? limits : undefined }),
-    });
-
   async function computeCost(process: BucketProcess, work: () => Promise<unknown>): Promise<Cost> {
     process.transport.reset();
     trips.count = 0;
     await work();
     const { requests, write, read, failedConditions } = process.transport.counts();
-    // AWS bills failed conditions; the engines' replies do not tell.
+    // AWS bills failed conditions; the engines' replies do not say.
     return {
       requests,
       roundTrips: trips.count,
@@ -60,36 +51,6 @@ describeWithEngine("what a warm acquire costs", (engine) => {
       indexUnits: sum(write.indexes),
       readUnits: read.table,
     };
-  }
-
-  for (const count of [1, 2, 3, 4, 5, 6]) {
-    it(`a warm acquire is one request and one write unit, refill included, with ${count} limits [W-76]`, async () => {
-      const names = ["rpmx", "tpmx", "rpdx", "tpdx", "ipmx", "opmx"].slice(0, count);
-      const process = open(names.map((name) => Limit.perMinute(name, 1_000_000)));
-      const request = requestFor(
-        `entity-${count}-0123456789a`,
-        Object.fromEntries(names.map((name) => [name, 1000])),
-        { resource: RESOURCE },
-      );
-      await grant(process, request);
-      for (const pauseMs of [0, 7, 13, 100_000]) {
-        await clock.advance(pauseMs);
-        const cost = await computeCost(process, () => grant(process, request));
-        expect(cost).toEqual({
-          requests: 1,
-          roundTrips: 1,
-          writeUnits: 1,
-          indexUnits: 0,
-          readUnits: 0,
-        });
-      }
-      expect(process.counts).toMatchObject({
-        writes: 5,
-        batches: 5,
-        batchedOperations: 5,
-        failedConditions: 0,
-      });
-    });
   }
 
   for (const inherit of [true, false]) {

@@ -1,6 +1,6 @@
 /*
  * A table that disappears under a repository which is open: the first deployment of its stack was
- * rolled back, or somebody deleted it. When it is there again, it is another table: empty, or with
+ * rolled back, or it was deleted. When it is there again, it is another table: empty, or with
  * namespaces that have other ids.
  */
 import { expect, it, vi } from "vitest";
@@ -24,7 +24,7 @@ describeWithEngine("a table that disappears under an open repository", (engine) 
     stream: false,
   });
 
-  it("says so, and is found again without a restart, whoever made it", async () => {
+  it("says so, and is found again without a restart, whichever process made it", async () => {
     const options = place();
     await using repository = await DynamoRepository.open("app", options);
     await repository.setSystemDefaults(LIMITS);
@@ -41,7 +41,7 @@ describeWithEngine("a table that disappears under an open repository", (engine) 
 
     await using deployer = await DynamoRepository.open("app", options);
     await deployer.setSystemDefaults(LIMITS);
-    // All at once, and what was taken before has nowhere to go back to.
+    // All at once, and tokens taken before have nowhere to go back to.
     const granted = await Promise.all(
       Array.from({ length: 8 }, () => limiters[0]!.acquire(call({ rpm: 10 }))),
     );
@@ -52,7 +52,7 @@ describeWithEngine("a table that disappears under an open repository", (engine) 
       rpm: 20,
     });
 
-    // One that nobody has registered again is not there, until somebody does.
+    // One that has not been registered again is missing, until it is.
     await expect(limiters[1]!.acquire(call({ rpm: 1 }))).rejects.toThrow(NamespaceNotFoundError);
     await deployer.registerNamespace("tenant");
     await (await deployer.namespace("tenant")).setSystemDefaults(LIMITS);
@@ -71,7 +71,7 @@ describeWithEngine("a table that disappears under an open repository", (engine) 
     await repository.setSystemDefaults(LIMITS);
     await take(new RateLimiter({ repository }), { rpm: 1 });
     expect((await repository.listNamespaces()).map(({ name }) => name)).toEqual(["app"]);
-    // It has a version record, without which nobody would open a table that has namespaces.
+    // It has a version record, without which a table that has namespaces would not be opened.
     await using found = await DynamoRepository.open("app", { ...options, provisioning: "never" });
     expect(found.namespaceId).toBe(repository.namespaceId);
   });

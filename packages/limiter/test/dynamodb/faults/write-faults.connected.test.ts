@@ -84,7 +84,7 @@ describeWithTransports(
       expect(await table.consumed(repository)).toBe(10);
     });
 
-    it("a lease never gives back twice when every answer is lost, and says that it could not tell", async () => {
+    it("a lease never gives back twice when every answer is lost, and says that the outcome is unknown", async () => {
       const { limiter, repository } = await open();
       await (await limiter.acquire(call(100))).commit();
       const lease = await limiter.acquire(call(10));

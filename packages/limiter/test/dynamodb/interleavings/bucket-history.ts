@@ -93,10 +93,10 @@ export class BucketHistory {
   }
 
   /**
-   * Promise 1: over every interval that ends with a grant, what was taken less what was given back
-   * is at most the capacity plus what was earned, and what the time earns by which clocks differ
-   * and writes were under way, once. What was charged beyond what a shard held is owed by that
-   * shard; the others go on.
+   * Promise 1: over every interval that ends with a grant, the tokens taken less those given back
+   * are at most the capacity plus those earned, and once those that are earned in the time by which
+   * clocks differ and writes were under way. What was charged beyond what a shard held is owed by
+   * that shard; the others go on.
    */
   excess(differenceMs: number): string | undefined {
     const last = this.states.length - 1;
@@ -128,7 +128,7 @@ export class BucketHistory {
    * Whether the bucket can have looked as if it did not hold what was asked, by the clock of the
    * process that asked. Shards are seen one by one, not all at the same moment. A write of the same
    * process acts as of its decision: a call that did not fit beside those that it carries is
-   * refused as of then. A call on shards that has lost a race is refused as of its begin.
+   * refused as of then. A call on shards that has lost a race is refused as of when it started.
    */
   couldNotHold(asked: Asked, window: Window): boolean {
     const states = this.states.slice(window.firstState);
@@ -231,7 +231,7 @@ function seenAtMs(
   { isSplit, ...window }: Window & { readonly isSplit: boolean },
 ): number {
   // On shards, also on those that were merged since, a call that has lost a race is decided as of
-  // its begin: what is stored since counts, what was merely earned since does not.
+  // when it started: tokens stored since count, tokens merely earned since do not.
   if (isSplit) return window.fromMs + window.skewMs;
   const sinceMs = Math.max(fromMs, window.fromMs) + window.skewMs;
   const { stampMs } = bucket.get(number)!;

@@ -29,7 +29,7 @@ export interface Operation {
   /** How many states its bucket, and that of its parent, had had when it started. */
   statesBefore: readonly number[];
   /**
-   * Troubles that its process had on the network meanwhile, and those after which nobody knows
+   * Troubles that its process had on the network meanwhile, and those after which it is unknown
    * whether a write was applied.
    */
   faults: number;
@@ -45,7 +45,7 @@ export class Client {
   readonly process: BucketProcess;
   readonly leases: Lease[] = [];
   readonly underWay = new Set<Operation>();
-  /** What goes back once it turns out that a take was applied whose caller was told otherwise. */
+  /** What goes back once it turns out that a rejected take was applied. */
   readonly owed: Operation[] = [];
   isAlive = true;
 
@@ -94,7 +94,7 @@ export class Client {
     });
   }
 
-  /** A take has not been granted, and nobody knows whether it was applied. */
+  /** A take has not been granted, and it is unknown whether it was applied. */
   owe(take: Operation): void {
     this.owed.push({ ...take, kind: "give back", effect: reversed(take.effect) });
   }

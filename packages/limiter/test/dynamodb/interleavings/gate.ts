@@ -53,7 +53,7 @@ export interface Reshapes {
 }
 
 /**
- * What a process had under way when it decided on a write, which tells what the write may carry.
+ * What a process had under way when it decided on a write, which shows what the write may carry.
  */
 export interface DecisionSurroundings {
   readonly process: number;
@@ -161,7 +161,7 @@ export const NETWORK_ERRORS = {
       : Object.assign(new Error("Another one"), { name: "TransactionConflictException" }),
 } as const satisfies Readonly<Record<string, (operation: string) => Error>>;
 
-/** Those after which nobody knows whether a write was applied. */
+/** Those after which it is unknown whether a write was applied. */
 export const AMBIGUOUS: ReadonlySet<keyof typeof NETWORK_ERRORS> = new Set([
   "connection reset",
   "time-out",

@@ -1,6 +1,6 @@
 /*
- * What every call was told, and so what each bucket must have been charged in the end. A call that
- * was answered clearly counts exactly; one whose outcome nobody can know (its process died, or the
+ * The answer to every call, and so what each bucket must have been charged in the end. A call that
+ * was answered clearly counts exactly; one whose outcome is unknown (its process died, or the
  * network failed it) counts as a range, at most its own cost.
  */
 

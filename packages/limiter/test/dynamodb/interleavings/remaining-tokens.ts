@@ -26,7 +26,7 @@ const MOST_STEPS = 42;
 
 /**
  * Promise 6: a lone client with a good clock finds every token that is left, wherever it is, and
- * not one more. Then it is told exactly when the bucket is full again, and finds it so: no shard
+ * not one more. Then the library reports exactly when the bucket is full again, and it is: no shard
  * starves.
  */
 export async function takeWhatIsLeft(world: World): Promise<void> {

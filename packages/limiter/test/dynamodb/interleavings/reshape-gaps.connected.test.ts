@@ -55,7 +55,7 @@ describeWithEngine("a split or a merge in every gap of a story", (engine) => {
 
   for (const kind of RESHAPES) {
     for (const fate of FATES)
-      it(`a ${kind} changes nothing when whoever does it ${fate}`, { timeout: 900_000 }, () =>
+      it(`a ${kind} changes nothing when its process ${fate}`, { timeout: 900_000 }, () =>
         manyGaps({ kind, fate, ofParent: false, losesReply: false }),
       );
 
@@ -69,7 +69,7 @@ describeWithEngine("a split or a merge in every gap of a story", (engine) => {
 
     for (const fate of ["lives", "dies after"] as const)
       it(
-        `a ${kind} of their parent changes nothing for the children when whoever does it ${fate}`,
+        `a ${kind} of their parent changes nothing for the children when its process ${fate}`,
         { timeout: 900_000 },
         () => manyGaps({ kind, fate, ofParent: true, losesReply: false }),
       );

@@ -26,7 +26,7 @@ export interface SharedTables {
  */
 const MOST_REPLAYS = Number(process.env["REPLAYS"] ?? 60);
 
-/** Lines of a failure's story that are shown: the last ones tell most. */
+/** Lines of a failure's story that are shown: the last ones say most. */
 const MOST_LINES = 60;
 
 /**

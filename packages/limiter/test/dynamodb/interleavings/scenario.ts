@@ -24,7 +24,7 @@ export interface Scenario {
   readonly configChanges: number;
   readonly splits: number;
   readonly merges: number;
-  /** How often a merge is late: whoever asked for it hears nothing, and it may arrive any time. */
+  /** How often a merge is late: its sender gets no reply, and it may arrive any time. */
   readonly lateMerges: number;
   readonly maxShards: number;
   readonly largestTickMs: number;

@@ -28,7 +28,7 @@ interface Event {
 }
 
 /**
- * Lets one thing after another happen, in a random order, until everybody is done.
+ * Lets one thing after another happen, in a random order, until all are done.
  */
 export async function play(world: World, plan: Plan = world.scenario): Promise<void> {
   const { operations, crashes, configChanges, splits, merges, clockSteps, faultRate } = plan;
@@ -135,7 +135,7 @@ async function answer(world: World, client: Client, call: HeldCall): Promise<voi
   fail(world, client, call, fault);
 }
 
-/** What has been done in part has arrived: all that can happen is that nobody hears of it. */
+/** What has been done in part has arrived: all that can happen is that the reply is lost. */
 function remaining({ firstHalf: done }: HeldCall, fault: Fault | undefined): Fault | undefined {
   const mayBe = done === undefined || fault === "time-out" || fault === "connection reset";
   return mayBe ? fault : undefined;
@@ -164,7 +164,7 @@ const POSSIBLE_FAULTS = STATEMENT_FAULTS.filter((fault) => fault !== "denied");
 function deliverOrLose(world: World, client: Client, call: HeldCall): void {
   const { coverage } = world;
   const reply = call.reply!;
-  // Rare, and worth more than others: nobody but the shard that it was merged into can tell now.
+  // Rare, and worth more than others: only the shard that it was merged into shows it now.
   const isGone = reply.ok && WRITES.has(call.operation) && world.table.isGone(call);
   const fault = isGone && world.random() < 2 * world.lateMerges ? "reply lost" : someFault(world);
   if (fault === "reply lost" || fault === "connection reset" || fault === "time-out") {
@@ -285,7 +285,7 @@ export function fail(
   error: keyof typeof NETWORK_ERRORS,
 ): void {
   world.coverage.count(COUNTED[error]);
-  world.tell(`process ${client.number} is told of ${error} for ${call.operation}`);
+  world.tell(`process ${client.number} gets ${error} for ${call.operation}`);
   for (const operation of client.underWay) {
     operation.faults += 1;
     if (AMBIGUOUS.has(error) && WRITES.has(call.operation)) operation.unknowns += 1;

@@ -248,7 +248,7 @@ export class WatchedTable {
     return short === undefined ? undefined : `${short} was gathered while the bucket never held it`;
   }
 
-  /** The lone client of the end has no calls that anybody else has to know of. */
+  /** The lone client of the end has no calls that concern other clients. */
   #unexplained(entityId: string, write: AppliedWrite): string | undefined {
     const { operations, owed, process } = write.call.surroundings;
     if (process === 0 || isSplit(write) || isMerge(write)) return undefined;

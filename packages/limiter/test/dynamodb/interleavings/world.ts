@@ -18,7 +18,7 @@ import { WatchedTable } from "./watched-table.ts";
 
 const START_MS = 1_800_000_000_000;
 
-/** Everything that one seed simulates, and what its processes were told. */
+/** Everything that one seed simulates, and the answers that its processes got. */
 export class World {
   readonly scenario: Scenario;
   readonly coverage: Coverage;
@@ -29,7 +29,7 @@ export class World {
   /** What is configured now. */
   readonly limits: Map<string, readonly Limit[]>;
   readonly clients: Client[] = [];
-  /** Requests that nobody waits for any more, and that may arrive all the same. */
+  /** Requests that no client waits for any more, and that may arrive all the same. */
   late: HeldCall[] = [];
   /** How often the network fails now. */
   faultRate = 0;
@@ -173,7 +173,7 @@ export class World {
   }
 
   /**
-   * An end that was answered. Where nobody can know, a charge is repeated and a give-back is not.
+   * An end that was answered. In doubt, a charge is repeated and a give-back is not.
    */
   ended({ entityId, effect, unknowns }: Operation): void {
     const charges = part(effect, (amount) => amount > 0);
@@ -200,7 +200,7 @@ export class World {
       if (ending !== undefined && !isBusy) this.perhaps(ending);
   }
 
-  /** Promises 2 and 8: in the end, buckets were charged what callers were told. */
+  /** Promises 2 and 8: in the end, buckets were charged what the answers said. */
   compareLedger(): void {
     for (const client of this.clients) this.abandon(client);
     for (const entityId of this.table.entityIds) {

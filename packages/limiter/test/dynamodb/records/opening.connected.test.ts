@@ -6,7 +6,6 @@ import {
   RateLimiter,
   RateLimiterUnavailable,
   ValidationError,
-  VersionMismatchError,
 } from "zae-limiter";
 import { DynamoRepository } from "zae-limiter/dynamodb";
 import { createTable } from "../../../src/repository/dynamodb/table/create-table.ts";
@@ -148,7 +147,7 @@ describeWithEngine("opening a DynamoDB repository", (engine) => {
     }
   });
 
-  it("a table that somebody else created gets the version record of its first user", async () => {
+  it("a table that other software created gets the version record of its first user", async () => {
     const stack = freshTableName();
     const { endpointUrl } = engine();
     const { connection } = await connect(endpointUrl, { tableName: stack });
@@ -162,7 +161,7 @@ describeWithEngine("opening a DynamoDB repository", (engine) => {
     );
   });
 
-  it("whoever registers the first namespace of a table leaves it with a version record", async () => {
+  it("a table gets a version record with its first namespace", async () => {
     const stack = freshTableName();
     const { endpointUrl } = engine();
     const { connection } = await connect(endpointUrl, { tableName: stack });
@@ -208,22 +207,6 @@ describeWithEngine("opening a DynamoDB repository", (engine) => {
     expect(opened.namespaceId).toBe(created.namespaceId);
   });
 
-  it("the builder refuses an option of stacks that nobody knows, and opens what exists as it is", async () => {
-    const builder = DynamoRepository.builder();
-    const misspelt = { lambdaMemory: 512 } as object;
-    expect(() => builder.stackOptions(misspelt)).toThrow(
-      "Invalid lambdaMemory: is not an option of a stack; did you mean lambdaMemoryMb?",
-    );
-    const options = { stack: freshTableName(), endpointUrl: engine().endpointUrl };
-    await using created = await DynamoRepository.open("app", options);
-    await using built = await builder
-      .namespace("app")
-      .options({ ...options, provisioning: "stack" })
-      .stackOptions({ lambdaMemoryMb: 512 })
-      .build();
-    expect(built.namespaceId).toBe(created.namespaceId);
-  });
-
   it.each([
     [{ stack: "under_score" }, "stack"],
     [{ stack: "x".repeat(56) }, "stack"],
@@ -242,17 +225,6 @@ describeWithEngine("opening a DynamoDB repository", (engine) => {
     });
     await expect(opening).rejects.toThrow(ValidationError);
     await expect(opening).rejects.toMatchObject({ field });
-  });
-
-  it("a table of a newer schema, or one that asks for a newer client, is refused", async () => {
-    const options = { stack: freshTableName(), endpointUrl: engine().endpointUrl };
-    await using repository = await DynamoRepository.open("app", options);
-    await repository.setVersionRecord({ schemaVersion: "2.0.0" });
-    await expect(DynamoRepository.open("app", options)).rejects.toThrow(IncompatibleSchemaError);
-    await repository.setVersionRecord({ schemaVersion: "1.0.0", clientMinVersion: "99.0.0" });
-    await expect(
-      DynamoRepository.open("app", { ...options, provisioning: "never" }),
-    ).rejects.toThrow(VersionMismatchError);
   });
 
   it("the table is created and deleted on request", async () => {

@@ -15,7 +15,7 @@ import {
 import { describeWithEngine } from "../../support/engine.ts";
 import { script } from "../../support/fault-proxy.ts";
 import { itemBytes } from "../../support/item-bytes.ts";
-import { listKeys, useProxiedTable } from "../../support/proxied-table.ts";
+import { useProxiedTable } from "../../support/proxied-table.ts";
 
 describeWithEngine("the state of declared limits on DynamoDB", (engine) => {
   const table = useProxiedTable(engine);
@@ -62,15 +62,6 @@ describeWithEngine("the state of declared limits on DynamoDB", (engine) => {
     table.proxy.decide = script("TransactWriteItems", ["lost-reply"]);
     const state = await put(repository, 1500, "first");
     expect(await repository.getProvisionerState()).toEqual(state);
-  });
-
-  it("a purge removes a state", async () => {
-    const operator = await table.open("operator");
-    const namespaceId = await operator.registerNamespace("tenant");
-    await put(await table.open("tenant"), 1500, "first");
-    await operator.deleteNamespace("tenant");
-    await operator.purgeNamespace(namespaceId);
-    expect(listKeys(await table.items()).filter((key) => key.includes(namespaceId))).toEqual([]);
   });
 
   it("the item that an upgrade from Python has left is read and replaced", async () => {

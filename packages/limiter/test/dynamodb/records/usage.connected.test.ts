@@ -70,7 +70,7 @@ describeWithEngine("usage on DynamoDB", (engine) => {
     expect(Object.keys(total)).toEqual(names);
   });
 
-  it("capabilities tell what was last seen of the aggregator, without a request of their own", async () => {
+  it("capabilities say what was last seen of the aggregator, without a request of their own", async () => {
     const early = await table.open();
     const opening = await table.listOperations(() => table.open());
     await countUntil(START_MS);
@@ -166,57 +166,6 @@ describeWithEngine("usage on DynamoDB", (engine) => {
     const { items } = await repository.getUsageSnapshots({ entityId: "e" });
     expect(items[0]?.counters).toEqual({ tpm: 90_000_000_000_001 });
   });
-
-  it("windows that begin together are read apart, for limits of any name", async () => {
-    const repository = await openCounted(START_MS + HOUR_MS);
-    await store(repository, [
-      { counters: { ttl: 5, window: 6, requests: 7, "a-b.c": 8 }, requests: 2 },
-      { window: "daily", counters: { rpm: 17 } },
-      { window: "monthly", counters: { rpm: 170 } },
-    ]);
-    expect((await repository.getUsageSnapshots({ entityId: "e" })).items.map(show)).toEqual([
-      [{ ttl: 5, window: 6, requests: 7, "a-b.c": 8 }, 2, {}, 0],
-    ]);
-    const daily = await repository.getUsageSummary({ resource: "r", window: "daily" });
-    expect(daily.total).toEqual({ rpm: 17 });
-    const monthly = { entityId: "e", resource: "r", window: "monthly" } as const;
-    expect((await repository.getUsageSummary(monthly)).total).toEqual({ rpm: 170 });
-  });
-
-  it.each([{ entityId: "e" }, { resource: "r" }, { entityId: "e", resource: "r" }])(
-    "windows by %o are read page by page, half open",
-    async (query) => {
-      const repository = await openCounted(START_MS + DAY_MS);
-      const hours = [0, 1, 2, 3, 4, 5];
-      await store(repository, [
-        ...hours.map((hour) => ({ windowStartMs: START_MS + hour * HOUR_MS })),
-        ...hours.map((hour) => ({
-          windowStartMs: START_MS + hour * HOUR_MS,
-          entityId: "other",
-          resource: "elsewhere",
-        })),
-      ]);
-      const listHours = ({ items }: { items: readonly UsageSnapshot[] }): readonly number[] =>
-        items.map(({ windowStart }) => (windowStart.getTime() - START_MS) / HOUR_MS);
-      const range = {
-        ...query,
-        start: new Date(START_MS + HOUR_MS),
-        end: new Date(START_MS + 5 * HOUR_MS),
-      };
-      const first = await repository.getUsageSnapshots({ ...range, limit: 3 });
-      expect(listHours(first)).toEqual([1, 2, 3]);
-      const { cursor = "" } = first;
-      const second = await repository.getUsageSnapshots({ ...range, limit: 3, cursor });
-      expect([listHours(second), second.cursor]).toEqual([[4], undefined]);
-      const between = {
-        start: new Date(START_MS + 1),
-        end: new Date(START_MS + 2 * HOUR_MS + 1),
-      };
-      expect(listHours(await repository.getUsageSnapshots({ ...query, ...between }))).toEqual([
-        1, 2,
-      ]);
-    },
-  );
 });
 
 function show(snapshot: UsageSnapshot): readonly unknown[] {

@@ -1,10 +1,6 @@
 import { expect, it } from "vitest";
 import { Limit, RateLimitExceeded, RateLimiterUnavailable } from "zae-limiter";
-import {
-  marshalItem,
-  type AttributeMap,
-} from "../../../src/repository/dynamodb/transport/attribute-values.ts";
-import { parseBucketItem } from "../../../src/repository/dynamodb/items/bucket-item.ts";
+import { type AttributeMap } from "../../../src/repository/dynamodb/transport/attribute-values.ts";
 import { minus, type Fraction } from "../../oracle/fraction.ts";
 import { bucketValue, readBucket } from "../../oracle/stored-bucket.ts";
 import { grant } from "../../support/bucket-process.ts";
@@ -13,20 +9,14 @@ import { describeWithEngine } from "../../support/engine.ts";
 import { onWrites } from "../../support/fault-proxy.ts";
 import { HeldTransport } from "../../support/held-transport.ts";
 import { numbersIn } from "../../support/proxied-table.ts";
-import {
-  CAPACITY,
-  toKey,
-  request,
-  RESOURCE,
-  useShardBuckets,
-} from "../../support/shard-buckets.ts";
+import { CAPACITY, request, RESOURCE, useShardBuckets } from "../../support/shard-buckets.ts";
 import { slow, listSplits, getStoredMilli, useShards } from "../../support/shard-processes.ts";
 import { openTransport } from "../../support/transports.ts";
 
 describeWithEngine("what the shards of a bucket hold", (engine) => {
   const { open, openSplit, advance, items, busySecond, table } = useShards(engine);
 
-  it("a shard never expires, and one that is missing is made when somebody comes home to it [W-05]", async () => {
+  it("a shard never expires, and one that is missing is made by a process whose home it is [W-05]", async () => {
     const process = await openSplit(Limit.perMinute("rpm", 100), { shards: 2, home: 1 });
     advance(2000);
     const other = await open(0);
@@ -68,7 +58,7 @@ describeWithEngine("what the shards of a bucket hold", (engine) => {
     }
   });
 
-  it("what was taken during a split goes back to the shards that own it by then [W-12]", async () => {
+  it("tokens taken during a split go back to the shards that own it by then [W-12]", async () => {
     const transport = new HeldTransport(await openTransport("SDK's", table.proxy));
     const { limiter, repository } = await open(0, { transport });
     const other = await open(1);
@@ -80,7 +70,7 @@ describeWithEngine("what the shards of a bucket hold", (engine) => {
     const between = await other.limiter.acquire(call({ tpm: 30 }));
     held.release();
     await splitting;
-    // What was taken in between is missing in one half only: in equal parts it would not fit the
+    // Tokens taken in between are missing in one half only: in equal parts they would not fit the
     // other.
     expect(getStoredMilli(await repository.getBuckets("e"), "tpm")).toEqual([10_000, 40_000]);
     await repository.splitBucket!("e", "r", { shards: 8 });
@@ -105,9 +95,9 @@ describeWithEngine("what the shards of a bucket hold", (engine) => {
 });
 
 describeWithEngine("what the shards of a bucket hold, compared with an unsplit one", (engine) => {
-  const { clock, connection, newEntity, open, items, split } = useShardBuckets(engine);
+  const { clock, newEntity, open, items, split } = useShardBuckets(engine);
 
-  it("idle shards fill up together to the whole, and no further, however long nobody comes [W-04, W-05]", async () => {
+  it("idle shards fill up together to the whole, and no further, however long they are idle [W-04, W-05]", async () => {
     const { entityId, maker } = await split(8);
     await grant(maker, request(entityId, CAPACITY));
     await clock.advance(15_000);
@@ -173,74 +163,4 @@ describeWithEngine("what the shards of a bucket hold, compared with an unsplit o
       }
     },
   );
-
-  it.each([
-    [8, 100, "one shard holds"],
-    [8, 500, "several shards hold"],
-    [2, 2000, "is a debt of both"],
-    [32, 2000, "is a debt of all"],
-  ])(
-    "%i shards pay a settlement as an unsplit bucket would: %i more, which %s",
-    async (shards, more) => {
-      const [settling, warm, cold] = [open(1), open(2), open(3)];
-      const [whole, divided] = [newEntity(), newEntity()];
-      for (const entityId of [whole, divided]) await grant(settling, request(entityId, 0));
-      await settling.buckets.split(divided, RESOURCE, shards);
-      for (const entityId of [whole, divided]) {
-        await grant(warm, request(entityId, 0));
-        await settling.buckets.settle(await grant(settling, request(entityId, 1)), [
-          { resource: RESOURCE, amounts: { rpm: more } },
-        ]);
-      }
-      const stored = (await items(divided, shards)).map(
-        (item) => parseBucketItem(item).bucket.balances[0]!,
-      );
-      expect(stored.reduce((sum, milli) => sum + milli, 0)).toBe((CAPACITY - 1 - more) * 1000);
-      expect(stored.every((milli) => (more < CAPACITY ? milli >= 0 : milli < 0))).toBe(true);
-      for (const process of [warm, cold, settling])
-        for (const pauseMs of [0, 30_000]) {
-          await clock.advance(pauseMs);
-          for (const amount of [0, 1]) {
-            const [one, many] = await Promise.all(
-              [whole, divided].map(async (entityId) =>
-                process.buckets.consume(request(entityId, amount)),
-              ),
-            );
-            expect(many!.granted).toBe(one!.granted);
-            for (const outcome of [one!, many!])
-              if (outcome.granted) await process.buckets.giveBack(outcome.receipt);
-            if (one!.granted || many!.granted) continue;
-            const { available, retryAfterSeconds } = one!.statuses[0]!;
-            // Each shard holds whole millitokens only, so that they may be short of a few, which
-            // are earned in two milliseconds.
-            expect(many!.statuses).toMatchObject([{ available }]);
-            expect(Math.abs(many!.statuses[0]!.retryAfterSeconds - retryAfterSeconds)).toBeLessThan(
-              0.0025,
-            );
-          }
-        }
-    },
-  );
-
-  it("shards hold back what one of them is known to owe", async () => {
-    const { entityId, maker } = await split(4);
-    const [one, other] = [open(0), open(2)];
-    for (const process of [one, other]) await grant(process, request(entityId, 0));
-    // A debt that lies in one shard, as others may have left it: 3 × 240 are in the other shards.
-    await connection().call("UpdateItem", {
-      Key: marshalItem(toKey(entityId, 1).primary),
-      UpdateExpression: "SET b_rpm_tk = :owed",
-      ExpressionAttributeValues: { ":owed": { N: "-600000" } },
-    });
-    for (const process of [one, other]) {
-      expect(await process.buckets.read(request(entityId, 0))).toMatchObject([{ available: 120 }]);
-      expect(await process.buckets.consume(request(entityId, 121))).toMatchObject({
-        granted: false,
-        statuses: [{ available: 120 }],
-      });
-    }
-    await grant(one, request(entityId, 100));
-    expect(await one.buckets.consume(request(entityId, 21))).toMatchObject({ granted: false });
-    await grant(maker, request(entityId, 20));
-  });
 });

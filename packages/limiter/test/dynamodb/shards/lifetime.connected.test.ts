@@ -50,7 +50,7 @@ describeWithEngine("a bucket with shards, from its first split to its end", (eng
       await expect(repository.splitBucket!("e", "r", { shards }), String(shards)).rejects.toThrow(
         ValidationError,
       );
-    await expect(repository.splitBucket!("nobody", "r", { shards: 2 })).rejects.toThrow(
+    await expect(repository.splitBucket!("missing", "r", { shards: 2 })).rejects.toThrow(
       /has no bucket for r yet/,
     );
     await expect(repository.splitBucket!("a#b", "r", { shards: 2 })).rejects.toThrow(

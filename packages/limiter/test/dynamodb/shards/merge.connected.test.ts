@@ -121,18 +121,6 @@ describeWithEngine("the merge of two shards", (engine) => {
     await expect(get(halves.entityId, 1)).rejects.toThrow("missing");
   });
 
-  it("each half is credited up to the common time, and cut off at its own ceiling", async () => {
-    const halves = await putHalves({
-      kept: [{ limit: RPM, milli: 4999 }],
-      gone: [{ limit: RPM, milli: 1000 }],
-      idleMs: [12_000, -6000],
-    });
-    // The half that goes was refilled by a clock that is 6 s ahead: that is the common time.
-    expect(await merge(halves)).toEqual({ applied: true });
-    const item = await get(halves.entityId, 0);
-    expect(unmarshalItem(item)).toMatchObject({ rf: NOW_MS + 6000, b_rpm_tk: 5000 + 1000 });
-  });
-
   it("a limit that one half lacks is full there, and one with other parameters is converted", async () => {
     const other = { ...OLD, capacity: 4 };
     const halves = await putHalves({
@@ -187,24 +175,6 @@ describeWithEngine("the merge of two shards", (engine) => {
       b_tpm_tk: 501_000,
     });
     expect(await get(unknown.entityId, 0)).not.toHaveProperty("b_tpm_hd");
-  });
-
-  it("a bucket that is whole again may expire, after its debt is earned back, and no shard does", async () => {
-    const kept = [{ limit: RPM, milli: -95_000 }];
-    const gone = [{ limit: RPM, milli: -15_000 }];
-    const whole = await putHalves({ kept, gone });
-    await merge(whole, { ttlMultiplier: 2 });
-    const { ttl } = unmarshalItem(await get(whole.entityId, 0)) as { readonly ttl: number };
-    // 110 tokens of debt, and two fillings of ten, at one token in six seconds.
-    expect(ttl * 1000).toBe(NOW_MS + (110 + 20) * 6000);
-    for (const [divisor, ttlMultiplier] of [
-      [2, 2],
-      [1, 0],
-    ] as const) {
-      const halves = await putHalves({ kept, gone, divisor });
-      await merge(halves, { ttlMultiplier });
-      expect(await get(halves.entityId, 0)).not.toHaveProperty("ttl");
-    }
   });
 
   it("the merged version is above both, by whatever clock", async () => {

@@ -61,29 +61,6 @@ describeWithEngine("the pressure on a bucket", (engine) => {
     },
   );
 
-  it("11 calls a second never split a bucket, however many attempts are throttled", async () => {
-    const { limiter, repository } = await begin(0, Limit.perSecond("rps", 100));
-    let throttled = 0;
-    // None of the attempts is spared, then every third, then every second.
-    for (const spared of [Infinity, 3, 2]) {
-      let attempts = 0;
-      table.proxy.decide = ({ operation }) => {
-        if (operation !== "UpdateItem" || (attempts += 1) % spared === 0) return undefined;
-        throttled += 1;
-        return "throttle";
-      };
-      for (let calls = 0; calls < 5 * 11; calls += 1) {
-        if (calls % 11 === 0) advance(1000);
-        await take(limiter, { rps: 1 }).catch(unlessUnavailable);
-      }
-    }
-    table.proxy.decide = () => undefined;
-    await take(limiter, { rps: 1 });
-    expect(throttled).toBeGreaterThan(5 * 3 * 11);
-    expect(repository.getStatistics().splits).toBe(0);
-    expect(await items()).toHaveLength(1);
-  });
-
   it("a bucket that was hot for a second is doubled once, and merged once when the load is gone [W-02]", async () => {
     const hot = await begin(0, Limit.perSecond("rps", 1000), { transport: direct });
     await busySecond(0, 2000);
@@ -171,7 +148,7 @@ describeWithEngine("the pressure on a bucket", (engine) => {
     },
   );
 
-  it("every write unit that a bucket costs is counted, whoever writes and whatever for [W-19]", async () => {
+  it("every write unit that a bucket costs is counted, of all processes and purposes [W-19]", async () => {
     const { repository, limiter } = await open(0);
     const other = await open(1);
     await repository.setSystemDefaults([Limit.perSecond("rps", 100)]);

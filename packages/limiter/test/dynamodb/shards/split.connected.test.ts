@@ -232,7 +232,7 @@ describeWithEngine("the split of a shard", (engine) => {
       });
       await change(entityId, shard, state);
       const seen = await get(entityId, shard);
-      // Half of the time somebody takes or gives back before the split lands.
+      // Half of the time a take or give-back comes before the split lands.
       if (random() < 0.5) {
         const index = int(0, balances.length - 1);
         const { capacityMilli, limit } = bucket.limits[index]!;

@@ -18,7 +18,7 @@ describeWithEngine("a bucket whose shard 0 is throttled", (engine) => {
       const { limiter, repository } = await open(home);
       await take(limiter, { rpm: 1 });
       await take(limiter, { rpm: 1 });
-      // What shard 0 holds nobody can have now, and that is not a refusal.
+      // What shard 0 holds is unavailable now, and that is not a refusal.
       if (home === HOMES.at(-1))
         await expect(take(limiter, { rpm: 25 })).rejects.toThrow(RateLimiterUnavailable);
       expect(repository.getStatistics().splits).toBe(0);

@@ -72,7 +72,7 @@ export class OverloadGuard {
   };
 }
 
-/** The error of a call that there is no room for. */
+/** The error of a call when too many are in progress. */
 function buildOverloadError(underWay: number): RateLimiterUnavailable {
   return new RateLimiterUnavailable(
     `This process is overloaded: ${underWay} calls are waiting for DynamoDB. ` +

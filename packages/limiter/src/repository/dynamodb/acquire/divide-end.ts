@@ -63,8 +63,8 @@ function writesSomething({ costs, unlimited, requests }: EndPart): boolean {
 }
 
 /**
- * Gives each owner of the class its share back; what one of them has no room for goes to others.
- * What was taken while a split was in progress is missing from one half only, so the other half may
+ * Gives each owner of the class its share back. What does not fit into one of them goes to others.
+ * Tokens taken while a split was in progress are missing from one half only, so the other half may
  * be full. `given` is negative, and so are the parts.
  */
 function giveToOwners(

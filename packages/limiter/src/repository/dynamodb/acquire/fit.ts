@@ -4,6 +4,7 @@
  */
 import { fullBucket, holds, getStoredMilli, type Bucket } from "../../../core/bucket/bucket.ts";
 import {
+  costsMilli,
   fits,
   hasPolicyLimits,
   withPolicyLimits,
@@ -13,7 +14,6 @@ import type { Policy } from "../../../core/bucket/policy.ts";
 import { shardPolicy } from "../../../core/bucket/shares.ts";
 import type { KnownBucket, KnownShard, SeenShard } from "../cache/known-buckets.ts";
 import type { BucketImage } from "../items/bucket-item.ts";
-import { listCosts } from "../write/batch-decision.ts";
 import type { WantedClaim } from "./wanted-claim.ts";
 
 /**
@@ -34,7 +34,7 @@ export function mayFit(
 /** Whether one shard holds all that a charge wants. */
 export function fitsShard(claim: WantedClaim, image: BucketImage, nowMs: number): boolean {
   const bucket = applyPolicy(claim.policy, image, nowMs);
-  return holds(bucket, listCosts(bucket, claim.costs), nowMs);
+  return holds(bucket, costsMilli(bucket, claim.amounts), nowMs);
 }
 
 /** Whether shards hold together all that a charge wants; none of them means a new, full bucket. */

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import {
-  nameIt,
+  createError,
   scriptedProcess,
   type ScriptedProcess,
 } from "../../../../test/support/scripted-table.ts";
@@ -22,7 +22,7 @@ import type { TakeAttempt } from "./take.ts";
 import type { WantedClaim } from "./wanted-claim.ts";
 
 const POLICY = buildPolicy([TPM], "resource");
-const CANCELLED = nameIt("TransactionCanceledException", {
+const CANCELLED = createError("TransactionCanceledException", {
   CancellationReasons: [{ Code: "ConditionalCheckFailed" }, { Code: "None" }],
 });
 
@@ -133,7 +133,7 @@ describe("gathers from one bucket", () => {
     const { queue, known, clock } = gathering([600, 600]);
     const calls = (count: number): Promise<unknown> =>
       Promise.all(Array.from({ length: count }, () => queue.take(wanting(1), startAttempt(known))));
-    // One at a time leaves nobody behind, however many shards it needs.
+    // A call that comes alone is always served, however many shards it needs.
     await calls(1);
     await calls(1);
     expect(clock.now()).toBe(NOW_MS);

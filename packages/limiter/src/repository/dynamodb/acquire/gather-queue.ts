@@ -9,8 +9,8 @@
  *                      ├──▶ one shard holds it alone: another round
  *                      └──▶ one transaction for all that fit ──▶ taken, each with its own receipt
  *                               └──▶ another process was faster: read all, and decide again as of
- *                                    the call's begin: refused, or another round; also those that
- *                                    did not fit after the others
+ *                                    when the call started: refused, or another round; also those
+ *                                    that did not fit after the others
  *
  * Every member gets an outcome or, if it has other limits, is among the first of the next gather.
  * A transaction that was cancelled, or served few of those that wait, delays the next (`#pause`):
@@ -132,7 +132,7 @@ export class GatherQueue {
     await this.#decideAgain(key, applied ? left : [...gathered.keys(), ...left]);
   }
 
-  /** Decides those again who were not served, as of their begin: refused, or another round. */
+  /** Decides the others again, as of when they started: refused, or another round. */
   async #decideAgain(key: BucketKey, rest: readonly Carried[]): Promise<void> {
     if (rest.length === 0) return;
     const { shards, isWhole } = await this.#known.readAll(key);

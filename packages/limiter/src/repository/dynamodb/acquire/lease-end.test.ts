@@ -6,7 +6,7 @@ import {
   type BucketProcess,
 } from "../../../../test/support/bucket-process.ts";
 import {
-  nameIt,
+  createError,
   ScriptedTable,
   SkippingClock,
   type Fault,
@@ -55,7 +55,7 @@ describe("a charge", () => {
     expect(await getBalance(process)).toBe(-47_000);
   });
 
-  it("says that it cannot tell when none comes, and is not written again by the next", async () => {
+  it("says that the outcome is unknown when none comes, and is not written again by the next", async () => {
     const { process, table } = newProcess();
     table.faults.push(LOST, ...times(8, GONE));
     await expect(process.buckets.charge(requestFor("e", { tpm: 100 }))).rejects.toThrow(
@@ -67,7 +67,7 @@ describe("a charge", () => {
 
   it("says that nothing was charged when it was not", async () => {
     const { process, table } = newProcess();
-    table.faults.push(...times(9, { instead: nameIt("ThrottlingException") }));
+    table.faults.push(...times(9, { instead: createError("ThrottlingException") }));
     const charging = process.buckets.charge(requestFor("e", { tpm: 100 }));
     await expect(charging).rejects.toThrow(/^Nothing was charged\./);
     expect(table.items.size).toBe(0);
@@ -77,7 +77,7 @@ describe("a charge", () => {
     const { process, table } = newProcess();
     const { resources, ...request } = requestFor("e", { tpm: 100 });
     const both = { ...request, resources: [...resources, { resource: "r2", amounts: { tpm: 1 } }] };
-    const denied = { instead: nameIt("AccessDeniedException") };
+    const denied = { instead: createError("AccessDeniedException") };
     table.faults.push(denied, denied);
     await expect(process.buckets.charge(both)).rejects.toThrow(PermissionDenied);
     table.faults.push(denied);
@@ -88,7 +88,7 @@ describe("a charge", () => {
   });
 });
 
-const RESET = nameIt("Error", { code: "ECONNRESET" });
+const RESET = createError("Error", { code: "ECONNRESET" });
 const LOST: Fault = { afterwards: RESET };
 const GONE: Fault = { instead: RESET };
 

@@ -6,7 +6,7 @@
  *   charge                      │
  *                               └──▶ the shard was split or merged since, or cannot pay: read all
  *                                    shards, and write to those that it concerns now
- *                                    (divided-end.ts)
+ *                                    (divide-end.ts)
  *
  * A receipt ends once. When a write fails the caller may try again: what is done is not repeated,
  * and the history of each write keeps it from happening twice. A charge has no receipt, so it is
@@ -37,7 +37,7 @@ import type { RepeatableOperation } from "../write/write-intent.ts";
 import { fromHome } from "./take-from-shards.ts";
 import type { WantedClaim } from "./wanted-claim.ts";
 
-/** What was taken for a lease, and how it ends. */
+/** The tokens taken for a lease, and how it ends. */
 export interface DynamoReceipt extends Receipt {
   readonly parts: ReceiptPart[];
   /** Set by the first end; a second one only finishes what is left. */
@@ -100,7 +100,7 @@ export class LeaseEnds {
     this.#clock = options.clock;
   }
 
-  /** Writes the differences between what was taken and what it really cost. */
+  /** Writes the differences between the tokens taken and the real cost. */
   async settle(receipt: DynamoReceipt, deltas: readonly ResourceAmounts[]): Promise<void> {
     const lacking = parentsLacking(receipt.parts, deltas);
     const levels = lacking.length === 0 ? NO_LEVELS : await this.#readLevels(lacking);
@@ -147,9 +147,9 @@ export class LeaseEnds {
       } catch (error) {
         const isUnavailable = error instanceof RateLimiterUnavailable;
         if (isUnavailable && attempt < CHARGE_ATTEMPTS) continue;
-        // Denied, for example: the caller may charge again when that is mended.
+        // Denied, for example: the caller may charge again once that is fixed.
         if (!isUnavailable && ends.every(isUnwritten)) throw error;
-        throw notCharged(error as Error, ends);
+        throw buildChargeError(error as Error, ends);
       }
   }
 
@@ -245,7 +245,7 @@ export class LeaseEnds {
 
 const NO_LEVELS: ReadonlyMap<ReceiptPart, Levels> = new Map();
 
-/** What was taken from parents whose policies lack a name that is settled. */
+/** The parts taken from parents whose policies lack a name that is settled. */
 function parentsLacking(
   parts: readonly ReceiptPart[],
   deltas: readonly ResourceAmounts[],
@@ -338,7 +338,7 @@ function newEnd(
 }
 
 /** The error of a charge, which says whether any of it may have been written. */
-function notCharged(error: Error, ends: readonly EndWrite[]): RateLimiterUnavailable {
+function buildChargeError(error: Error, ends: readonly EndWrite[]): RateLimiterUnavailable {
   const stackName = error instanceof RateLimiterUnavailable ? error.stackName : undefined;
   return new RateLimiterUnavailable(
     ends.every(isUnwritten)

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import {
-  nameIt,
+  createError,
   scriptedProcess,
   type ScriptedProcess,
 } from "../../../../test/support/scripted-table.ts";
@@ -104,7 +104,7 @@ describe("a refusal", () => {
     expect(refusals.statuses(call.claims, NOW_MS)).toMatchObject([{ available: 1 }]);
   });
 
-  it("writes limits that have changed to every shard that shows others, before it is told", async () => {
+  it("writes changed limits to every shard that shows others, before the caller gets it", async () => {
     const { refusals, table, known } = remembering([
       { ...EMPTY, divisor: 2, limits: RAISED.limits },
       { ...EMPTY, divisor: 2, shard: 1 },
@@ -115,13 +115,13 @@ describe("a refusal", () => {
     expect(known.getImage(shardKey(1))?.bucket.limits[0]!.limit).toEqual(RAISED.limits[0]);
   });
 
-  it("is told although its limits could not be written, unless that is not the table's fault", async () => {
+  it("is returned although its limits could not be written, if that is the table's fault", async () => {
     const call = { claims: [wanting(1, RAISED)], begun: 2 };
     const away = remembering([EMPTY]);
-    away.table.faults.push({ instead: nameIt("ThrottlingException") });
+    away.table.faults.push({ instead: createError("ThrottlingException") });
     expect(await away.refusals.refuse(call, NOW_MS, NOW_MS)).toMatchObject({ granted: false });
     const denied = remembering([EMPTY]);
-    denied.table.faults.push({ instead: nameIt("AccessDeniedException") });
+    denied.table.faults.push({ instead: createError("AccessDeniedException") });
     await expect(denied.refusals.refuse(call, NOW_MS, NOW_MS)).rejects.toThrow(
       "AccessDeniedException",
     );

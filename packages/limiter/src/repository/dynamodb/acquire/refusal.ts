@@ -67,9 +67,9 @@ export class Refusals {
   }
 
   /**
-   * Whether a bucket is short of a call whatever other processes, and these undecided calls of this
-   * one, may still give back: by its last image that shows nothing of that kind. An older image
-   * counts as of its own time, because what was earned since others may have taken.
+   * Whether a bucket is short of a call even if other processes, and these undecided calls of this
+   * one, give back all that they may: by its last image without such takes. An older image counts
+   * as of its own time, because others may have taken what was earned since.
    */
   isSure(
     { claims, begun, begunMs }: RefusedCall & { readonly begunMs: number },

@@ -20,7 +20,7 @@ describe("a call that takes from several buckets", () => {
     expect(calls.log).toEqual(["take child", "take parent"]);
   });
 
-  it("gives back what was taken when another refuses", async () => {
+  it("gives back the tokens taken when another refuses", async () => {
     const calls = scripted({ child: "refused", parent: "taken" });
     const outcome = await takeFromSeveral(CHARGES, calls);
     expect(outcome).toMatchObject({ kind: "refused", atMs: NOW_MS });
@@ -40,7 +40,7 @@ describe("a call that takes from several buckets", () => {
     await expect(takeFromSeveral(CHARGES, calls)).rejects.toBe(error);
   });
 
-  it("is refused with the policies that were found, also those of what was taken", async () => {
+  it("is refused with the policies that were found, also of the buckets that granted", async () => {
     const policies = { child: FOUND, parent: FOUND };
     const calls = scripted({ child: "taken", parent: "refused" }, policies);
     const refused = await takeFromSeveral(CHARGES, calls);
@@ -50,7 +50,7 @@ describe("a call that takes from several buckets", () => {
 
 type Answer = "taken" | "refused" | Error;
 
-/** Buckets that answer as they are told, under the policies that they are said to have. */
+/** Buckets with scripted answers and policies. */
 function scripted(
   answers: Readonly<Record<string, Answer>>,
   policies: Readonly<Record<string, WantedClaim["policy"]>> = {},

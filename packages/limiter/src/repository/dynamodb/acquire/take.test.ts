@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import {
-  nameIt,
+  createError,
   scriptedProcess,
   type ScriptedProcess,
 } from "../../../../test/support/scripted-table.ts";
@@ -49,11 +49,11 @@ describe("a take from one shard", () => {
 
   it("is undecided when it was throttled, and an error when it may have been applied", async () => {
     const throttled = withShard({ tpm: 10_000 });
-    throttled.table.faults.push({ instead: nameIt("ThrottlingException") });
+    throttled.table.faults.push({ instead: createError("ThrottlingException") });
     const outcome = await takeFromShard(wanting(10), KEY, { requests: 1 }, throttled.writer);
     expect(outcome).toMatchObject({ kind: "undecided", throttled: { throttled: true } });
     const lost = withShard({ tpm: 10_000 });
-    lost.table.faults.push({ instead: nameIt("Error", { code: "ECONNRESET" }) });
+    lost.table.faults.push({ instead: createError("Error", { code: "ECONNRESET" }) });
     await expect(
       takeFromShard(wanting(10), KEY, { requests: 1 }, lost.writer),
     ).rejects.toMatchObject({

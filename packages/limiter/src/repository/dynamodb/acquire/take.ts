@@ -22,9 +22,9 @@ export interface TakeAttempt {
   /** Whether the home shard has yet to be ensured, which only the first round does. */
   wantsHome: boolean;
   /**
-   * Whether the call has lost a race. From then on it is decided as of its begin: what was credited
-   * or given back since counts, what was merely earned since does not. Otherwise every call that
-   * loses the race for the last token earns the next one on the way, and loses that race too.
+   * Whether the call has lost a race. From then on it is decided as of when it started: tokens
+   * credited or given back since count, tokens merely earned since do not. Otherwise every call
+   * that loses the race for the last token earns the next one on the way, and loses that race too.
    */
   isLate: boolean;
 }

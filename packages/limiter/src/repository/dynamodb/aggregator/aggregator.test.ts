@@ -1,7 +1,11 @@
 import { describe, expect, it } from "vitest";
 import { openAggregator, type AggregatorOptions } from "zae-limiter/aggregator";
 import { removal } from "../../../../test/support/audit-records.ts";
-import { nameIt, ScriptedTable, SkippingClock } from "../../../../test/support/scripted-table.ts";
+import {
+  createError,
+  ScriptedTable,
+  SkippingClock,
+} from "../../../../test/support/scripted-table.ts";
 import { bucketItem, listRecords } from "../../../../test/support/usage-process.ts";
 import { heartbeatKey, pulseKey } from "../items/keys.ts";
 import { getKey } from "../table/batch.ts";
@@ -42,7 +46,7 @@ describe("an aggregator", () => {
 
   it("names each record that failed once, in order, and does not say that it was counted", async () => {
     const table = new ScriptedTable();
-    const refused = { instead: nameIt("ValidationException") };
+    const refused = { instead: createError("ValidationException") };
     table.faults.push(refused, refused, refused);
     const { failures } = await (await open(table)).process(records);
     expect(failures.map(({ sequenceNumber }) => sequenceNumber)).toEqual(["1", "2"]);
@@ -89,7 +93,7 @@ describe("an aggregator", () => {
     expect(day["ttl"]).toEqual({ N: String(Date.UTC(2026, 0, 6) / 1000) });
   });
 
-  it("keeps usage for as long as it is told to where the namespace says nothing", async () => {
+  it("keeps usage for as long as its option says where the namespace says nothing", async () => {
     const table = new ScriptedTable();
     await (await open(table, { windows: ["daily"], usageRetentionDays: 1 })).process(records);
     const day = [...table.items.values()][0]!;

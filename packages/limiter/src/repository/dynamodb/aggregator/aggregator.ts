@@ -86,8 +86,9 @@ export interface BatchReport extends AggregatorCounts {
 /** How a batch is processed. */
 export interface ProcessOptions {
   /**
-   * For how long work on the batch is begun. What was not begun by then is among the failures; what
-   * was may take some seconds more, if the table or the archive is slow. @default no limit
+   * For how long records of the batch may be started. Those not started by then are among the
+   * failures. Those started may take some seconds more, if the table or the archive is slow.
+   * @default no limit
    */
   readonly withinMs?: number;
 }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { nameIt } from "../../../../test/support/scripted-table.ts";
+import { createError } from "../../../../test/support/scripted-table.ts";
 import {
   bucketItem,
   buildRecord,
@@ -95,13 +95,13 @@ describe("the heartbeat of an aggregator", () => {
   it("leaves it to the next batch when the table is unavailable, and reports other errors", async () => {
     const process = start();
     const { heartbeat, table } = process;
-    const throttled = { instead: nameIt("ThrottlingException") };
+    const throttled = { instead: createError("ThrottlingException") };
     table.faults.push(throttled, throttled, throttled);
     await heartbeat.note([bucketRecord(AT_MS)]);
     expect(countedUntil(process)).toBeUndefined();
     await heartbeat.note([bucketRecord(AT_MS)]);
     expect(countedUntil(process)).toBe(AT_MS);
-    table.faults.push({ instead: nameIt("AccessDeniedException") });
+    table.faults.push({ instead: createError("AccessDeniedException") });
     await expect(heartbeat.note([recordOfKey(pulseKey(), AT_MS)])).rejects.toThrow("AccessDenied");
   });
 

@@ -27,7 +27,7 @@ export function toFailures(
   return records.map(({ sequenceNumber }) => ({ sequenceNumber, error }));
 }
 
-/** Throws when no further work may be begun; a part calls it before each piece of work. */
+/** Throws when no further work may start; a part calls it before each piece of work. */
 export type TimeCheck = () => void;
 
 /** For batches that may take as long as they need. */

@@ -49,7 +49,7 @@ describe("what is known of a bucket", () => {
     expect(unseen()).toEqual([undefined]);
   });
 
-  it("keeps the image of a bucket that is forgotten while work on it is under way, but refuses nobody with it", () => {
+  it("keeps the image of a bucket that is forgotten while work on it is under way, but refuses no call with it", () => {
     const known = newKnown();
     known.remember(KEY, image("a.1"), known.stampRequest());
     const entry = known.entry(KEY);
@@ -239,7 +239,7 @@ describe("reads of all shards", () => {
     expect((await next).shards[0]?.image.creation).toBe("a.4");
   });
 
-  it("fail for those who share them, and for nobody else", async () => {
+  it("fail only for those that share them", async () => {
     const { known, answer } = heldKnown();
     const [first, later] = [known.readAll(KEY), known.readAll(KEY)];
     answer(new Error("away"));

@@ -33,7 +33,7 @@ export interface RequestStamp {
  */
 const ROUND_TRIPS = 4;
 
-/** What deciding such a call takes at least, and at most, whatever round trips take now. */
+/** The least and the most time for deciding such a call, however fast requests are now. */
 const DECISION_MS = { least: 50, most: 250 };
 
 /** How much of the slowest round trip is remembered with each that follows. */
@@ -207,7 +207,7 @@ export class KnownBuckets {
 
   /**
    * Notes what was known of a bucket a while ago, longer than others need to decide a call. What
-   * they took by then is taken for good if nothing was undone since.
+   * they took by then is final if nothing was undone since.
    */
   confirm(key: BucketKey, before: KnownBucket): void {
     if (!this.isSame(key, before)) return;
@@ -220,7 +220,7 @@ export class KnownBuckets {
   /**
    * Notes that a write took from a shard without returning what it is now: the image can still be
    * used to write with, but it no longer says what the shard holds. A read under way may show the
-   * write already. Nobody can tell, so it counts as not shown, until the next request returns.
+   * write already. This is undecidable, so assume it does not, until the next request returns.
    */
   outdate({ text }: BucketKey, takenMilli: Amounts): void {
     const entry = this.#touch(text);

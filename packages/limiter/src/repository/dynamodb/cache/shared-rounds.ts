@@ -1,8 +1,8 @@
 /*
- * Work that many want at the same time, and that must begin after they asked for it:
+ * Work that many callers want at the same time, and that must start after they asked for it:
  *
- *   join ──▶ none is under way: begins now ──▶ ends
- *     └────▶ one is under way: shares the next with all who come until it begins
+ *   join ──▶ none is under way: starts now ──▶ ends
+ *     └────▶ one is under way: shares the next with all that join until it starts
  */
 
 interface Round<T> {

@@ -39,7 +39,7 @@ export interface BucketImage {
   readonly divisor: number;
   /**
    * `sd`: when this shard was last split, split off or merged; undefined when never. It is the
-   * version of then, so no two of these have the same, whatever the clocks show.
+   * version at that moment, so it is unique even if clocks disagree.
    */
   readonly splitAtMs: number | undefined;
   /** `sv`: the version of everything that is not a balance. Every write requires it. */
@@ -233,7 +233,7 @@ export function listMergedIds(kept: BucketImage, gone: BucketImage): readonly st
     .map(({ shard, version, slots }) => `${shard}:${version}:${idsText(slots)}`);
 }
 
-/** Whether an item still has ids of merged shards that nobody needs any more. */
+/** Whether an item still has ids of merged shards that are no longer needed. */
 export function hasOldMergedIds({ mergedIds, splitAtMs }: BucketImage, nowMs: number): boolean {
   return mergedIds.length > 0 && nowMs - (splitAtMs ?? 0) >= MERGED_IDS_KEPT_MS;
 }
@@ -294,7 +294,7 @@ export function bucketAttributes(bucket: Bucket): Record<string, number> {
 
 /**
  * The attributes of one limit's parameters: every shard has those of the whole, so that it can
- * compute its share whatever its divisor is.
+ * compute its share for any divisor.
  */
 export function parameterAttributes({ limit, hidden }: BucketLimit): Record<string, number> {
   const { name } = limit;

@@ -15,7 +15,7 @@ export type CompatibilityState =
   | "compatible"
   /** The table has no version record. */
   | "not initialised"
-  /** The items are of an older schema, or an upgrade was begun and not finished. */
+  /** The items are of an older schema, or an upgrade was started and not finished. */
   | "upgrade needed"
   /** The items are of a schema that this library does not know yet. */
   | "schema too new"

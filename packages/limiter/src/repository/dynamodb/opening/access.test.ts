@@ -27,7 +27,7 @@ afterEach(async () => {
   await server.stop();
 });
 
-/** How each transport reaches a place; whoever makes one leaves it to the end of the test. */
+/** How each transport reaches a place; the end of the test closes it. */
 const TRANSPORTS: readonly (readonly [
   string,
   (place: { endpointUrl?: string }) => Promise<DynamoOptions>,

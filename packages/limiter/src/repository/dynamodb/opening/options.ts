@@ -5,7 +5,7 @@ import { REPOSITORY_OPTIONS } from "../../repository-options.ts";
 import type { RepositoryOptions } from "../../repository.ts";
 import { DEFAULT_NAMESPACE } from "../../../core/namespace.ts";
 import { LOCAL_REGION, type Environment } from "../transport/local-engine.ts";
-import { regionName } from "../transport/region.ts";
+import { checkRegion } from "../transport/region.ts";
 import type { DynamoClient } from "../transport/sdk-transport.ts";
 import type { DynamoTransport } from "../transport/transport.ts";
 
@@ -45,7 +45,7 @@ export interface DynamoOptions extends RepositoryOptions {
    */
   readonly bucketTtlMultiplier?: number;
   /**
-   * How old, in milliseconds, what a process knows of a bucket may be and still refuse a call
+   * For how many milliseconds a process may refuse calls by what it has last seen of a bucket,
    * without a read. Within that time, a call may be refused although another process has just given
    * back what it needs; 0 reads before every refusal. @default 1000
    */
@@ -130,7 +130,7 @@ export function resolveOptions(
     namespace: namespaceName(
       namespace ?? options.namespace ?? (environment["ZAEL_NAMESPACE"] || DEFAULT_NAMESPACE),
     ),
-    region: region === undefined ? undefined : regionName(region),
+    region: region === undefined ? undefined : checkRegion(region),
     endpointUrl,
     provisioning,
     stream: options.stream ?? true,

@@ -17,7 +17,7 @@ function access(options: DynamoOptions, load = async () => tools): StackAccess {
   return new StackAccess(options, { region: "eu-west-1", resolved }, load);
 }
 
-it("deletes a stack with its data, where the repository is, and tells whether there was one", async () => {
+it("deletes a stack with its data, where the repository is, and returns whether there was one", async () => {
   expect(await access({ endpointUrl: "http://127.0.0.1:1" }).delete()).toBe(false);
   const place = { stack: "limits", region: "eu-west-1", endpointUrl: "http://127.0.0.1:1" };
   expect(deleted).toEqual([{ ...place, withData: true }]);
@@ -54,7 +54,7 @@ it.each([
     "Cannot find package '@aws-sdk/client-s3' imported from node_modules/@zae-limiter/infra/x.js",
   ),
   new SyntaxError("Unexpected token"),
-])("tells nobody to install a package that is there and broken: %o", async (error) => {
+])("does not advise to install a package that is installed but broken: %o", async (error) => {
   await expect(access({}, () => Promise.reject(error)).delete()).rejects.toBe(error);
 });
 

@@ -14,7 +14,7 @@ export interface StackPlace {
 
 /** The part of `@zae-limiter/infra` that is used. */
 export interface StackTools {
-  /** Deploys a stack that is missing, or waits for whoever deploys it; changes none that exists. */
+  /** Deploys a missing stack, or waits for a deployment under way; changes no existing stack. */
   readonly ensureStack: (place: StackPlace, stackOptions: StackOptions) => Promise<unknown>;
   /** Gives the functions of a stack the code of this version. */
   readonly updateLambda: (place: StackPlace) => Promise<unknown>;
@@ -122,7 +122,7 @@ function isMissing(error: unknown): boolean {
 
 const PASSED_IN = ["client", "transport"] as const;
 
-/** Throws for an option of a stack that nobody knows. Their values are checked when it is made. */
+/** Throws for an unknown option of a stack. The values are checked when the stack is created. */
 export function checkStackOptions(options: StackOptions): void {
   checkOptions(options, STACK_OPTION_NAMES, "a stack");
 }

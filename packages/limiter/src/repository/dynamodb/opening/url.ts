@@ -56,18 +56,18 @@ export type Missing = Pick<
 
 /** Says how to create what is missing: on the command line, as URL and in code. */
 export function howToCreate(missing: Missing): string {
-  return `${whatIsMissing(missing)}; ${waysToCreate(missing)}`;
+  return `${describeMissing(missing)}; ${waysToCreate(missing)}`;
 }
 
 /** The same where a stack would be deployed, were the package installed that does it. */
 export function howToDeploy(missing: Missing): string {
   return (
-    `${whatIsMissing(missing)}, and @zae-limiter/infra, which deploys stacks, is not installed: ` +
+    `${describeMissing(missing)}, and @zae-limiter/infra, which deploys stacks, is not installed: ` +
     `npm install @zae-limiter/infra, or ${waysToCreate(missing)}`
   );
 }
 
-/** Says what to do about a stack whose table somebody has deleted. */
+/** Says what to do about a stack whose table was deleted. */
 export function howToReplace(missing: Missing): string {
   const command = infrastructureCommand("delete", missing);
   return `Stack ${missing.stackName} exists, but its table does not: delete it with ${command}, and open it again.`;
@@ -83,7 +83,7 @@ export function infrastructureCommand(
   return ["zae-limiter", verb, ...given.flat()].join(" ");
 }
 
-function whatIsMissing({ stackName, region }: Missing): string {
+function describeMissing({ stackName, region }: Missing): string {
   const where = region ? ` in ${region}` : "";
   return `Neither a stack nor a table ${stackName} exists${where} (or it is not ready)`;
 }

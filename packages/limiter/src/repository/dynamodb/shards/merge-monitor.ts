@@ -79,8 +79,8 @@ export class BucketRate {
   }
 
   /**
-   * Whether it is time to look at all shards. While the one that was written is busy by itself, the
-   * others need not be read.
+   * Whether it is time to look at all shards. While the shard that was written is busy, the others
+   * need not be read.
    */
   mayLook(written: MeasuredShard, nowMs: number): boolean {
     // A clock that was set back must not stop the looks.

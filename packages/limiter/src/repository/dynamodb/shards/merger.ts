@@ -5,8 +5,8 @@
  *
  *   deepest level first ──▶ shard 0's pair ──▶ all other pairs of that level ──▶ next level
  *
- * Shard 0's pair goes first, because that lowers the count: nobody then splits a shard off again to
- * come home to it.
+ * Shard 0's pair goes first, because that lowers the count: then no process splits a shard off
+ * again because it is its home.
  */
 import { ValidationError } from "../../../core/errors.ts";
 import type { Policy } from "../../../core/bucket/policy.ts";
@@ -20,7 +20,7 @@ import type { ItemReader } from "../table/item-reader.ts";
 import { contention } from "../table/table-errors.ts";
 import { buildMerge, type Half } from "./merge.ts";
 import { largestDivisor } from "./shard-tree.ts";
-import { noBucketYet } from "./splitter.ts";
+import { buildMissingBucketError } from "./splitter.ts";
 
 /** The most attempts to merge, for each shard that a bucket has, before it counts as contended. */
 const MAX_TRIES = 12;
@@ -64,7 +64,7 @@ export class Merger {
     let triesLeft = Infinity;
     for (;;) {
       const { count, shards, isWhole } = await this.#known.readAll(key);
-      if (shards.length === 0) throw noBucketYet(key);
+      if (shards.length === 0) throw buildMissingBucketError(key);
       const level = largestDivisor(shards.map(({ image }) => image));
       if (isWhole && level <= wanted) return count;
       triesLeft = Math.min(triesLeft, MAX_TRIES * level);

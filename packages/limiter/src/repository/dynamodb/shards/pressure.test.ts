@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { seededRandom } from "zae-limiter/testing";
 import {
-  nameIt,
+  createError,
   scriptedProcess,
   type ScriptedProcess,
 } from "../../../../test/support/scripted-table.ts";
@@ -134,12 +134,6 @@ describe("the pressure on a bucket", () => {
     pressure.noteDoubling(NOW_MS + 500);
     expect(pressure.noteWrite(image(9000), NOW_MS + 1000)).toBe(false);
   });
-
-  it("is never high at one request a second, for an hour", () => {
-    const pressure = new Pressure();
-    for (let second = 0; second <= 3600; second += 1)
-      expect(pressure.noteWrite(image(second), NOW_MS + second * 1000)).toBe(false);
-  });
 });
 
 /** The pressure on a bucket whose shard 0 was written so often in the last second. */
@@ -232,7 +226,7 @@ describe("a watch over writes", () => {
 
   it("fails no write when a doubling fails, and tries again after a pause", async () => {
     const { watch, clock, splits, table } = watching();
-    table.faults.push({ instead: nameIt("AccessDeniedException") });
+    table.faults.push({ instead: createError("AccessDeniedException") });
     for (const atMs of [0, 1, 1000, 2000, 2001]) {
       clock.set(START_MS + atMs);
       throttleMany(watch);

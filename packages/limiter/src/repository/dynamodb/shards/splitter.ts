@@ -58,8 +58,8 @@ export class Splitter {
 
   /**
    * Makes sure that a shard exists, by splitting the owner of its class, once for each level; `key`
-   * is that of shard 0. A bucket that has fewer shards by now, because it was merged, is left as it
-   * is: coming home must not undo that.
+   * is that of shard 0. A bucket that has fewer shards now, because it was merged, is left as it
+   * is: a process that wants its home shard must not undo the merge.
    */
   async create(key: BucketKey, wanted: number): Promise<void> {
     for (;;) {
@@ -85,7 +85,7 @@ export class Splitter {
   async splitInto(key: BucketKey, wanted: number): Promise<number> {
     for (let tries = 1; tries <= MAX_TRIES * wanted; tries += 1) {
       const { count, shards, isWhole } = await this.#known.readAll(key);
-      if (shards.length === 0) throw noBucketYet(key);
+      if (shards.length === 0) throw buildMissingBucketError(key);
       const coarse = shards.filter(({ image }) => image.divisor < wanted);
       if (isWhole && coarse.length === 0) return count;
       // Checked for the last level that is wanted, so that a bucket is not split halfway to a count
@@ -123,7 +123,7 @@ export class Splitter {
 }
 
 /** The error of a bucket that cannot be split or merged, because it does not exist. */
-export function noBucketYet({ entityId, resource }: BucketKey): ValidationError {
+export function buildMissingBucketError({ entityId, resource }: BucketKey): ValidationError {
   const reason = `has no bucket for ${resource} yet; the first acquire creates it`;
   return new ValidationError("entityId", entityId, reason);
 }

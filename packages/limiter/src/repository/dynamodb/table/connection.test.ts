@@ -24,7 +24,7 @@ it("a search for credentials that fails after the time-out is not a time-out", a
     transport: {
       call: async (_operation, _input, { signal }) => {
         await new Promise((resolve) => signal.addEventListener("abort", resolve));
-        throw Object.assign(new Error("nobody has any"), { name: "CredentialsProviderError" });
+        throw Object.assign(new Error("none were found"), { name: "CredentialsProviderError" });
       },
       close: () => {},
     },

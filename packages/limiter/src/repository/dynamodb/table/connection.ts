@@ -12,7 +12,7 @@ import type { AttributeMap } from "../transport/attribute-values.ts";
 import {
   ConditionFailed,
   contention,
-  tableGone,
+  buildMissingTableError,
   TransactionCancelled,
   translateError,
 } from "./table-errors.ts";
@@ -115,8 +115,8 @@ export class Connection {
     { signal }: CallOptions = {},
   ): Promise<Output> {
     signal?.throwIfAborted();
-    // A transport of the caller's stays open, and the SDK's client would simply connect again. It
-    // is no `TableUnavailable`, which would be retried: the pauses would keep the process alive.
+    // A transport of the caller's stays open, and the SDK's client would simply connect again. A
+    // `TableUnavailable` would be retried, and the pauses would keep the process alive.
     if (this.#isClosed)
       throw new RateLimiterUnavailable(`The repository on table ${this.tableName} is closed.`);
     this.#requests += 1;
@@ -130,8 +130,9 @@ export class Connection {
       this.#wasThere = true;
       return output as Output;
     } catch (error) {
-      // An abort by the caller is reported as such; ours is a time-out, whatever the transport
-      // reports, unless it looked for credentials all the while and found none.
+      // An abort by the caller is reported with its reason. Ours is a time-out, even if the
+      // transport reports another error, unless it looked for credentials all the time and found
+      // none.
       if (signal?.aborted) throw signal.reason;
       const isLate = timeout.signal.aborted && classifyError(error).kind !== "credentials";
       const failure = translateError(isLate ? timeout.signal.reason : error, {
@@ -141,7 +142,7 @@ export class Connection {
       const isMissing = failure instanceof InfrastructureNotFoundError && !isOfStream(input);
       if (!isMissing || !this.#wasThere) throw failure;
       this.#losses.count += 1;
-      throw tableGone(this.tableName, { cause: failure.cause });
+      throw buildMissingTableError(this.tableName, { cause: failure.cause });
     } finally {
       timeout.end();
     }

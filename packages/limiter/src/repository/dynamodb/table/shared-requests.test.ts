@@ -7,7 +7,7 @@ import {
   getUpdate,
   type HeldRequest,
 } from "../../../../test/support/held-requests.ts";
-import { nameIt } from "../../../../test/support/scripted-table.ts";
+import { createError } from "../../../../test/support/scripted-table.ts";
 
 const SHARED = "BatchExecuteStatement";
 let table: HeldRequests;
@@ -101,7 +101,7 @@ describe("while as many requests are under way as may be", () => {
     expect(table.texts(2)).toEqual([`${SHARED} c d e`]);
     await table.sendAll("f");
     expect(table.sent).toHaveLength(3);
-    table.sent[0]!.reject(nameIt("InternalServerError"));
+    table.sent[0]!.reject(createError("InternalServerError"));
     await turn();
     expect(table.texts(3)).toEqual(["UpdateItem f"]);
   });
@@ -125,7 +125,7 @@ describe("while as many requests are under way as may be", () => {
     for (let requests = 0; requests < 20; requests += 1) {
       await table.sendAll(`slow-${requests}`);
       await table.clock.advance(2000);
-      table.sent.at(-1)!.reject(nameIt("TimeoutError"));
+      table.sent.at(-1)!.reject(createError("TimeoutError"));
       await turn();
     }
     await table.clock.advance(2000);
@@ -149,7 +149,7 @@ describe("while as many requests are under way as may be", () => {
     expect(table.texts(3)).toEqual(["UpdateItem d"]);
   });
 
-  it("writes that cannot be made up fail, and hold up nobody", async () => {
+  it("writes that cannot be made up fail, and hold up no others", async () => {
     const broken = {
       ...getUpdate("broken"),
       statement: () => {
@@ -182,7 +182,7 @@ describe("each statement of a shared request has its own outcome", () => {
     expect(table.texts(1)).toEqual(["UpdateItem throttled", "UpdateItem invalid"]);
     expect(table.connection.retries).toBe(2);
     table.sent[1]!.reject(
-      nameIt("ConditionalCheckFailedException", { Item: buildItem("throttled") }),
+      createError("ConditionalCheckFailedException", { Item: buildItem("throttled") }),
     );
     await table.apply(2);
     const [applied, bare, failed, throttled, invalid, conflict, internal] = await settled;
@@ -221,7 +221,7 @@ describe("each statement of a shared request has its own outcome", () => {
     await table.reply(0, { Error: { Code: "ConditionalCheckFailed" } }, { Item: buildItem("b") });
     // All attempts at the read.
     for (const number of [1, 2, 3]) {
-      table.sent[number]!.reject(nameIt("InternalServerError"));
+      table.sent[number]!.reject(createError("InternalServerError"));
       await table.clock.advance(1000);
     }
     expect((await outcomes)[0]).toMatchObject({ reason: { ambiguous: false, throttled: false } });
@@ -249,7 +249,7 @@ describe("each statement of a shared request has its own outcome", () => {
   ])("all have that of the request when it fails as a whole by %s", async (name, facts) => {
     const outcomes = Promise.allSettled([table.send("a"), table.send("b")]);
     await turn();
-    table.sent[0]!.reject(nameIt(name));
+    table.sent[0]!.reject(createError(name));
     for (const outcome of await outcomes) expect(outcome).toMatchObject({ reason: facts });
     await table.sendAll("c", "d");
     expect(table.texts(1)).toEqual([`${SHARED} c d`]);
@@ -264,7 +264,7 @@ describe("a bucket leaves the shared requests", () => {
       await table.reply(0, { Error: { Code } }, { Item: buildItem("a") });
       if (table.sent.length > 1)
         table.sent[1]!.reject(
-          nameIt("ConditionalCheckFailedException", { Item: buildItem("bad") }),
+          createError("ConditionalCheckFailedException", { Item: buildItem("bad") }),
         );
       const since = table.sent.length;
       await table.sendAll("bad", "a", "b");
@@ -280,9 +280,9 @@ describe("a bucket leaves the shared requests", () => {
   it("when it is throttled alone, but not with the whole table", async () => {
     await table.sendAll("hot");
     await table.sendAll("cold");
-    table.sent[0]!.reject(nameIt("ThrottlingException"));
+    table.sent[0]!.reject(createError("ThrottlingException"));
     const throttlingReasons = [{ reason: "TableWriteProvisionedThroughputExceeded" }];
-    table.sent[1]!.reject(nameIt("ThrottlingException", { throttlingReasons }));
+    table.sent[1]!.reject(createError("ThrottlingException", { throttlingReasons }));
     await turn();
     await table.sendAll("hot", "cold", "a");
     expect(table.texts(2)).toEqual(["UpdateItem hot", `${SHARED} cold a`]);
@@ -290,11 +290,11 @@ describe("a bucket leaves the shared requests", () => {
 
   it("for longer when it fails alone, and not when the clock is set back", async () => {
     await table.sendAll("hot");
-    table.sent[0]!.reject(nameIt("ThrottlingException"));
+    table.sent[0]!.reject(createError("ThrottlingException"));
     await turn();
     await table.clock.advance(1900);
     await table.sendAll("hot");
-    table.sent[1]!.reject(nameIt("Error", { code: "ECONNRESET" }));
+    table.sent[1]!.reject(createError("Error", { code: "ECONNRESET" }));
     await turn();
     await table.clock.advance(1900);
     await table.sendAll("hot", "a", "b");

@@ -224,8 +224,8 @@ export class SharedRequests {
   }
 
   /**
-   * What became of each statement: of none is that known where it is not clear which one a reply is
-   * about. One that shows no item cannot be told from another, so all of them are in doubt then.
+   * What became of each statement. If it is unclear which one a reply is about, all are in doubt:
+   * a statement that shows no item could be any of them.
    */
   #outcomes(
     statements: readonly Statement[],

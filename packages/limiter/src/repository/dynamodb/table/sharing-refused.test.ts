@@ -5,7 +5,7 @@ import {
   turn,
   getUpdate,
 } from "../../../../test/support/held-requests.ts";
-import { nameIt } from "../../../../test/support/scripted-table.ts";
+import { createError } from "../../../../test/support/scripted-table.ts";
 import { TableUnavailable } from "./table-errors.ts";
 
 const SHARED = "BatchExecuteStatement";
@@ -24,7 +24,7 @@ it.each(["UnknownOperationException", "AccessDeniedException"])(
   async (name) => {
     const replies = Promise.all(["a", "b", "c"].map((entity) => table.send(entity)));
     await turn();
-    table.sent[0]!.reject(nameIt(name, { message: "said" }));
+    table.sent[0]!.reject(createError(name, { message: "said" }));
     await turn();
     expect(table.texts(1)).toEqual(["UpdateItem a", "UpdateItem b", "UpdateItem c"]);
     expect(warned.mock.calls).toEqual([]);
@@ -40,7 +40,7 @@ it("a denied statement goes alone; sharing ends when that is allowed", async () 
   const Error = { Code: "AccessDenied", Message: "no PartiQLUpdate" };
   await table.reply(0, { Error }, { Error });
   expect(table.texts(1)).toEqual(["UpdateItem foreign", "UpdateItem a"]);
-  table.sent[1]!.reject(nameIt("AccessDeniedException"));
+  table.sent[1]!.reject(createError("AccessDeniedException"));
   await turn();
   // Nothing may be written there: sharing is not the reason.
   expect(warned.mock.calls).toEqual([]);
@@ -62,7 +62,7 @@ it.each([
 ])("after %s (%s) the outcome of each write is unknown, and sharing ends", async (name, code) => {
   const outcomes = Promise.allSettled([table.send("a"), table.send("b")]);
   await turn();
-  table.sent[0]!.reject(nameIt(name, { $metadata: { httpStatusCode: code } }));
+  table.sent[0]!.reject(createError(name, { $metadata: { httpStatusCode: code } }));
   for (const outcome of await outcomes) {
     expect(outcome).toMatchObject({ reason: { ambiguous: true } });
     expect((outcome as PromiseRejectedResult).reason).toBeInstanceOf(TableUnavailable);
@@ -96,7 +96,7 @@ it.each<[string, readonly object[]]>([
 
 it("a server that is only away for a while is asked again", async () => {
   await table.sendAll("a", "b");
-  table.sent[0]!.reject(nameIt("ServiceUnavailable", { $metadata: { httpStatusCode: 503 } }));
+  table.sent[0]!.reject(createError("ServiceUnavailable", { $metadata: { httpStatusCode: 503 } }));
   await table.sendAll("a", "b");
   expect(table.texts(1)).toEqual([`${SHARED} a b`]);
   expect(warned.mock.calls).toEqual([]);
@@ -148,7 +148,7 @@ it.each([
   const plain = [{ Item: buildItem("plain-1") }, { Item: buildItem("plain-2") }];
   await table.reply(0, { Error: { Code: "ValidationError", Message: message } }, ...plain);
   if (aloneError === undefined) await table.apply(1);
-  else table.sent[1]!.reject(nameIt(aloneError));
+  else table.sent[1]!.reject(createError(aloneError));
   await turn();
   await sendAll("b", "c");
   expect(table.texts(2)).toEqual(
@@ -162,7 +162,7 @@ it("what waits when sharing ends goes alone too", async () => {
   table = new HeldRequests({ maxRequests: 1 });
   await table.sendAll("a", "b");
   await table.sendAll("c", "d", "e");
-  table.sent[0]!.reject(nameIt("ValidationException"));
+  table.sent[0]!.reject(createError("ValidationException"));
   await turn();
   expect(table.texts(1)).toEqual(["UpdateItem c", "UpdateItem d", "UpdateItem e"]);
 });

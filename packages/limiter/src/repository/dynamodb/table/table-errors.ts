@@ -7,7 +7,7 @@ import {
 import type { AttributeMap } from "../transport/attribute-values.ts";
 import {
   buildDeniedCallError,
-  noCredentials,
+  buildMissingCredentialsError,
   buildRefusedCredentialsError,
 } from "../transport/denied.ts";
 import {
@@ -89,11 +89,14 @@ export function contention(
 }
 
 /** The error of a table that this process has used, and that does not exist any more. */
-export function tableGone(tableName: string, options: ErrorOptions): InfrastructureNotFoundError {
+export function buildMissingTableError(
+  tableName: string,
+  options: ErrorOptions,
+): InfrastructureNotFoundError {
   return new InfrastructureNotFoundError(
     `Table ${tableName} is gone, with what was stored in it: it was deleted, or the first ` +
       "deployment of its stack failed and was rolled back. Deploy or create it again; this process " +
-      "then goes on without a restart.",
+      "then continues without a restart.",
     options,
   );
 }
@@ -128,7 +131,7 @@ export function translateError(
     case "credentials":
       return failure.found
         ? buildRefusedCredentialsError(`${name}: ${message}`, { cause: error })
-        : noCredentials(message, { cause: error });
+        : buildMissingCredentialsError(message, { cause: error });
     case "missing":
       return new InfrastructureNotFoundError(
         `Table ${tableName} does not exist, or is not ready. ` +

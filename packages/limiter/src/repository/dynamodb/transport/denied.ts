@@ -5,16 +5,16 @@ const ADVICE =
   "give the machine a role, or pass credentials";
 
 /**
- * The error when there is nothing to sign with. `why` is what was said by whoever looked for
+ * The error when there is nothing to sign with. `why` is the reason of the provider that looked for
  * credentials; `further` is what else the reader should know.
  */
-export function noCredentials(
+export function buildMissingCredentialsError(
   why: string,
   { further = "", ...options }: ErrorOptions & { readonly further?: string } = {},
 ): PermissionDenied {
-  // Whoever looked may have ended its sentence; it goes on in ours.
+  // The reason may end with a full stop, but becomes a part of our sentence.
   const said = why.replace(/\.$/, "");
-  return buildNoCredentialsError(
+  return buildCredentialsError(
     `No AWS credentials were found (${said}): ${ADVICE}${further}.`,
     options,
   );
@@ -25,7 +25,7 @@ export function buildRefusedCredentialsError(
   why: string,
   options?: ErrorOptions,
 ): PermissionDenied {
-  return buildNoCredentialsError(
+  return buildCredentialsError(
     `AWS does not accept the credentials, which are wrong or have expired (${why}): ` +
       "renew them, or choose others with AWS_PROFILE, or with AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY.",
     options,
@@ -56,9 +56,9 @@ export interface Denial {
 }
 
 /**
- * A `PermissionDenied` too, so that nobody takes it for an outage: a call must not be let through
+ * A `PermissionDenied` too, so that it does not count as an outage: a call must not be let through
  * because a machine was configured without credentials.
  */
-function buildNoCredentialsError(message: string, options?: ErrorOptions): PermissionDenied {
+function buildCredentialsError(message: string, options?: ErrorOptions): PermissionDenied {
   return new PermissionDenied(message, options, "ERR_LIMITER_NO_CREDENTIALS");
 }

@@ -3,12 +3,12 @@ import { ValidationError } from "../../../core/errors.ts";
 import { resolveOptions } from "../opening/options.ts";
 import { openLeanTransport } from "./lean/lean-transport.ts";
 import { systemClock } from "../../system-clock.ts";
-import { regionName } from "./region.ts";
+import { checkRegion } from "./region.ts";
 
 const FOREIGN = "eu.evil.example/?";
 
 it.each(["eu-west-1", "us-gov-west-1", "local", "aws-global"])("accepts %s", (region) => {
-  expect(regionName(region)).toBe(region);
+  expect(checkRegion(region)).toBe(region);
 });
 
 it.each([
@@ -22,7 +22,7 @@ it.each([
   "e".repeat(64),
   7,
 ])("refuses %j", (region) => {
-  expect(() => regionName(region)).toThrow(ValidationError);
+  expect(() => checkRegion(region)).toThrow(ValidationError);
 });
 
 it("checks a region wherever it comes from, before it becomes part of an address", async () => {

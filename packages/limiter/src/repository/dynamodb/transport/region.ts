@@ -4,7 +4,7 @@ import { ValidationError } from "../../../core/errors.ts";
  * Returns the name of a region, or throws. It becomes part of the address that signed requests are
  * sent to, so it must not be able to name another one.
  */
-export function regionName(value: unknown): string {
+export function checkRegion(value: unknown): string {
   if (typeof value === "string" && /^[a-z0-9-]{1,63}$/.test(value)) return value;
   throw new ValidationError(
     "region",
@@ -13,8 +13,8 @@ export function regionName(value: unknown): string {
   );
 }
 
-/** The error when nothing names a region. `cause` is what was thrown by whoever looked for it. */
-export function noRegion(cause: unknown): ValidationError {
+/** The error when nothing names a region. `cause` was thrown by the search for one. */
+export function buildMissingRegionError(cause: unknown): ValidationError {
   const found = cause instanceof Error ? cause.message : String(cause);
   const why = /^region is missing$/i.test(found) ? "" : ` (${found})`;
   return new ValidationError(

@@ -1,6 +1,6 @@
 import { InfrastructureError } from "../../../core/errors.ts";
 import { localCredentials, type Environment } from "./local-engine.ts";
-import { noRegion } from "./region.ts";
+import { buildMissingRegionError } from "./region.ts";
 import { MAX_SOCKETS, STREAM_OPERATIONS, type DynamoTransport } from "./transport.ts";
 
 /** The part of the SDK's DynamoDBClient that is used. */
@@ -163,7 +163,7 @@ class SdkTransport implements DynamoTransport {
 
   close(): void {
     if (this.#isTableOwned) this.#table.client.destroy?.();
-    // Whoever could not load the package was told so.
+    // A package that could not be loaded was reported when it was needed.
     this.#streams?.then(
       ({ client }) => client.destroy?.(),
       () => undefined,
@@ -204,7 +204,7 @@ async function findRegion(client: SdkClient, { region }: SdkOptions): Promise<st
   try {
     return (await client.config?.region?.()) ?? "";
   } catch (error) {
-    throw noRegion(error);
+    throw buildMissingRegionError(error);
   }
 }
 
@@ -213,7 +213,7 @@ export async function loadSdk(): Promise<Sdk> {
   try {
     return (await import("@aws-sdk/client-dynamodb")) as unknown as Sdk;
   } catch (error) {
-    throw clientMissing("The DynamoDB backend", "client-dynamodb", PASS_TRANSPORT, error);
+    throw buildMissingClientError("The DynamoDB backend", "client-dynamodb", PASS_TRANSPORT, error);
   }
 }
 
@@ -221,7 +221,7 @@ async function loadStreamsSdk(): Promise<StreamsSdk> {
   try {
     return (await import("@aws-sdk/client-dynamodb-streams")) as unknown as StreamsSdk;
   } catch (error) {
-    throw clientMissing(
+    throw buildMissingClientError(
       "Reading a table's stream",
       "client-dynamodb-streams",
       PASS_TRANSPORT,
@@ -233,7 +233,7 @@ async function loadStreamsSdk(): Promise<StreamsSdk> {
 const PASS_TRANSPORT = "pass a transport";
 
 /** The error for a package of the SDK that is not installed; `otherwise` is what also helps. */
-export function clientMissing(
+export function buildMissingClientError(
   what: string,
   name: string,
   otherwise: string,

@@ -17,8 +17,9 @@ export const STREAM_OPERATIONS: ReadonlySet<string> = new Set([
 
 /**
  * Sends signed calls: the lean transport, or a wrapped client of the SDK. Inputs and outputs are
- * DynamoDB's JSON. Errors carry DynamoDB's name in `name`, and whatever else it sent; errors of the
- * connection carry Node's `code`. Nothing is retried, and a call ends when its signal aborts.
+ * DynamoDB's JSON. Errors carry DynamoDB's name in `name`, and everything else that it sent; errors
+ * of the connection carry Node's `code`. Nothing is retried, and a call ends when its signal
+ * aborts.
  */
 export interface DynamoTransport {
   /**
@@ -59,8 +60,8 @@ export interface ObservedTransport extends DynamoTransport {
 }
 
 /**
- * An `Agent` of `node:http` or `node:https`, by what tells it from other things: a project without
- * the types of Node can use this one.
+ * An `Agent` of `node:http` or `node:https`, by the properties that identify it: a project without
+ * the types of Node can use this type.
  */
 export interface HttpAgent {
   /** The most connections to one host. */

@@ -30,8 +30,8 @@ export interface BatchStep {
    */
   readonly unlimited?: Costs | undefined;
   /**
-   * Whether it belongs to a take from the parent of the calling entity. What such steps count is
-   * also counted apart.
+   * Whether it belongs to a take from the parent of the calling entity. Such steps are also counted
+   * separately.
    */
   readonly isCascaded: boolean;
 }

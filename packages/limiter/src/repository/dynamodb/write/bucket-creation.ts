@@ -54,7 +54,7 @@ function buildCountedAttributes(folds: BucketChange["folds"]): Record<string, nu
 }
 
 /**
- * A full bucket after a batch. What a member gives back to a full limit is cut off, whatever others
+ * A full bucket after a batch. What a member gives back to a full limit is cut off, even if others
  * take afterwards.
  */
 function buildChargedBucket(bucket: Bucket, folds: BucketChange["folds"]): Bucket {

@@ -54,25 +54,6 @@ describe("a refill and a take", () => {
       does: `SET rf=${AFTER_1_S} ADD b_tpm_tk -200,b_tpm_tc 1200,b_wcu_tc 1,gr 1`,
     }));
 
-  it("keeps the fraction that was earned, and leaves room for it", () => {
-    const limits = [Limit.perMinute("tpm", 10)];
-    const { requires, does } = readable({ limits, tokens: { tpm: 0 } }, { folds: takes(100) });
-    expect(requires.slice(3)).toEqual(["b_tpm_tk>=-66", "b_tpm_tk<=9833"]);
-    expect(does).toContain(`SET rf=${AFTER_1_S},b_tpm_rm=4 ADD b_tpm_tk 66,`);
-  });
-
-  it("sets the balance from the ceiling when the credit is cut off, whatever others took", () => {
-    const stored = {
-      limits: [Limit.perMinute("tpm", 10)],
-      tokens: { tpm: 9900 },
-      remainders: { tpm: 1 },
-    };
-    expect(readable(stored, { folds: takes(1500) })).toEqual({
-      requires: [...SAME_VERSION, `rf=${NOW_MS}`, "b_tpm_tk>=9834"],
-      does: `SET rf=${AFTER_1_S},b_tpm_tk=8500 ADD b_tpm_tc 1500,b_wcu_tc 1,gr 1 REMOVE b_tpm_rm`,
-    });
-  });
-
   it("requires the balance as seen when a give-back is cut off before something is charged", () =>
     expect(readable({ tokens: { tpm: 58_500 } }, { folds: settles(-2000, 1000) })).toEqual({
       requires: [...SAME_VERSION, `rf=${NOW_MS}`, "b_tpm_tk=58500"],
@@ -102,13 +83,6 @@ describe("a change of limits", () => {
     expect(ahead.does).toContain(`sv=${AFTER_1_S + 6}`);
   });
 
-  it("cuts what was earned off at the lower of both ceilings", () => {
-    const limits = bucketLimits([Limit.perMinute("tpm", 30)]);
-    const { requires, does } = readable({}, { folds: takes(1200), limits });
-    expect(requires).toContain("b_tpm_tk>=29000");
-    expect(does).toContain("b_tpm_tk=28800");
-  });
-
   it("notes limits of an override, and removes the note when they are replaced", () => {
     const overridden = readable(stored, { folds: takes(1), limits: raised, overridden: true });
     expect(overridden.does).toContain(",po=1 ");
@@ -131,11 +105,6 @@ describe("a change of limits", () => {
 });
 
 describe("what is only counted", () => {
-  it("is added to the total, and to no balance", () => {
-    expect(readable({}, { folds: counts("ipd", 7) }).does).toBe("ADD b_wcu_tc 1,gr 1,b_ipd_tc 7");
-    expect(readable({}, { folds: counts("tpm", 7) }).does).toBe("ADD b_tpm_tc 7,b_wcu_tc 1,gr 1");
-  });
-
   it("is counted once, also if it cancels out what is charged", () => {
     const folds = takes(1000);
     folds.get("tpm")!.countedMilli = -1000;
@@ -177,22 +146,6 @@ describe("a call that takes from several buckets", () => {
 });
 
 describe("what came by cascade", () => {
-  it("is added beside the total and the grants, in whatever form the update is", () => {
-    const folds = takes(1000, 500);
-    folds.get("tpm")!.settle(2000, true);
-    folds.get("tpm")!.count(30, true);
-    const change = { folds, requests: 3, cascadedRequests: 2 };
-    const counted = "b_wcu_tc 1,gr 3,gc 2,b_tpm_cc 2030";
-    const taken = readable({ tokens: { tpm: 50_000 } }, change).does;
-    expect(taken).toBe(`ADD b_tpm_tk -3500,b_tpm_tc 3530,${counted}`);
-    expect(readable({ tokens: { tpm: 1 } }, change).does).toContain(`b_tpm_tc 3530,${counted}`);
-    const back = { folds: settles(-2000), requests: -1, cascadedRequests: -1 };
-    back.folds.get("tpm")!.settle(-500, true);
-    expect(readable({}, back).does).toBe(
-      "ADD b_tpm_tk 2500,b_tpm_tc -2500,b_wcu_tc 1,gr -1,gc -1,b_tpm_cc -500",
-    );
-  });
-
   it("is counted also if the parent's own calls cancel it out", () => {
     const folds = settles(-1000);
     folds.get("tpm")!.settle(1000, true);

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { heldAnswer } from "../../../../test/support/held-answer.ts";
 import { KEY, LOST, newWriter, POLICY, take } from "../../../../test/support/scripted-writes.ts";
 import {
-  nameIt,
+  createError,
   type Fault,
   type ScriptedProcess,
   type ScriptedTable,
@@ -25,8 +25,8 @@ import type { RepeatableOperation, WriteIntent } from "./write-intent.ts";
 const RAISED = buildPolicy([Limit.perMinute("tpm", 120)], "resource");
 const STORED = { tokens: { tpm: 50_000 } };
 
-const THROTTLED = nameIt("ThrottlingException");
-const TABLE_WIDE = nameIt("ThrottlingException", {
+const THROTTLED = createError("ThrottlingException");
+const TABLE_WIDE = createError("ThrottlingException", {
   ThrottlingReasons: [{ reason: "TableWriteMaxOnDemandThroughputExceeded" }],
 });
 
@@ -96,7 +96,7 @@ describe("a writer", () => {
     expect(readStored(table).bucket.limits[0]!.limit).toEqual(RAISED.limits[0]);
   });
 
-  it("tells the shard that was written to, although it was split before the answer came", async () => {
+  it("returns the shard that was written to, although it was split before the answer came", async () => {
     const { writer, table, known } = newWriter(STORED);
     const split = shardImage({ divisor: 2, version: 6 });
     table.faults.push({ before: () => known.remember(KEY, split, known.stampRequest()) });
@@ -104,7 +104,7 @@ describe("a writer", () => {
     expect(known.getImage(KEY)).toBe(split);
   });
 
-  it("tells its observer of every image and of throttled keys, not of a throttled table", async () => {
+  it("notifies its observer of every image and of throttled keys, not of a throttled table", async () => {
     const { writer, table, observed } = newWriter(STORED);
     table.faults.push({ instead: THROTTLED }, { instead: TABLE_WIDE });
     table.put(shardItem({ ...STORED, version: 6 }));

@@ -16,8 +16,8 @@
  * writes that got no answer, and of their members, is in write-outcomes.ts.
  *
  * A batch that was overtaken by a refill is decided as of that refill, not as of now: it takes what
- * the other has left, which needs no refill and no lock, and what did not fit then is refused as of
- * then. Otherwise every process that lost a race for the last token would earn the next one during
+ * the other has left, which needs no refill and no lock, and what did not fit then is refused.
+ * Otherwise every process that lost a race for the last token would earn the next one during
  * the round trip and lose the race for that too, until its calls count as contended: 644 calls in 5
  * s, of 8 processes that asked for more than a bucket of 200 a second gives. One that was overtaken
  * and still needs the next token waits for the next tick, when one refill serves all.

@@ -12,7 +12,11 @@ import {
   slotAttributes,
   take,
 } from "../../../../test/support/scripted-writes.ts";
-import { nameIt, type ScriptedTable, type Fault } from "../../../../test/support/scripted-table.ts";
+import {
+  createError,
+  type ScriptedTable,
+  type Fault,
+} from "../../../../test/support/scripted-table.ts";
 import {
   NOW_MS,
   shardImage,
@@ -179,14 +183,14 @@ describe("a fence", () => {
   it("creates no item", async () => {
     const { writer, table } = newWriter(STORED);
     overtake(table);
-    table.faults.push({ before: () => table.items.clear() }, { instead: nameIt("Denied") });
+    table.faults.push({ before: () => table.items.clear() }, { instead: createError("Denied") });
     await expect(writer.write(KEY, take(1000))).rejects.toThrow("Denied");
     expect(table.items.size).toBe(0);
   });
 });
 
 describe("a creation that got no answer", () => {
-  it("was applied when the bucket is its own, whoever has its slot by now", async () => {
+  it("was applied when the bucket is its own, whichever write has its slot by now", async () => {
     const { writer, table } = newWriter(undefined);
     const before = (): void => {
       const slot = listSlots(table).findIndex((id) => id !== undefined);

@@ -2,12 +2,12 @@
  * What becomes of the members of a batch whose write got no answer. Each shares the fate of its
  * writes (unanswered-writes.ts):
  *
- *   applied      ──▶ done. A take whose caller was told otherwise meanwhile is given back
+ *   applied      ──▶ done. A take that was rejected meanwhile is given back
  *   not applied  ──▶ decided again
  *   pending      ──▶ decided again, by a write that rules the earlier ones out
  *   unknown      ──▶ the side that charges more is assumed: a take is not granted, a give-back is
  *                    not repeated, and of an overrun only what it charges is. A charge is neither:
- *                    its caller is told
+ *                    it is rejected, and its caller decides
  */
 import { addAmounts, NO_AMOUNTS } from "../../../core/amounts.ts";
 import { divideAmounts, negate } from "../../../core/bucket/decision.ts";

@@ -119,7 +119,7 @@ describe("a writer that finds all slots written lately", () => {
 });
 
 describe("what a slot held before", () => {
-  it("is kept behind the id, for as long as anybody waits for an answer", () => {
+  it("is kept behind the id, for as long as a write waits for an answer", () => {
     const ids = new OperationIds(seededRandom(5));
     const slots = others(Array.from({ length: SLOT_COUNT }, () => NOW_MS - 1000));
     const first = ids.next(slots, NOW)!;
@@ -165,7 +165,7 @@ describe("processes on one bucket", () => {
       if (turn > 100 * live) ownersAtTheEnd.add(`${mark.slot} ${mark.writer}`);
       slots = slots.with(mark.slot, mark.id);
     }
-    // Each has its slot, and nobody takes another's.
+    // Each has its slot, and none takes another's.
     expect(ownersAtTheEnd.size).toBe(live);
   });
 

@@ -11,10 +11,10 @@
  *                                       └──▶ no reply: repeat with the same id, then see
  *                                            unanswered-writes.ts
  *
- * Whoever loses its slot learns what became of a write without an answer from the predecessor, as
- * long as that is kept. The time tells which slot its owner needs least: processes that have ended
- * leave theirs behind, and are the first to lose it. While every slot is in use, a writer without
- * one writes without an id, which it must not repeat.
+ * A writer that loses its slot learns what became of a write without an answer from the
+ * predecessor, as long as that is kept. The time shows which slot its owner needs least: processes
+ * that have ended leave theirs behind, and are the first to lose it. While every slot is in use, a
+ * writer without one writes without an id, which it must not repeat.
  */
 import { BoundedMap } from "../../../core/bounded-map.ts";
 import type { Random } from "../../system-clock.ts";
@@ -54,8 +54,9 @@ const IDLE_MS = 2000;
 
 /**
  * How many slots that are in use a process takes over within ten seconds: enough for one that has
- * just begun, and few enough that 30 processes on one bucket soon leave each other alone. Without a
- * bound, 59 % of the writes of 16 processes failed instead of 25 %, and calls ended as contended.
+ * just started, and few enough that 30 processes on one bucket soon stop taking over from others.
+ * Without a bound, 59 % of the writes of 16 processes failed instead of 25 %, and calls ended as
+ * contended.
  */
 const MAX_HASTY = 8;
 const HASTY_WINDOW_MS = 10_000;

@@ -113,7 +113,7 @@ describe("an image", () => {
     expect(writes.oldestMark).toBe(fate === "pending" ? write.mark : undefined);
   });
 
-  it("of an earlier version, from an old answer, does not tell who took the slot over", () => {
+  it("of an earlier version, from an old answer, does not show who took the slot over", () => {
     const write = newWrite();
     buildList(write).learnFrom(imageWith(OTHER, { version: 4 }));
     expect(write.fate).toBe("pending");
@@ -125,7 +125,7 @@ describe("an image", () => {
     expect(write.fate).toBe("pending");
   });
 
-  it("shows by its creation that a write created the bucket, whoever has its slot", () => {
+  it("shows by its creation that a write created the bucket, whichever write has its slot", () => {
     const write = newWrite({ creates: true });
     expect(buildList(write).learnFrom(imageWith(OTHER, { creation: ID! }))).toEqual([write]);
     expect(write.fate).toBe("applied");

@@ -1,6 +1,6 @@
 /*
  * Writes that got no answer. They may have been applied, may never arrive, or may still arrive. An
- * image of the shard, from whatever reply, shows which of these by the slot of the write:
+ * image of the shard, from any reply, shows which of these by the slot of the write:
  *
  *   its own id                                   ──▶ applied
  *   as required, or an older id of the writer
@@ -95,8 +95,8 @@ export class UnansweredWrite {
   }
 
   /**
-   * The takes that it carried and whose callers have been told that they got nothing. Those that
-   * are still open at the moment at which it is found applied are granted.
+   * The takes that it carried and that were rejected since. Those that are still open when it is
+   * found to be applied are granted.
    */
   get rejectedTakes(): readonly CarriedTake[] {
     return this.#takes.filter(({ isOpen }) => !isOpen);

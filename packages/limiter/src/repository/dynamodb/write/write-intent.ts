@@ -3,7 +3,7 @@ import type { BatchStep } from "./batch-decision.ts";
 import type { BucketImage } from "../items/bucket-item.ts";
 import type { OperationHistory, ShardIncarnation } from "./unanswered-writes.ts";
 
-/** What is to be done to one shard of a bucket. */
+/** An operation on one shard of a bucket. */
 export interface WriteIntent extends BatchStep {
   /** Granted acquires that this adds to the shard's counter. */
   readonly requests: number;

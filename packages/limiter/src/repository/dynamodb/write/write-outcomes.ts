@@ -1,7 +1,7 @@
 /*
  * What became of this process's writes to one shard, for its lane in the writer:
  *
- *   mark      the id that the next write leaves on the shard. All that is needed on a good day
+ *   mark      the id that the next write leaves on the shard. Enough while every write is answered
  *   learn     before each decision: concludes what images show of writes without an answer, and
  *             returns the members that are left to decide
  *   fence     what to write when none of them fits, and a write of one may still arrive

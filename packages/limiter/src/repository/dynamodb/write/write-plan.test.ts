@@ -32,9 +32,6 @@ describe("a plan for a bucket that does not exist", () => {
     expect(getNumber(write!.item!["gr"])).toBe(1);
   });
 
-  it("refuses what a full bucket does not hold, and creates nothing", () =>
-    expect(plan(undefined, [take(60_001)])).toEqual({ write: undefined, verdicts: ["refused"] }));
-
   it("creates nothing for a give-back, nor for an overrun of a bucket that was deleted", () => {
     const taken = {
       creation: "me000.0001",
@@ -68,41 +65,6 @@ describe("a plan for a bucket that does not exist", () => {
 });
 
 describe("a plan for a bucket", () => {
-  it("refuses a take that does not fit without a write", () =>
-    expect(plan({ tokens: { tpm: 999 } }, [take(1000)])).toEqual({
-      write: undefined,
-      verdicts: ["refused"],
-    }));
-
-  it("leaves out the one member that does not fit, and counts only those that do", () => {
-    const stored = { tokens: { tpm: 5000 } };
-    const planned = plan(stored, [take(3000), take(2001), take(2000)]);
-    expect(planned.verdicts).toEqual(["written", "refused", "written"]);
-    const item = update(shardItem(stored), getInput(planned))!;
-    expect(getStoredMilli(parseBucketItem(item).bucket, 0)).toBe(0);
-    expect(getNumber(item["gr"])).toBe(2);
-  });
-
-  it("charges an overrun although that puts the bucket into debt", () => {
-    const stored = { tokens: { tpm: 5000 } };
-    const planned = plan(stored, [overrun(8000)]);
-    expect(planned.verdicts).toEqual(["written"]);
-    expect(getStoredMilli(after(stored, planned).bucket, 0)).toBe(-3000);
-  });
-
-  it("leaves members without a verdict whose sum with others is not exact", () => {
-    const huge = overrun(Number.MAX_SAFE_INTEGER);
-    expect(plan({}, [huge, huge]).verdicts).toEqual(["written"]);
-  });
-
-  it("brings it under limits that have changed, with a version of their own", () => {
-    const stored = { tokens: { tpm: 50_000 } };
-    const planned = plan(stored, [take(1000)], { policy: RAISED });
-    const { bucket, version } = after(stored, planned);
-    expect(bucket.limits.map(({ limit }) => limit)).toEqual(RAISED.limits);
-    expect([getStoredMilli(bucket, 0), version]).toEqual([49_000, NOW_MS]);
-  });
-
   it("keeps its limits when nothing takes from it", () => {
     const stored = { tokens: { tpm: 50_000 } };
     const planned = plan(stored, [giveBack(1000)], { policy: RAISED });
@@ -117,7 +79,7 @@ describe("a plan for a bucket", () => {
     expect(kept.expiresAtSeconds).toBeUndefined();
   });
 
-  it("goes by the exact time what the last tick does not hold, and tells when the next one is", () => {
+  it("goes by the exact time what the last tick does not hold, and returns when the next one is", () => {
     const stored = { tokens: { tpm: 0 } };
     const offTick = plan(stored, [take(107)], { nowMs: NOW_MS + 107, tickMs: 50 });
     expect(offTick).toMatchObject({ verdicts: ["written"], tickInMs: 43 });
@@ -184,9 +146,6 @@ describe("a plan for a shard, or for what a lease gives back or owes", () => {
     expiredBySeconds: undefined,
   };
   const SHARD = { divisor: 2, tokens: { tpm: 10_000 } };
-
-  it("gives back to the bucket that it was taken from", () =>
-    expect(plan({ tokens: { tpm: 0 } }, [giveBack(1000, TAKEN)]).verdicts).toEqual(["written"]));
 
   it("gives nothing back to a bucket that was created since", () => {
     const { write, verdicts } = plan({ creation: "other.0009" }, [giveBack(1000, TAKEN)]);

@@ -1,7 +1,7 @@
 import { InfrastructureError } from "../../../../core/errors.ts";
 
 /** The archive has no room left. `place` is a folder or the address of a bucket. */
-export function archiveFull(place: string, cause: unknown): InfrastructureError {
+export function buildArchiveFullError(place: string, cause: unknown): InfrastructureError {
   return new InfrastructureError(
     "ERR_LIMITER_ARCHIVE_FULL",
     `The archive ${place} is full: make room within 24 hours, while the stream still holds the events that could not be stored.`,
@@ -9,8 +9,8 @@ export function archiveFull(place: string, cause: unknown): InfrastructureError 
   );
 }
 
-/** The archive could not store an object, for whatever other reason. */
-export function archiveUnavailable(place: string, cause: unknown): InfrastructureError {
+/** The archive could not store an object, for any other reason. */
+export function buildArchiveUnavailableError(place: string, cause: unknown): InfrastructureError {
   const reason = cause instanceof Error ? `${cause.name}: ${cause.message}` : String(cause);
   return new InfrastructureError(
     "ERR_LIMITER_ARCHIVE_UNAVAILABLE",

@@ -31,7 +31,7 @@ export interface EventGroup {
   readonly records: readonly StreamRecord[];
 }
 
-/** The event of a record, if it is one that expired: what somebody deleted is not archived. */
+/** The event of a record, if it expired: an event that a user deleted is not archived. */
 export function findExpiredEvent(record: StreamRecord): ExpiredEvent | undefined {
   if (!record.isExpiry || record.before === undefined) return undefined;
   const { PK, SK } = getKey(record.before);

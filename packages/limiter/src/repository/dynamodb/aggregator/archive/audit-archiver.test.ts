@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { gunzipSync } from "node:zlib";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { namespaceItem, removal, type Removal } from "../../../../../test/support/audit-records.ts";
-import { nameIt, scriptedProcess } from "../../../../../test/support/scripted-table.ts";
+import { createError, scriptedProcess } from "../../../../../test/support/scripted-table.ts";
 import type { StreamRecord } from "../stream-record.ts";
 import type { AuditArchive } from "./archive.ts";
 import { AuditArchiver, type ArchiveReport } from "./audit-archiver.ts";
@@ -98,7 +98,7 @@ describe("an event that expires", () => {
     ]);
   });
 
-  it("is archived if its time to live ended it, and not if somebody deleted it [W-26]", async () => {
+  it("is archived if its time to live ended it, and not if a user deleted it [W-26]", async () => {
     const world = new World();
     const report = await world.archive(
       removals(
@@ -283,7 +283,7 @@ describe("an archive that fails", () => {
     const { connection } = world.process;
     const failing = new AuditArchiver({
       connection: Object.assign(Object.create(connection) as typeof connection, {
-        repeat: () => Promise.reject(nameIt("InternalServerError")),
+        repeat: () => Promise.reject(createError("InternalServerError")),
       }),
       archive: folderArchive(world.folder),
     });

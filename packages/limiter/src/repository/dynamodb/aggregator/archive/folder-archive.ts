@@ -7,7 +7,7 @@ import {
   type InfrastructureError,
 } from "../../../../core/errors.ts";
 import type { AuditArchive } from "./archive.ts";
-import { archiveFull, archiveUnavailable } from "./archive-errors.ts";
+import { buildArchiveFullError, buildArchiveUnavailableError } from "./archive-errors.ts";
 
 /**
  * Keeps audit events in a folder, which is created when the first object is stored.
@@ -32,7 +32,7 @@ export function folderArchive(path: string): AuditArchive {
 }
 
 /**
- * Writes aside and renames, so that a file with its final name is whole; and asks the disk, so that
+ * Writes aside and renames, so that a file with its final name is whole; and syncs, so that
  * it outlasts a power cut. What a killed process has left ends in `.draft`.
  */
 async function storeFile(root: string, name: string, content: Uint8Array): Promise<void> {
@@ -80,7 +80,7 @@ async function makeLast(path: string): Promise<void> {
   }
 }
 
-/** A new name is safe when the folders on the way to it are. Windows cannot be asked for that. */
+/** A new name is safe once the folders above it are synced. Windows cannot do that. */
 async function syncFolders(from: string, root: string): Promise<void> {
   if (process.platform === "win32") return;
   for (let path = from; ; path = dirname(path)) {
@@ -99,11 +99,11 @@ const FORBIDDEN: ReadonlySet<string> = new Set(["EACCES", "EPERM", "EROFS"]);
 
 function folderError(root: string, error: unknown): InfrastructureError {
   const { code = "" } = error as { readonly code?: string };
-  if (FULL.has(code)) return archiveFull(root, error);
+  if (FULL.has(code)) return buildArchiveFullError(root, error);
   if (FORBIDDEN.has(code))
     return new PermissionDenied(
       `The archive ${root} may not be written (${code}): allow this user to write there, or choose another folder.`,
       { cause: error },
     );
-  return archiveUnavailable(root, error);
+  return buildArchiveUnavailableError(root, error);
 }

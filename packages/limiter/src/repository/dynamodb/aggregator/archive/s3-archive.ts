@@ -7,10 +7,10 @@ import {
 } from "../../../../core/errors.ts";
 import { checkOptions, optionNames } from "../../../../core/options.ts";
 import { localCredentials, type Environment } from "../../transport/local-engine.ts";
-import { regionName } from "../../transport/region.ts";
-import { clientMissing } from "../../transport/sdk-transport.ts";
+import { checkRegion } from "../../transport/region.ts";
+import { buildMissingClientError } from "../../transport/sdk-transport.ts";
 import type { AuditArchive } from "./archive.ts";
-import { archiveFull, archiveUnavailable } from "./archive-errors.ts";
+import { buildArchiveFullError, buildArchiveUnavailableError } from "./archive-errors.ts";
 
 /** The part of the SDK's S3Client that is used. */
 export interface S3ArchiveClient {
@@ -100,7 +100,7 @@ function s3Configuration(
 ): object {
   const credentials = localCredentials(endpointUrl, environment);
   return {
-    ...(region !== undefined && { region: regionName(region) }),
+    ...(region !== undefined && { region: checkRegion(region) }),
     ...(endpointUrl !== undefined && { endpoint: endpointUrl, forcePathStyle: true }),
     ...(credentials !== undefined && { credentials }),
     maxAttempts: 3,
@@ -126,7 +126,7 @@ function putInput({ bucket, prefix }: Place, name: string, content: Uint8Array):
   };
 }
 
-/** What S3 and stores like it answer when there is no room. */
+/** What S3 and similar stores answer when they have no room. */
 const FULL: ReadonlySet<string> = new Set([
   "QuotaExceeded",
   "QuotaExceededException",
@@ -152,8 +152,8 @@ function s3Error({ url, bucket, prefix }: Place, error: unknown): Infrastructure
       { cause: error },
     );
   return status === 507 || FULL.has(name)
-    ? archiveFull(url, error)
-    : archiveUnavailable(url, error);
+    ? buildArchiveFullError(url, error)
+    : buildArchiveUnavailableError(url, error);
 }
 
 /** The part of the SDK's package that is used. */
@@ -167,6 +167,6 @@ async function loadS3(): Promise<S3Sdk> {
   try {
     return (await import("@aws-sdk/client-s3")) as unknown as S3Sdk;
   } catch (error) {
-    throw clientMissing("An archive in S3", "client-s3", "archive to a folder", error);
+    throw buildMissingClientError("An archive in S3", "client-s3", "archive to a folder", error);
   }
 }

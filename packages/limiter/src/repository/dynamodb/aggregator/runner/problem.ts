@@ -1,4 +1,4 @@
-/** Something that went wrong while a runner worked. The runner goes on by itself. */
+/** Something that went wrong while a runner worked. The runner continues by itself. */
 export type RunnerProblem =
   | {
       /** Something failed and will be tried again. Nothing is skipped. */
@@ -15,7 +15,7 @@ export type RunnerProblem =
   | {
       /**
        * The stream dropped records of a shard, or all of it, before they were read: it keeps them
-       * for a day. The runner goes on with what is left.
+       * for a day. The runner continues with what is left.
        */
       readonly kind: "records-lost";
       /** The shard of the stream. */

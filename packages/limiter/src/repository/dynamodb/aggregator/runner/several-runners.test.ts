@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { nameIt } from "../../../../../test/support/scripted-table.ts";
+import { createError } from "../../../../../test/support/scripted-table.ts";
 import {
   clockAt,
   startRunner,
@@ -77,7 +77,7 @@ describe("several runners", () => {
     const runner = startRunner(table, clock);
     await until(clock, () => runner.progress.at(-1)?.shardsHeld === 1);
     for (let count = 0; count < 20; count += 1)
-      table.faults.push({ operation: "UpdateItem", error: nameIt("InternalServerError") });
+      table.faults.push({ operation: "UpdateItem", error: createError("InternalServerError") });
     await clock.advance(30_000);
     const reads = table.reads.get("shard-1");
     table.put(bucketItem("a", 1));

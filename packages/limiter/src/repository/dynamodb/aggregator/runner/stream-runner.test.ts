@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { InfrastructureError } from "zae-limiter";
-import { nameIt } from "../../../../../test/support/scripted-table.ts";
+import { createError } from "../../../../../test/support/scripted-table.ts";
 import {
   bucketRecords,
   clockAt,
@@ -115,9 +115,9 @@ describe("what goes wrong", () => {
     const table = new StreamedTable(clock);
     table.consume("a", 1, 25);
     for (const operation of ["DescribeStream", "GetShardIterator", "GetRecords", "Query"])
-      table.faults.push({ operation, error: nameIt("LimitExceededException") });
+      table.faults.push({ operation, error: createError("LimitExceededException") });
     for (let count = 0; count < 3; count += 1)
-      table.faults.push({ operation: "UpdateItem", error: nameIt("InternalServerError") });
+      table.faults.push({ operation: "UpdateItem", error: createError("InternalServerError") });
     const runner = startRunner(table, clock);
     await until(clock, () => getCounted(table, "a")[0] === 25);
     expect(runner.problems.length).toBeGreaterThanOrEqual(5);
@@ -145,7 +145,7 @@ describe("what goes wrong", () => {
     table.consume("a", 6, 9);
     table.trim("shard-1", table.sequenceNumbers("shard-1").length - 1);
     // Also when the stream does not answer just then.
-    table.faults.push({ operation: "GetRecords", error: nameIt("InternalServerError") });
+    table.faults.push({ operation: "GetRecords", error: createError("InternalServerError") });
     const second = startRunner(table, clock);
     await until(clock, () => getCounted(table, "a")[0] === 6);
     expect(second.problems.filter(({ kind }) => kind !== "retry")).toEqual([
@@ -215,7 +215,7 @@ describe("what goes wrong", () => {
     const table = new StreamedTable(clock);
     const runner = startRunner(table, clock);
     await until(clock, () => runner.progress.at(-1)?.shardsHeld === 1);
-    table.faults.push({ operation: "UpdateItem", error: nameIt("InternalServerError") });
+    table.faults.push({ operation: "UpdateItem", error: createError("InternalServerError") });
     await runner.end();
     expect(runner.report).toMatchObject({ ended: "stopped" });
   });

@@ -39,9 +39,9 @@ export async function openTableStream(connection: Connection): Promise<TableStre
   const { Table } = await connection.repeat<DescribeTableOutput>("DescribeTable", {});
   const { StreamSpecification: stream, LatestStreamArn: arn } = Table ?? {};
   if (arn === undefined || stream?.StreamEnabled !== true)
-    throw unreadableStream(connection.tableName, "has no stream");
+    throw buildMissingStreamError(connection.tableName, "has no stream");
   if (stream.StreamViewType !== "NEW_AND_OLD_IMAGES")
-    throw unreadableStream(
+    throw buildMissingStreamError(
       connection.tableName,
       `has a stream of ${stream.StreamViewType} only`,
       "Disable that stream (StreamEnabled=false), then enable",
@@ -61,7 +61,11 @@ const PLACE_FAULTS: ReadonlyMap<string, "expired" | "trimmed" | "gone"> = new Ma
   ["ResourceNotFoundException", "gone"],
 ]);
 
-function unreadableStream(tableName: string, what: string, how = "Enable"): InfrastructureError {
+function buildMissingStreamError(
+  tableName: string,
+  what: string,
+  how = "Enable",
+): InfrastructureError {
   return new InfrastructureError(
     "ERR_LIMITER_STREAM_MISSING",
     `Table ${tableName} ${what}, so its usage cannot be aggregated. ${how} a stream with ` +

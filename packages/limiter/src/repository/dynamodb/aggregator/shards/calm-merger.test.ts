@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { WrittenTable } from "../../../../../test/support/bucket-changes.ts";
 import { numbersIn } from "../../../../../test/support/proxied-table.ts";
 import {
-  nameIt,
+  createError,
   scriptedProcess,
   type ScriptedProcess,
 } from "../../../../../test/support/scripted-table.ts";
@@ -82,7 +82,7 @@ describe("a bucket that has become calm", () => {
     for (let minute = 0; minute <= 8; minute += 1) {
       clock.set(NOW_MS + minute * MINUTE_MS);
       table.faults.length = 0;
-      if (minute === 6) table.faults.push({ instead: nameIt("AccessDeniedException") });
+      if (minute === 6) table.faults.push({ instead: createError("AccessDeniedException") });
       await merger.look([table.write(0, 1, clock.now())]);
       if (minute === 6) expect(divisors()).toEqual([2, 2]);
     }

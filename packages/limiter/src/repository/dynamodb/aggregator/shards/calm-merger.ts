@@ -3,7 +3,7 @@
  * it takes six minutes to see that a bucket is calm, so where all processes live for less than
  * that, this is what merges them.
  *
- * Records only tell where to look: all shards of the bucket are read once a minute, and merged by
+ * Records only show where to look: all shards of the bucket are read once a minute, and merged by
  * the rules and transactions that clients use. What fails is tried again at the next look, so no
  * record fails because of it. Everything is awaited, because a Lambda is frozen when it has
  * answered.

@@ -3,7 +3,7 @@
  * None of them may come back here.
  */
 import { describe, expect, it } from "vitest";
-import { nameIt } from "../../../../../test/support/scripted-table.ts";
+import { createError } from "../../../../../test/support/scripted-table.ts";
 import {
   bucketItem,
   countersIn,
@@ -72,7 +72,7 @@ describe("faults of the original's aggregator", () => {
   it("a throttled snapshot is a failure of its records, and delivering them again adds nothing twice [W-25]", async () => {
     const { table, counter } = usageProcess();
     const records = acquires(3);
-    const throttled = { instead: nameIt("ProvisionedThroughputExceededException") };
+    const throttled = { instead: createError("ProvisionedThroughputExceededException") };
     table.faults.push(...Array.from({ length: 9 }, () => throttled));
     const { failures } = await counter.count(records);
     expect(new Set(failures.map(({ sequenceNumber }) => sequenceNumber))).toEqual(

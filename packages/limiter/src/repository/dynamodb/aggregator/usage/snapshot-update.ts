@@ -13,7 +13,7 @@ import type { ShardPart, UsageSum } from "./usage-sums.ts";
  */
 const MAX_SHARDS_IN_A_WRITE = 64;
 
-/** Cuts a sum into as many as it takes for each to fit one write. */
+/** Divides a sum so that each part fits into one write. */
 export function writableSums({ namespaceId, name, parts }: UsageSum): readonly UsageSum[] {
   return toChunks(parts, MAX_SHARDS_IN_A_WRITE).map((chunk) => ({
     namespaceId,

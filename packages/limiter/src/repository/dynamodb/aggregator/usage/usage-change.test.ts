@@ -77,7 +77,7 @@ describe("what a change of a bucket consumed", () => {
     });
   });
 
-  it("tells the names of limits from its own attributes", () => {
+  it("distinguishes limits from the bucket's own attributes", () => {
     const names = ["a_tc", "wcu_tc", "ttl", "cc", "_", "b-1.x", "__proto__"];
     const after = Object.fromEntries(names.map((name) => [`b_${name}_tc`, 1000]));
     const others = { b_wcu_tc: 50, b_a_tk: 1, b_a_cp: 1, b_c: 3, bc: 4, b__tc: 5, basic: 6, go: 7 };

@@ -68,7 +68,7 @@ const LETTER_C = "c".charCodeAt(0);
 
 /**
  * The attribute of a snapshot that an attribute of a bucket is counted in; undefined when in none.
- * Every attribute of every record comes here, so most of them are told apart by two letters.
+ * It runs for every attribute of every record, so two letters decide most of them.
  */
 function snapshotAttribute(total: string): string | undefined {
   if (total.charCodeAt(0) !== LETTER_B)

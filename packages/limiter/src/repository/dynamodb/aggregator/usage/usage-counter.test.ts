@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { nameIt, ScriptedTable } from "../../../../../test/support/scripted-table.ts";
+import { createError, ScriptedTable } from "../../../../../test/support/scripted-table.ts";
 import {
   bucketItem,
   countersIn,
@@ -82,7 +82,7 @@ describe("counting usage", () => {
     const transport = {
       call: (operation: string, input: object): Promise<object> =>
         table.call(operation, input).catch((error: { readonly name: string }) => {
-          throw nameIt(error.name);
+          throw createError(error.name);
         }),
       close: () => {},
     };
@@ -91,16 +91,6 @@ describe("counting usage", () => {
     await counter.count(records.slice(0, 2));
     expect(await counter.count(records)).toMatchObject({ failures: [], snapshotWrites: 1 });
     expect(countersIn(table)).toEqual({ [HOUR]: { u_rpm: 7 } });
-  });
-
-  it("counts a write without an answer once, whether it was applied or not", async () => {
-    for (const fault of ["instead", "afterwards"] as const) {
-      const { table, counter } = usageProcess(HOURLY);
-      table.faults.push({ [fault]: nameIt("TimeoutError") });
-      const { failures } = await counter.count(consuming([1, 2]));
-      expect(failures).toEqual([]);
-      expect(countersIn(table)).toEqual({ [HOUR]: { u_rpm: 3 } });
-    }
   });
 
   it("stores the position of changes that cancel each other out", async () => {
@@ -133,7 +123,7 @@ describe("counting usage", () => {
       buildRecord({ after: created, atMs: AT_MS, number: 1 }),
       buildRecord({ before: created, after: grown, atMs: AT_MS + 3_600_000, number: 2 }),
     ];
-    table.faults.push({ instead: nameIt("ValidationException") });
+    table.faults.push({ instead: createError("ValidationException") });
     const { failures, snapshotWrites } = await counter.count(records);
     // The first hour failed. The second record is in the other hour, which is counted.
     expect(failures.map(({ sequenceNumber }) => sequenceNumber)).toEqual(["1"]);
@@ -148,12 +138,12 @@ describe("counting usage", () => {
 
   it("tries a throttled write a few times, and a sum that others are ahead of as well", async () => {
     const { table, counter } = usageProcess(HOURLY);
-    const throttled = { instead: nameIt("ThrottlingException") };
+    const throttled = { instead: createError("ThrottlingException") };
     table.faults.push(throttled, throttled);
     expect((await counter.count(consuming([1]))).failures).toEqual([]);
     table.faults.push(throttled, throttled, throttled);
     expect((await counter.count(consuming([1, 2]))).failures).toHaveLength(2);
-    const contended = nameIt("ConditionalCheckFailedException", { Item: {} });
+    const contended = createError("ConditionalCheckFailedException", { Item: {} });
     table.faults.push(...Array.from({ length: 9 }, () => ({ instead: contended })));
     const { failures } = await counter.count(consuming([1, 2]));
     expect(String(failures[0]?.error)).toContain("Too much contention: a usage snapshot");

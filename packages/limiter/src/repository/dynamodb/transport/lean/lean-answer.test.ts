@@ -29,23 +29,6 @@ describe("an answer", () => {
     expect(classifyError(error)).toEqual({ kind: "condition", item: { PK: { S: "x" } } });
   });
 
-  it("of a cancelled transaction has its reasons", async () => {
-    const transport = await lean.open();
-    const CancellationReasons = [
-      { Code: "None" },
-      { Code: "ConditionalCheckFailed", Item: { PK: { S: "x" } } },
-    ];
-    lean.server.answer = (outgoing) =>
-      refuse(outgoing, "TransactionCanceledException", { details: { CancellationReasons } });
-    expect(classifyError(await lean.failure(transport))).toEqual({
-      kind: "cancelled",
-      reasons: [
-        { code: "None", item: undefined },
-        { code: "ConditionalCheckFailed", item: { PK: { S: "x" } } },
-      ],
-    });
-  });
-
   it("of an error is named by what comes before a colon, or by its header", async () => {
     const transport = await lean.open();
     lean.server.answer = (outgoing) =>
@@ -88,18 +71,6 @@ describe("an answer", () => {
     const transport = await lean.open();
     lean.server.answer = (outgoing) => outgoing.writeHead(status).end(body);
     expect(classifyError(await lean.failure(transport))).toMatchObject(meaning);
-  });
-
-  it("that breaks off leaves the outcome unknown", async () => {
-    const transport = await lean.open();
-    lean.server.answer = (outgoing) => {
-      outgoing.writeHead(200, { "content-length": "100" }).write('{"Attributes":');
-      outgoing.socket!.end();
-    };
-    expect(classifyError(await lean.failure(transport))).toMatchObject({
-      kind: "unavailable",
-      ambiguous: true,
-    });
   });
 
   it("is accepted only with a correct checksum", async () => {

@@ -1,5 +1,5 @@
 import { InfrastructureError } from "../../../../core/errors.ts";
-import { noCredentials } from "../denied.ts";
+import { buildMissingCredentialsError } from "../denied.ts";
 import { classifyError } from "../failure.ts";
 import { unsent } from "./lean-http.ts";
 import { settingsFromSdk, type SdkSettings } from "./sdk-settings.ts";
@@ -157,7 +157,7 @@ async function settingsForCredentials(
     return await settingsFromSdk({ region, endpointUrl });
   } catch (error) {
     if (!(error instanceof InfrastructureError)) throw error;
-    throw noCredentials(
+    throw buildMissingCredentialsError(
       "the environment has none, and the AWS SDK, which looks elsewhere, is missing",
       {
         further: "; profiles and roles need the SDK: npm install @aws-sdk/client-dynamodb",
@@ -177,7 +177,7 @@ function explainError(error: unknown): Error {
   const reason = error instanceof Error ? error.message : String(error);
   return classifyError(error).kind === "unavailable"
     ? unsent(`AWS credentials could not be loaded: ${reason}`, error)
-    : noCredentials(reason, { cause: error });
+    : buildMissingCredentialsError(reason, { cause: error });
 }
 
 function expiryMs({ expiration }: AwsCredentials): number {
@@ -190,7 +190,7 @@ function expiryMs({ expiration }: AwsCredentials): number {
  */
 function checkCredentials(credentials: AwsCredentials): AwsCredentials {
   if (!credentials?.accessKeyId || !credentials.secretAccessKey)
-    throw noCredentials("neither the environment nor a provider has them");
+    throw buildMissingCredentialsError("neither the environment nor a provider has them");
   const sessionToken = credentials.sessionToken?.trim();
   return sessionToken === credentials.sessionToken ? credentials : { ...credentials, sessionToken };
 }

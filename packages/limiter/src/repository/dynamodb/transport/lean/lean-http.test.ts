@@ -20,16 +20,6 @@ describe("connections", () => {
     expect(new Set(lean.server.seen.slice(3).map(({ connection }) => connection)).size).toBe(1);
   });
 
-  it("of 64 callers are 64 at most, however many calls they make", async () => {
-    const transport = await lean.open();
-    const caller = async (): Promise<void> => {
-      for (let count = 0; count < 20; count += 1) await lean.call(transport);
-    };
-    await Promise.all(Array.from({ length: 64 }, caller));
-    expect(lean.server.seen).toHaveLength(1280);
-    expect(lean.server.connections).toBeLessThanOrEqual(64);
-  });
-
   it("are 128 at most; further calls wait for one", async () => {
     const transport = await lean.open();
     const waiting: ServerResponse[] = [];

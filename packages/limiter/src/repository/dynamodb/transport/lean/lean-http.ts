@@ -61,8 +61,8 @@ export class HttpClient {
   }
 
   /**
-   * One request and its whole answer, whatever its status is. Rejects with the reason of the signal
-   * when that aborts.
+   * One request and its whole answer, with any status. Rejects with the reason of the signal when
+   * that aborts.
    */
   async post(post: HttpPost): Promise<HttpAnswer> {
     // The signal may have aborted while credentials were fetched.
@@ -100,7 +100,7 @@ export class HttpClient {
     const onAbort = (): void => {
       settle();
       outcome.reject(signal.reason as Error);
-      // A late reply would be taken for that of the next request: the connection is closed with its
+      // A late reply would look like that of the next request, so the connection is closed with its
       // request.
       request.destroy();
     };
@@ -144,8 +144,7 @@ export function unreadable(message: string, cause?: unknown): Error {
 }
 
 /**
- * The error of a connection that was open: whatever its code is, the request may have been carried
- * out.
+ * The error of a connection that was open: with any code, the request may have been carried out.
  */
 function ambiguous(error: NodeJS.ErrnoException): Error {
   const isKnownToBeAmbiguous = CONNECTION_FAILED.has(error.code ?? "") || error.code === UNREADABLE;

@@ -13,7 +13,7 @@ import {
   type AwsCredentials,
   type Environment,
 } from "../local-engine.ts";
-import { noRegion, regionName } from "../region.ts";
+import { buildMissingRegionError, checkRegion } from "../region.ts";
 import { settingsFromSdk } from "./sdk-settings.ts";
 import { CONTENT_TYPE, Signer } from "./signature.ts";
 import { STREAM_OPERATIONS, type HttpAgent, type ObservedTransport } from "../transport.ts";
@@ -265,13 +265,13 @@ async function findRegion(
   environment: Environment,
 ): Promise<string> {
   const named = region ?? (environment["AWS_REGION"] || environment["AWS_DEFAULT_REGION"]);
-  if (named) return regionName(named);
+  if (named) return checkRegion(named);
   if (isLoopback(endpointUrl)) return LOCAL_REGION;
   try {
-    return regionName(await (await settingsFromSdk({ endpointUrl })).region());
+    return checkRegion(await (await settingsFromSdk({ endpointUrl })).region());
   } catch (error) {
     if (error instanceof ValidationError) throw error;
-    throw noRegion(error);
+    throw buildMissingRegionError(error);
   }
 }
 
