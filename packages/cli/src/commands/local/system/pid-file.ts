@@ -61,7 +61,12 @@ export class PidFile<T extends Ownership> {
 
   /** What the current or last owner has written; undefined if there never was one. */
   read(): T | undefined {
-    return readJson(this.#path) as T | undefined;
+    const content = readJson(this.#path);
+    if (content === undefined || isOwnership(content)) return content as T | undefined;
+    // A data folder may be one that another program keeps its own files in.
+    throw new LocalError(
+      `${this.#path} was not written by zae-limiter. Choose another folder, or remove the file.`,
+    );
   }
 
   /** Makes the owner in `content` own the folder, which is created, unless another process does. */
@@ -110,6 +115,11 @@ export class PidFile<T extends Ownership> {
     // Looking may take a while, in which another process may have replaced it.
     return !isRunning(holder) && (readJson(this.#lock) as typeof holder)?.pid === holder.pid;
   }
+}
+
+function isOwnership(content: unknown): boolean {
+  const { pid, start } = (content as Partial<Ownership> | null)?.owner ?? {};
+  return typeof pid === "number" && typeof start === "string";
 }
 
 /** What a file says; undefined if it is not there, or not complete. */
