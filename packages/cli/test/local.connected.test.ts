@@ -195,7 +195,8 @@ describeUnlessMissing("a local system", whyMissing("dynoxide"), () => {
   );
 
   it("of two starts in the background one wins, and a supervisor that dies is cleared up", async () => {
-    const start = ["local", "up", "--detach", "--port", "0"];
+    const data = join(systems.folder, "data");
+    const start = ["local", "up", "--detach", "--port", "0", "--data", data];
     const outcomes = await Promise.all([systems.run(start), systems.run(start)]);
     expect(outcomes.map(({ code, stderr }) => ({ code, stderr }))).toEqual([
       { code: 0, stderr: "" },
@@ -220,8 +221,11 @@ describeUnlessMissing("a local system", whyMissing("dynoxide"), () => {
       POLLING,
     );
     expect(isRunning(engine)).toBe(true);
-    const again = await up("--port 0");
+    const again = await up(`--port 0 --data ${data}`);
     expect(isRunning(engine)).toBe(false);
+    // Both the stack and its data folder name the engine, which is ended once.
+    const { stdout } = await systems.ask("local logs");
+    expect(stdout.split(`Ending its engine, process ${engine.pid}.`)).toHaveLength(2);
     again.interrupt();
     expect((await again.outcome).stdout).toContain("zae-limiter is ready at");
 

@@ -18,7 +18,7 @@ import { LOCAL_CREDENTIALS, type LocalAddress } from "./environment-variables.ts
 import { LocalAggregator } from "./local-aggregator.ts";
 import type { LocalFolder, LocalState } from "./local-folder.ts";
 import { PidFile, type Ownership } from "./pid-file.ts";
-import { endProcess, identifyThisProcess, type ProcessIdentity } from "./process.ts";
+import { endProcess, identifyThisProcess, isRunning, type ProcessIdentity } from "./process.ts";
 
 /** What a local system is to be. */
 export interface LocalOptions extends EngineChoice {
@@ -214,7 +214,8 @@ class LocalSystem {
   /** Ends the engine of a process that died. */
   async #endLeftEngine(before: Partial<LocalState> | undefined): Promise<void> {
     const { ended = false, engineProcess } = before ?? {};
-    if (ended || engineProcess === undefined) return;
+    // Two pid files may name the same engine, and a restart of the machine ends it too.
+    if (ended || engineProcess === undefined || !isRunning(engineProcess)) return;
     this.#log(`An earlier supervisor died. Ending its engine, process ${engineProcess.pid}.`);
     if (!(await endProcess(engineProcess, ENGINE_ENDS_WITHIN_MS)))
       throw new LocalError(`Process ${engineProcess.pid} does not end. End it yourself.`);
