@@ -1,5 +1,5 @@
 import { once } from "node:events";
-import { rmSync } from "node:fs";
+import { rmSync, symlinkSync } from "node:fs";
 import { connect, createServer, type AddressInfo } from "node:net";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -112,6 +112,21 @@ describeUnlessMissing("a local system", whyMissing("dynoxide"), () => {
       stderr: expect.stringContaining("was removed, so no command can find it any more."),
     });
     expect(isRunning(engine)).toBe(false);
+  });
+
+  it("goes on while its disk is full, and ends when it is asked to", async () => {
+    const { outcome, interrupt } = await up("--port 0");
+    const engine = findEngine();
+    const { path, log } = new LocalFolder("zae-limiter", systems.env);
+    try {
+      rmSync(log);
+      for (const file of [log, join(path, "pid.json.draft")]) symlinkSync("/dev/full", file);
+      interrupt();
+      expect((await outcome).code).toBe(0);
+      expect(isRunning(engine)).toBe(false);
+    } finally {
+      rmSync(path, { recursive: true });
+    }
   });
 
   it("a data folder is used by one of them at a time", async () => {

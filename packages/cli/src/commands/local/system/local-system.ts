@@ -238,7 +238,7 @@ class LocalSystem {
   #update(change: Partial<LocalState>): void {
     const { pidFile } = this.#context.folder;
     this.#state = { ...this.#state, ...change };
-    if (pidFile.exists) pidFile.write(this.#state);
+    if (pidFile.exists) tolerateFullDisk(() => pidFile.write(this.#state));
   }
 
   #fail(reason: string): void {
@@ -256,8 +256,17 @@ class LocalSystem {
   #log(text: string): void {
     const { folder, environment, onLine } = this.#context;
     const line = `${timeText(new Date(environment.nowMs()))} ${text}`;
-    if (folder.pidFile.exists) folder.writeLog(line);
+    if (folder.pidFile.exists) tolerateFullDisk(() => folder.writeLog(line));
     onLine(line);
+  }
+}
+
+/** A full disk costs lines of the log and the latest state, but not the system and its data. */
+function tolerateFullDisk(write: () => void): void {
+  try {
+    write();
+  } catch (error) {
+    if (!["ENOSPC", "EDQUOT"].includes((error as NodeJS.ErrnoException).code ?? "")) throw error;
   }
 }
 
