@@ -48,13 +48,13 @@ const LEGEND = `A record is that of an acquire of two limits. Ours sums it into 
 default, into the first two. Both get their records from memory, in the format of their own table, as Lambda passes them in.
 `;
 
-// It says once per process that it will want a newer Node, which is nobody's concern here.
+// It says once per process that it will want a newer Node, which does not matter here.
 process.env["AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED"] = "true";
 setTimeout(() => {
   console.error(`The benchmark did not end within ${WATCHDOG_MS / 1000} s.`);
   process.exit(1);
 }, WATCHDOG_MS).unref();
-// Whoever has started a process ends it when this one exits, which a signal alone does not tell.
+// Child processes are ended when this one exits, which a signal alone does not cause.
 for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => process.exit(130));
 
 const engine = await startEngine();

@@ -53,7 +53,7 @@ what is measured. Refusals: ours and the original remember them for 1 s; the pee
 request for every write.
 `;
 
-// It says once per process that it will want a newer Node, which is nobody's concern here; child
+// It says once per process that it will want a newer Node, which does not matter here; child
 // processes inherit it.
 process.env["AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED"] = "true";
 
@@ -61,7 +61,7 @@ setTimeout(() => {
   console.error(`The benchmark did not end within ${WATCHDOG_MS / 1000} s.`);
   process.exit(1);
 }, WATCHDOG_MS).unref();
-// Whoever has started a process ends it when this one exits, which a signal alone does not tell.
+// Child processes are ended when this one exits, which a signal alone does not cause.
 for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => process.exit(130));
 
 const engine = await startEngine();
@@ -89,7 +89,7 @@ try {
   await engine.stop();
 }
 
-/** Everybody on the engine, in one case after another. */
+/** Runs all contestants on the engine, in one case after another. */
 async function runField(races: readonly Case[]): Promise<void> {
   const field = await openField(engine.endpointUrl, { against, on, mayInstall: !quick });
   try {

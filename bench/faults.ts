@@ -3,8 +3,8 @@
  * that it works. Three processes of 16 callers share a bucket of 500 tokens that earns 200 a
  * second, each behind a fault proxy, and each run has an engine of its own. What is printed are
  * counts: what a grant costs before, during and after throttling, how many calls end without an
- * answer, and how many tokens stay charged though nobody got them. A goal that is missed is printed
- * as MISSED and is not a failure of the benchmark. bench/README.md says how to read it.
+ * answer, and how many tokens stay charged though no call got them. A goal that is missed is
+ * printed as MISSED and is not a failure of the benchmark. bench/README.md says how to read it.
  */
 import { availableParallelism, loadavg } from "node:os";
 import {
@@ -202,7 +202,7 @@ async function visit(): Promise<void> {
   );
 }
 
-/** Tokens that stay charged though nobody got them. */
+/** Tokens that stay charged though no call got them. */
 function printBalances(): void {
   printTable(
     ["tokens", "faults", "stored", "kept by callers", "stuck", "stuck per 1000 faults", "minted"],
@@ -220,7 +220,7 @@ function printBalances(): void {
     (sum, { ledger: { stored, kept } }) => sum + Math.max(0, kept - stored),
     0,
   );
-  noneBut("tokens that callers got and nobody was charged for", minted, 0);
+  noneBut("tokens that callers got without a charge", minted, 0);
 }
 
 async function onFreshEngine<Result>(

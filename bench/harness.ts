@@ -4,10 +4,10 @@
  * of the ratios within each round, for the same reason.
  */
 
-/** Somebody who does the same work as the others. */
+/** A contestant that does the same work as the others. */
 export interface Contestant {
   readonly name: string;
-  /** Does the work this many times; whoever does it in another process tells what it cost there. */
+  /** Does the work this many times; a contestant in another process returns its cost there. */
   run(operations: number): Promise<Cost | void>;
 }
 
@@ -55,7 +55,7 @@ export interface Verdict {
 }
 
 /**
- * Lets contestants take turns. The order rotates, so that nobody always runs behind the same
+ * Lets contestants take turns. The order rotates, so that none always runs behind the same
  * neighbour.
  */
 export async function interleave(

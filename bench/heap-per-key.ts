@@ -1,6 +1,6 @@
 // Runs in a fresh process with --expose-gc: `node --expose-gc heap-per-key.js <contestant> <keys>`.
 // Touches every key once and prints, as JSON, the heap that each one left behind. The keys are made
-// on the way and held by nobody else, so what a limiter keeps of them counts.
+// on the way and held by nothing else, so what a limiter keeps of them counts.
 import { measureTime } from "./harness.ts";
 import { CONTESTANTS, keyAt, type ContestantName } from "./memory-contestants.ts";
 

@@ -43,7 +43,7 @@ export function keyAt(index: number): string {
   return `customer-${index}`;
 }
 
-/** So many that nobody is ever refused; still exact for all. */
+/** So many that no request is ever refused; still exact for all. */
 const NEVER_REACHED = 1_000_000_000;
 
 /** So long that no window ends within a run, and no bucket is full again. */

@@ -63,7 +63,7 @@ for (const [of, raced] of [
         what: `${framework}, ${of}: ${limits} against ${PEERS[framework]}`,
         // Requests per CPU second, ours by theirs.
         ratio: cpuRatio(theirs, ours),
-        // Nobody is in a hurry to be refused; those lines are there to be seen.
+        // Refusals need no speed; those lines are for information.
         goal: of === "granted" ? GOALS[limits] : undefined,
         cpuNs: [median(ours.cpuNs), median(theirs.cpuNs)],
       });

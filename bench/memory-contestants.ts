@@ -8,7 +8,7 @@ import { MemoryRepository } from "zae-limiter/memory";
  */
 export type Run = (operations: number, next: () => string) => Promise<void>;
 
-/** So large that nobody is ever refused; still exact for both sides. */
+/** So large that no call is ever refused; still exact for both sides. */
 const NEVER_REACHED = 1_000_000_000;
 
 /** So long that no window and no timer of the peer ends within a run. */

@@ -137,7 +137,7 @@ async function tellRaces(python: PythonClient, repository: DynamoRepository): Pr
     await prepare(load);
     const ends = await Promise.all([python.hammer(load), hammer(repository, load)]);
     const granted = ends.map((end) => end["granted"] ?? 0);
-    // The first token of a day was taken by whoever made the bucket.
+    // The first token of a day was taken by the process that made the bucket.
     const most = "seconds" in load ? A_SECOND * (SECONDS + 1) : A_DAY - 1;
     rows.push([title, String(most), String(granted[0]! + granted[1]!), ...ends.map(summary)]);
     for (const end of ends)

@@ -14,7 +14,7 @@ export interface Opened {
   readonly close: () => Promise<void>;
 }
 
-/** So large that nobody is ever refused; still exact for both sides. */
+/** So large that no call is ever refused; still exact for both sides. */
 const NEVER_REACHED = 1_000_000_000;
 
 /** Keys that take turns: more than one, so that both sides find their rows. */

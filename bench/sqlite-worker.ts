@@ -1,5 +1,5 @@
 /*
- * One of two processes on one file. Says when it is warm, works for a while when it is told to, and
+ * One of two processes on one file. Says when it is warm, works for a while on request, and
  * reports. Usage: node sqlite-worker.js CONTESTANT FILE CONCURRENCY MILLISECONDS
  */
 import { CONTESTANTS } from "./sqlite-contestants.ts";

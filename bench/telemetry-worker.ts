@@ -34,8 +34,8 @@ console.log(
 );
 
 /**
- * What every acquire asks, on channels of the same kind that nobody hears; or the same calls of
- * functions that ask nothing. They are called through a table of functions that the compiler has
+ * The check of every acquire, on channels of the same kind without subscribers; or the same calls
+ * of functions that ask nothing. They are called through a table of functions that the compiler has
  * to take for different ones: otherwise it asks once, before the loop.
  */
 function buildQuestion(name: "question" | "no question"): Contestant {
@@ -51,7 +51,7 @@ function buildQuestion(name: "question" | "no question"): Contestant {
     async run(operations) {
       let heard = 0;
       for (let count = 0; count < operations; count += 1) if (asks[count % TABLE]!()) heard += 1;
-      if (heard > 0) throw new Error("somebody listens");
+      if (heard > 0) throw new Error("there is a subscriber");
     },
   };
 }

@@ -1,5 +1,5 @@
 /*
- * What the channels of `zae-limiter/diagnostics` cost a memory acquire while nobody listens: `npm
+ * What the channels of `zae-limiter/diagnostics` cost a memory acquire without subscribers: `npm
  * run bench:telemetry`. Two answers: the question for subscribers alone, in a loop; and the library
  * as it is, against a copy whose question was taken out when it was loaded. The copies take short
  * turns in one process. How a process compiles them differs by more than the question costs, so
@@ -30,9 +30,9 @@ printTable(
     question.toFixed(2),
   ]),
 );
-printVerdicts("While nobody listens", toVerdicts(measured));
+printVerdicts("Without subscribers", toVerdicts(measured));
 
-/** What channels that nobody hears cost a memory acquire and its commit. */
+/** What channels without subscribers cost a memory acquire and its commit. */
 function toVerdicts(races: readonly Race[]): readonly Verdict[] {
   const cpuNs = [0, 1, 2].map((which) => median(races.map((one) => one.cpuNs[which]!)));
   const [ours, without, difference] = cpuNs as [number, number, number];
@@ -40,13 +40,13 @@ function toVerdicts(races: readonly Race[]): readonly Verdict[] {
   const question = Math.max(0, difference);
   return [
     {
-      what: "the question whether anybody listens, by a memory acquire",
+      what: "the check for subscribers, by a memory acquire",
       ratio: question / ours,
       goal: { atMost: 0.01 },
       cpuNs: [question, ours] as const,
     },
     {
-      what: "a memory acquire with channels that nobody hears, by one without channels",
+      what: "a memory acquire with channels without subscribers, by one without channels",
       ratio: median(races.map(({ ratio }) => ratio)),
       goal: undefined,
       cpuNs: [ours, without] as const,

@@ -1,6 +1,6 @@
 /*
  * Loads a second copy of the library, for `import("zae-limiter?without")`: the same code without
- * the question whether anybody listens to its channels.
+ * the check whether its channels have subscribers.
  */
 import type { LoadHook, ResolveHook } from "node:module";
 

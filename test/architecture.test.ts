@@ -248,8 +248,25 @@ describe("tidiness", () => {
     expect(wide).toEqual([]);
   });
 
+  // `tokensOf` is public; the other three are verbs or a question.
+  it.skipIf(tracked.length === 0)("functions are verbs: none is named after what it is of", () => {
+    const declared =
+      /^\s*(?:export )?(?:(?:async )?function\*? |const |(?:(?:static|async|readonly) )*#?)([a-z]\w*Of)(?: = (?:async )?)?[(<]/gm;
+    const sources = tracked.filter((path) => /^packages\/\w+\/.*\.ts$/.test(path));
+    const named = sources
+      .filter((path) => !/\.test(?:-d)?\.ts$|\/test\//.test(path))
+      .flatMap((path) =>
+        [...readFileSync(join(ROOT, path), "utf8").matchAll(declared)].map(
+          ([, name]) => `${path}: ${name}`,
+        ),
+      );
+    expect(named.filter((name) => !/ (?:tokensOf|checkOneOf|indexOf|isOf)$/.test(name))).toEqual(
+      [],
+    );
+  });
+
   it.skipIf(tracked.length === 0)(
-    "no file names a folder of somebody's machine, or the host of a package registry",
+    "no file names a folder of one machine, or the host of a package registry",
     () => {
       const folders = ["work", "root", "home", "Users"].map((name) => `/${name}/`).join("|");
       // Spelt in pieces, so that this file does not find itself.

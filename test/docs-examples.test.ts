@@ -52,9 +52,9 @@ declare global {
 `;
 
 /**
- * Tells one JSON line a page. A page that awaits what never comes ends the process, so that is told
- * on the way out. Pages listen on port 3000, as their readers do; here it may be in use, so a free
- * one takes its place.
+ * Prints one JSON line a page. A page that awaits what never comes ends the process, so that is
+ * printed on the way out. Pages listen on port 3000, as their readers do; here it may be in use, so
+ * a free one takes its place.
  */
 const RUNNER = `
 import { Server } from "node:net";

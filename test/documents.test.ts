@@ -64,7 +64,7 @@ it("a decision record is listed under its number, with the former numbers that i
   expect([...new Set(folded)].toSorted((a, b) => a - b)).toEqual(all);
 });
 
-/** Codes of errors that are values inside, and become others before anybody sees them. */
+/** Codes of errors that are values inside, and become others before a caller sees them. */
 const INSIDE = [
   "ERR_LIMITER_CONDITION_FAILED",
   "ERR_LIMITER_TRANSACTION_CANCELLED",

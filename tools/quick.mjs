@@ -1,6 +1,5 @@
-// What somebody who has just changed a file wants to know within seconds: types, lint and format of
-// the files that changed, and the tests that import them, without engines, simulations and
-// processes.
+// Answers within seconds what a changed file breaks: types, lint and format of the files that
+// changed, and the tests that import them, without engines, simulations and processes.
 //   npm run quick             what changed since the last commit
 //   npm run quick -- main     what changed since another commit
 // A change is done when .ci/run passes, not when this does.

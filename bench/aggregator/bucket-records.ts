@@ -10,7 +10,7 @@ const RESOURCE = "gpt-4";
 const TEMPLATE = "template";
 const STREAM = "arn:aws:dynamodb:us-east-1:000000000000:table/bench/stream/2026-11-01T00:00:00.000";
 
-/** How many acquires of one entity there are in a second: a busy bucket that nobody would split. */
+/** How many acquires of one entity there are in a second: a busy bucket that would not be split. */
 const RECORDS_A_SECOND = 500;
 const HOUR_MS = 3_600_000;
 

@@ -10,7 +10,7 @@ import { measureTime, type Cost } from "../harness.ts";
 import type { BucketRecords } from "./bucket-records.ts";
 import type { Case, Contestant } from "./contestant.ts";
 
-/** Ours on one connection; whoever opened that closes it. */
+/** Ours on one connection, which its opener closes. */
 export async function ours(options: {
   readonly id: "ours-lean" | "ours-sdk";
   readonly name: string;

@@ -1,6 +1,6 @@
 /*
- * What everybody is asked to do. A case names its entities, so that every contestant, the one in
- * another language included, works on the same keys in the same order.
+ * What every contestant is asked to do. A case names its entities, so that every contestant, the
+ * one in another language included, works on the same keys in the same order.
  */
 
 import type { Part } from "./selection.ts";
@@ -22,7 +22,7 @@ export interface Case {
   readonly exhausted?: true;
 }
 
-/** So large that nobody is ever refused; still exact for all sides. */
+/** So large that no call is ever refused; still exact for all sides. */
 export const NEVER_REACHED = 1_000_000_000;
 
 /** How large the cases are; a quick look reduces it. */

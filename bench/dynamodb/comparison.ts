@@ -11,7 +11,7 @@ export interface Outcome {
   readonly billed: number;
 }
 
-/** Lets everybody who takes part in a case take turns at it, and prints the table. */
+/** Lets the contestants of a case take turns at it, and prints the table. */
 export async function compare(
   race: Case,
   contestants: readonly Contestant[],

@@ -4,7 +4,7 @@ import { perCpuSecond, type Outcome } from "./comparison.ts";
 import type { ContestantId } from "./contestants/contestant.ts";
 import type { TransportName } from "./selection.ts";
 
-/** What everybody cost in the cases that were run. */
+/** The cost of each contestant in the cases that were run. */
 export type Results = Readonly<Partial<Record<Case["id"], ReadonlyMap<ContestantId, Outcome>>>>;
 
 /** Acquires per CPU second of the client, ours : theirs. */

@@ -25,7 +25,7 @@ const LONELY: ReadonlySet<ContestantId> = new Set([
   "ours-lean",
 ]);
 
-/** Measures everybody on the lean transport, where there is least to hide a wait behind. */
+/** Measures all contestants on the lean transport, where there is least to hide a wait behind. */
 export async function printLatencies(
   contestants: readonly Contestant[],
   pace: LatencyPace,

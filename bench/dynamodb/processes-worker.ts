@@ -1,6 +1,6 @@
 /*
- * One of several processes on one bucket. It works whenever it is told to, on the entity and for
- * the time that it is told, and reports. Usage: node processes-worker.js ENDPOINT STACK
+ * One of several processes on one bucket. It works on request, on the entity and for the time of
+ * the request, and reports. Usage: node processes-worker.js ENDPOINT STACK
  * tick|no-tick|shards
  */
 import { setTimeout as sleep } from "node:timers/promises";
@@ -8,7 +8,7 @@ import { RateLimiter, RateLimiterUnavailable } from "zae-limiter";
 import { DynamoRepository } from "zae-limiter/dynamodb";
 import { openLeanTransport } from "./transports.ts";
 
-/** What a process is told to do. */
+/** A request to a process. */
 export interface Assignment {
   readonly entityId: string;
   readonly seconds: number;
@@ -57,7 +57,7 @@ process.on(
   "message",
   (assignment: Assignment) => void work(assignment).then((report) => process.send?.(report)),
 );
-// Whoever started it has ended, or needs it no more.
+// Its parent has ended, or does not need it any more.
 process.once("disconnect", () => process.exit(0));
 process.send?.("ready");
 

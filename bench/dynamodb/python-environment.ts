@@ -14,7 +14,7 @@ const root = fileURLToPath(new URL("../../../", import.meta.url));
 
 /**
  * Longer than a slow network needs for thirty small packages; a network that is not there should
- * not hold everybody up.
+ * not hold up the others.
  */
 const INSTALL_TIMEOUT_MS = 120_000;
 const PROGRESS_EVERY_MS = 5_000;

@@ -20,7 +20,7 @@ export class PythonProcess {
       "data",
       (chunk: Buffer) => (this.#complaint = `${this.#complaint}${chunk}`.slice(-2000)),
     );
-    // Writing to one that has died is told by its output, which has ended.
+    // Its output has ended if it died, which is noticed there.
     this.#child.stdin.on("error", () => {});
     this.#kill = () => void this.#child.kill("SIGKILL");
     process.once("exit", this.#kill);

@@ -1,6 +1,6 @@
 import { parseArgs } from "node:util";
 
-/** What there is to run, in this order: the cases that everybody is compared in, then the rest. */
+/** What there is to run, in this order: the cases of all contestants, then the rest. */
 export const PARTS = [
   "sequential",
   "hot",

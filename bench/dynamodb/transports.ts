@@ -19,7 +19,7 @@ export function openSdkClient(endpointUrl: string): DynamoDB {
   });
 }
 
-/** The lean transport; whoever opens it closes it. */
+/** The lean transport, which its opener closes. */
 export async function openLeanTransport(endpointUrl: string): Promise<DynamoTransport> {
   return leanTransport({ endpointUrl, region: REGION });
 }

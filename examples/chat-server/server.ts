@@ -39,7 +39,7 @@ export function chatServer(repository: Repository, keys: readonly string[]): Exp
   const app = express();
   app.post("/chat", express.text({ type: "*/*" }), (request, response, next) => {
     const key = request.header("authorization")?.replace(/^Bearer /i, "") ?? "";
-    // A key that nobody has given out would have limits of its own.
+    // A key that was never issued would have limits of its own.
     if (!keys.includes(key)) response.status(401).send("No such key.\n");
     // Secrets never become ids.
     else caller.run(hashedId("key", key), () => chat(request, response)).catch(next);

@@ -33,7 +33,7 @@ it("charges keys and their team, also for a reader that hangs up, and refuses wi
     expect(ann![1]! + bob![1]!).toBe(team![1]);
     expect(ann![2]! + bob![2]!).toBe(team![2]);
     expect((await fetch(`${url}/chat`, { method: "POST" })).status).toBe(401);
-    expect(provider.open).toBe(0); // the provider was told that the reader is gone
+    expect(provider.open).toBe(0); // the provider has noticed that the reader is gone
   } finally {
     server.close().closeAllConnections();
     vi.unstubAllEnvs();

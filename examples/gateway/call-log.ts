@@ -31,7 +31,7 @@ export interface CallLog {
   readonly counts: Counts;
   /** Calls that were neither granted nor refused, because the store was busy for too long. */
   readonly unavailable: number;
-  /** Settlements and rollbacks that could not be written. What was taken stays taken. */
+  /** Settlements and rollbacks that could not be written. The tokens stay charged. */
   readonly unwritten: number;
 }
 

@@ -1,6 +1,6 @@
 /*
  * The limits of one account, as providers keep them: a bucket of requests and a bucket of tokens,
- * both shared by everybody who uses the account. A request is refused if one of them is short; then
+ * both shared by all users of the account. A request is refused if one of them is short; then
  * it takes nothing.
  */
 

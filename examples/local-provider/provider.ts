@@ -53,7 +53,7 @@ class LocalProvider implements Provider {
   readonly #account: Account | undefined;
   readonly #attempts = new Map<string, number>();
   readonly #waiting: (() => void)[] = [];
-  /** Its own port is taken, but nobody listens there. */
+  /** Its own port is taken, but nothing listens there. */
   #placeholder: Socket | undefined;
   readonly requests: ProviderRequest[] = [];
   readonly statuses = new Map<number, number>();

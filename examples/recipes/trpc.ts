@@ -22,7 +22,7 @@ const limitedProcedure = t.procedure.use(async ({ ctx, path, next }) => {
   try {
     return await limiter.acquire(call, async (lease) => {
       const result = await next({ ctx: { lease } });
-      if (!result.ok) throw result.error; // next() throws nothing, so acquire has to be told
+      if (!result.ok) throw result.error; // next() throws nothing, and acquire must see it
       return result;
     });
   } catch (error) {

@@ -107,7 +107,7 @@ it("zae-limiter/dynamodb bundles for Node, and does not take along what manages 
     bundle: true,
     platform: "node",
     format: "esm",
-    // The SDK is installed by whoever uses it.
+    // The application installs the SDK.
     external: ["@aws-sdk/*"],
     metafile: true,
     write: false,

@@ -59,7 +59,7 @@ export async function startRegistry(
     if (!existsSync(archive)) {
       mkdirSync(draft, { recursive: true });
       symlinkSync(join(modules, name), join(draft, "package"), "junction");
-      // Thousands of files that nobody needs who runs it, unless its code is there.
+      // Thousands of files that are not needed to run it, unless its code is there.
       const sources = String(buildManifest(name).main).includes("src/") ? [] : ["--exclude=src"];
       const without = ["--exclude=*.map", ...sources];
       await promisify(execFile)("tar", ["-czhf", archive, ...without, "-C", draft, "package"]);

@@ -41,7 +41,7 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     ...SHARED,
     ...["", "/transport", "/table", "/items"].map((room) => `repository/dynamodb${room}`),
   ],
-  // What the limiter publishes about its calls; whoever subscribes needs nothing else.
+  // What the limiter publishes about its calls; subscribers need nothing else.
   diagnostics: ["core", "core/bucket", "llm/tokens"],
   otel: ["core", "core/bucket", "repository", "diagnostics"],
   limiter: [...SHARED, "diagnostics"],

@@ -7,8 +7,8 @@ import { arrow, picture, rect, text } from "./svg.mjs";
 const LEVELS = [
   { source: "entity", name: "key-vip on gpt-4" },
   { source: "entity_default", name: "key-vip on everything" },
-  { source: "resource", name: "everybody on gpt-4" },
-  { source: "system", name: "everybody on everything" },
+  { source: "resource", name: "everyone on gpt-4" },
+  { source: "system", name: "everyone on everything" },
 ];
 const NAMES = ["rpm", "tpm"];
 

@@ -9,7 +9,7 @@ import { DistantTransport } from "./distant-transport.ts";
 /** What a contestant is there for; one that is idle shows what the arrivals themselves cost. */
 export type Role = "idle" | "floor" | "unshared" | "shared";
 
-/** Somebody whose calls come by themselves. */
+/** A contestant whose calls arrive on a schedule. */
 export interface ArrivalContestant {
   readonly role: Role;
   readonly name: string;
@@ -17,7 +17,7 @@ export interface ArrivalContestant {
   readonly call: (entityId: string) => Promise<void>;
 }
 
-/** Everybody who takes part. */
+/** All contestants. */
 export interface ArrivalField {
   readonly contestants: readonly ArrivalContestant[];
   close(): Promise<void>;
@@ -34,7 +34,7 @@ const CALLERS = 64;
 /** Calls on each entity before the arrivals begin: the first creates its bucket. */
 const WARM_UPS = 4;
 
-/** Opens everybody on the lean transport; everything that a first call costs is paid here. */
+/** Opens all contestants on the lean transport; everything that a first call costs is paid here. */
 export async function openArrivalContestants(
   endpointUrl: string,
   entityIds: readonly string[],

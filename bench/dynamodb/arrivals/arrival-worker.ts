@@ -1,5 +1,5 @@
 /*
- * Says when somebody arrives, from a thread of its own. Timers of the event loop are a millisecond
+ * Signals arrivals, from a thread of its own. Timers of the event loop are a millisecond
  * apart, and would let those who come within one arrive together; a loop that spins would take the
  * CPU that is to be measured. This thread sleeps until the next one is due, to about 0.1 ms.
  */

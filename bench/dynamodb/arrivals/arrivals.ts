@@ -32,13 +32,13 @@ interface Turn extends Omit<Reply, "latenciesMs">, Sent {
 
 type Turns = ReadonlyMap<ArrivalContestant, readonly Turn[]>;
 
-/** Any; it makes the arrivals of a round the same for everybody and in every run. */
+/** Any; it makes the arrivals of a round the same for all contestants and in every run. */
 const SEED = 16;
 
 /** What a request to a table in the same region takes. */
 const LATENCY_MS = 5;
 
-/** Lets everybody take turns at one rate after another, and prints a table for each. */
+/** Lets contestants take turns at one rate after another, and prints a table for each. */
 export async function printArrivals(
   endpointUrl: string,
   { entities, perSecond, seconds, rounds }: ArrivalsPace,
@@ -47,7 +47,7 @@ export async function printArrivals(
   const field = await openArrivalContestants(endpointUrl, entityIds);
   const loop = new OpenLoop();
   try {
-    // What starts the thread is nobody's cost.
+    // Starting the thread is not a contestant's cost.
     await loop.run({ perSecond: 1000, seconds: 0.1, seed: SEED }, async () => {});
     for (const rate of perSecond) {
       const turns = new Map<ArrivalContestant, Turn[]>(
@@ -93,7 +93,7 @@ async function runTurn(
 
 function printRate(title: string, turns: Turns): void {
   const [idle, unshared] = [findTurns("idle", turns), findTurns("unshared", turns)];
-  // The arrivals themselves cost something, too, which is nobody's.
+  // The arrivals themselves cost something, too, which is not a contestant's.
   const cpuUs = (turn: Turn, round: number): number =>
     (turn.cpuMs / turn.calls - idle[round]!.cpuMs / idle[round]!.calls) * 1000;
   printTable(

@@ -53,6 +53,6 @@ export class DistantTransport implements DynamoTransport {
     return sent;
   }
 
-  /** The transport belongs to whoever opened it. */
+  /** The transport belongs to its opener. */
   close(): void {}
 }

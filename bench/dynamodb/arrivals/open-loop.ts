@@ -15,7 +15,7 @@ export interface Reply {
   /** From when a call was due until it was granted, so that a busy client counts as well. */
   readonly latenciesMs: readonly number[];
   readonly failed: number;
-  /** All threads of this process, the one that says when somebody arrives included. */
+  /** All threads of this process, the one that signals arrivals included. */
   readonly cpuMs: number;
 }
 
@@ -47,8 +47,8 @@ export class OpenLoop {
         arrived.push(arrive(index));
         if (arrived.length === dueMs.length) resolve();
       });
-      // oxlint-disable-next-line unicorn/require-post-message-target-origin -- This is not a
-      // window.
+      // This is a worker, not a window.
+      // oxlint-disable-next-line unicorn/require-post-message-target-origin -- see above
       this.#worker.postMessage({ dueMs } satisfies Schedule);
     });
     await Promise.all(arrived);

@@ -16,7 +16,7 @@ export type ContestantId =
   | "peer-blocking"
   | "original";
 
-/** Somebody who takes part in some of the cases. */
+/** A limiter that takes part in some of the cases. */
 export interface Contestant {
   readonly id: ContestantId;
   readonly name: string;
@@ -30,7 +30,7 @@ export interface Contestant {
 
 /** A contestant in a case. */
 export interface Entry {
-  /** Does the operations; whoever works in another process tells what that cost there. */
+  /** Does the operations; a contestant in another process returns its cost there. */
   run(operations: number): Promise<Cost | void>;
   bill(operations: number): Promise<Bill>;
 }

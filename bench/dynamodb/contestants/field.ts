@@ -9,7 +9,7 @@ import { ours, type OursOptions } from "./ours.ts";
 import { peers } from "./peer.ts";
 import { openLeanTransport, openSdkClient } from "../transports.ts";
 
-/** Everybody who could be had, and who could not. */
+/** The contestants that are available, and those that are not. */
 export interface Field {
   readonly contestants: readonly Contestant[];
   /** Who does not take part, and why. */
@@ -22,7 +22,7 @@ const LEAN_RAW_TABLE = "bench-raw-lean";
 const PEER_TABLE = "bench-peer";
 
 /**
- * Opens everybody who is wanted on one engine. All that use the SDK share one client. The original
+ * Opens the wanted contestants on one engine. All that use the SDK share one client. The original
  * takes part if it is installed already, or may be.
  */
 export async function openField(

@@ -63,7 +63,7 @@ it("closes the repository of a test that fails, and keeps its error", async () =
 
 /** Tests that one backend alone has to pass name faults too. */
 function testFiles(): readonly string[] {
-  const packages = ["limiter", "lambda", "infra", "cli"];
+  const packages = ["limiter", "lambda", "infra", "cli", "upgrade"];
   const folders = packages.flatMap((name) => [`${name}/src/`, `${name}/test/`]);
   return folders.flatMap((path) => {
     const folder = new URL(`../../${path}`, import.meta.url);

@@ -132,15 +132,18 @@ describe("the policies that only the page has", () => {
   });
 });
 
-/** JSON with short lists and short objects on one line. */
-function readable(policy: PolicyDocument): string {
-  return JSON.stringify(policy, undefined, 2).replaceAll(
-    /([[{])\n\s+([^[\]{}]{1,90}?)\n\s+([\]}])/g,
-    (_, open: string, inner: string, close: string) => {
-      const space = open === "{" ? " " : "";
-      return open + space + inner.replaceAll(/\n\s+/g, " ") + space + close;
-    },
-  );
+/** JSON in lines of at most 130 columns, each value on one line if it fits. */
+function readable(value: unknown, indent = ""): string {
+  const flat = JSON.stringify(value, undefined, 1)
+    .replaceAll(/\n *(?=\])|(?<=\[)\n */g, "")
+    .replaceAll(/\n */g, " ");
+  if (typeof value !== "object" || value === null || indent.length + flat.length < 124) return flat;
+  const inner = `${indent}  `;
+  const lines = Array.isArray(value)
+    ? value.map((item) => readable(item, inner))
+    : Object.entries(value).map(([key, item]) => `"${key}": ${readable(item, inner)}`);
+  const [open, close] = Array.isArray(value) ? "[]" : "{}";
+  return `${open}\n${inner}${lines.join(`,\n${inner}`)}\n${indent}${close}`;
 }
 
 /** What the simulator says about a policy of the page; it also checks the policy's grammar. */
