@@ -1,6 +1,6 @@
-// Searches at random for a broken promise, for as long as it is given:
+// Searches at random for a broken promise:
 //
-//   npm run search                                     all searches, for ten minutes together
+//   npm run search                                     all searches, for at least ten minutes
 //   npm run search -- --minutes 60                     for longer
 //   npm run search -- --only interleavings,llm         some of them, by name
 //   npm run search -- --only llm --seed 4711           again, from a seed that was printed
@@ -129,7 +129,9 @@ const random = 1 + Math.floor(Math.random() * MOST_SEEDS);
 const firstSeed = values.fixed ? 1 : Number(values.seed ?? random);
 const lanes = Math.min(AT_ONCE, searches.length);
 const shareMs = (Number(values.minutes) * 60_000 * lanes) / Math.max(1, searches.length);
-if (searches.length > 0) console.log(`Seed ${firstSeed}`);
+if (searches.length > 0) console.log(`Seed ${firstSeed}: ${searches.join(", ")}`);
+const whole = names.filter((name) => name in WHOLE);
+if (whole.length > 0) console.log(`To their end: ${whole.join(", ")}`);
 let failures = 0;
 const queue = [...searches];
 await Promise.all(
@@ -138,7 +140,7 @@ await Promise.all(
       await search(name, SEARCHES[name]);
   }),
 );
-for (const name of names) if (name in WHOLE) await runWhole(name, WHOLE[name]);
+for (const name of whole) await runWhole(name, WHOLE[name]);
 console.log(failures === 0 ? "Nothing was found." : `${failures} failed.`);
 process.exitCode = failures === 0 ? 0 : 1;
 

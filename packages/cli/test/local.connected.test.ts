@@ -1,5 +1,5 @@
 import { once } from "node:events";
-import { rmSync } from "node:fs";
+import { rmSync, symlinkSync } from "node:fs";
 import { connect, createServer, type AddressInfo } from "node:net";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -114,6 +114,21 @@ describeUnlessMissing("a local system", whyMissing("dynoxide"), () => {
     expect(isRunning(engine)).toBe(false);
   });
 
+  it("goes on while its disk is full, and ends when it is asked to", async () => {
+    const { outcome, interrupt } = await up("--port 0");
+    const engine = findEngine();
+    const { path, log } = new LocalFolder("zae-limiter", systems.env);
+    try {
+      rmSync(log);
+      for (const file of [log, join(path, "pid.json.draft")]) symlinkSync("/dev/full", file);
+      interrupt();
+      expect((await outcome).code).toBe(0);
+      expect(isRunning(engine)).toBe(false);
+    } finally {
+      rmSync(path, { recursive: true });
+    }
+  });
+
   it("a data folder is used by one of them at a time", async () => {
     const data = join(systems.folder, "data");
     const first = await systems.run(["local", "up", "--detach", "--port", "0", "--data", data]);
@@ -195,7 +210,8 @@ describeUnlessMissing("a local system", whyMissing("dynoxide"), () => {
   );
 
   it("of two starts in the background one wins, and a supervisor that dies is cleared up", async () => {
-    const start = ["local", "up", "--detach", "--port", "0"];
+    const data = join(systems.folder, "data");
+    const start = ["local", "up", "--detach", "--port", "0", "--data", data];
     const outcomes = await Promise.all([systems.run(start), systems.run(start)]);
     expect(outcomes.map(({ code, stderr }) => ({ code, stderr }))).toEqual([
       { code: 0, stderr: "" },
@@ -220,8 +236,11 @@ describeUnlessMissing("a local system", whyMissing("dynoxide"), () => {
       POLLING,
     );
     expect(isRunning(engine)).toBe(true);
-    const again = await up("--port 0");
+    const again = await up(`--port 0 --data ${data}`);
     expect(isRunning(engine)).toBe(false);
+    // Both the stack and its data folder name the engine, which is ended once.
+    const { stdout } = await systems.ask("local logs");
+    expect(stdout.split(`Ending its engine, process ${engine.pid}.`)).toHaveLength(2);
     again.interrupt();
     expect((await again.outcome).stdout).toContain("zae-limiter is ready at");
 

@@ -18,7 +18,7 @@ import { LOCAL_CREDENTIALS, type LocalAddress } from "./environment-variables.ts
 import { LocalAggregator } from "./local-aggregator.ts";
 import type { LocalFolder, LocalState } from "./local-folder.ts";
 import { PidFile, type Ownership } from "./pid-file.ts";
-import { endProcess, identifyThisProcess, type ProcessIdentity } from "./process.ts";
+import { endProcess, identifyThisProcess, isRunning, type ProcessIdentity } from "./process.ts";
 
 /** Options of a local system. */
 export interface LocalOptions extends EngineChoice {
@@ -214,7 +214,8 @@ class LocalSystem {
   /** Ends the engine of a process that died. */
   async #endLeftEngine(before: Partial<LocalState> | undefined): Promise<void> {
     const { ended = false, engineProcess } = before ?? {};
-    if (ended || engineProcess === undefined) return;
+    // Two pid files may name the same engine, and a restart of the machine ends it too.
+    if (ended || engineProcess === undefined || !isRunning(engineProcess)) return;
     this.#log(`An earlier supervisor died. Ending its engine, process ${engineProcess.pid}.`);
     if (!(await endProcess(engineProcess, ENGINE_ENDS_WITHIN_MS)))
       throw new LocalError(`Process ${engineProcess.pid} does not end. End it yourself.`);
@@ -237,7 +238,7 @@ class LocalSystem {
   #update(change: Partial<LocalState>): void {
     const { pidFile } = this.#context.folder;
     this.#state = { ...this.#state, ...change };
-    if (pidFile.exists) pidFile.write(this.#state);
+    if (pidFile.exists) tolerateFullDisk(() => pidFile.write(this.#state));
   }
 
   #fail(reason: string): void {
@@ -255,8 +256,17 @@ class LocalSystem {
   #log(text: string): void {
     const { folder, environment, onLine } = this.#context;
     const line = `${timeText(new Date(environment.nowMs()))} ${text}`;
-    if (folder.pidFile.exists) folder.writeLog(line);
+    if (folder.pidFile.exists) tolerateFullDisk(() => folder.writeLog(line));
     onLine(line);
+  }
+}
+
+/** A full disk costs lines of the log and the latest state, but not the system and its data. */
+function tolerateFullDisk(write: () => void): void {
+  try {
+    write();
+  } catch (error) {
+    if (!["ENOSPC", "EDQUOT"].includes((error as NodeJS.ErrnoException).code ?? "")) throw error;
   }
 }
 

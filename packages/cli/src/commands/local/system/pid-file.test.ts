@@ -1,5 +1,13 @@
 import { spawnSync } from "node:child_process";
-import { mkdtempSync, readdirSync, rmSync, utimesSync, writeFileSync } from "node:fs";
+import {
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  utimesSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, it } from "vitest";
@@ -74,3 +82,15 @@ it("fails for a folder that cannot be created", async () => {
   await expect(pidFile.take({ owner, name: "a" })).rejects.toThrow("ENOTDIR");
   expect(pidFile.read()).toBeUndefined();
 });
+
+it.each(["{}", "null", '{ "owner": 4242 }', '{ "owner": { "pid": 4242 } }'])(
+  "neither trusts nor replaces a file of another program: %s",
+  async (text) => {
+    mkdirSync(folder);
+    writeFileSync(join(folder, "pid.json"), text);
+    expect(() => new PidFile<Named>(folder).read()).toThrow("was not written by zae-limiter");
+    await expect(take("mine")).rejects.toThrow("was not written by zae-limiter");
+    expect(readFileSync(join(folder, "pid.json"), "utf8")).toBe(text);
+    expect(readdirSync(folder)).toEqual(["pid.json"]);
+  },
+);

@@ -61,7 +61,12 @@ export class PidFile<T extends Ownership> {
 
   /** The content written by the current or last owner; undefined if there never was one. */
   read(): T | undefined {
-    return readJson(this.#path) as T | undefined;
+    const content = readJson(this.#path);
+    if (content === undefined || isOwnership(content)) return content as T | undefined;
+    // A data folder may be one that another program keeps its own files in.
+    throw new LocalError(
+      `${this.#path} was not written by zae-limiter. Choose another folder, or remove the file.`,
+    );
   }
 
   /** Makes the owner in `content` own the folder, which is created, unless another process does. */
@@ -110,6 +115,11 @@ export class PidFile<T extends Ownership> {
     // The check may take a while, in which another process may have replaced it.
     return !isRunning(holder) && (readJson(this.#lock) as typeof holder)?.pid === holder.pid;
   }
+}
+
+function isOwnership(content: unknown): boolean {
+  const { pid, start } = (content as Partial<Ownership> | null)?.owner ?? {};
+  return typeof pid === "number" && typeof start === "string";
 }
 
 /** The content of a file; undefined if it does not exist or is not complete. */
