@@ -90,7 +90,7 @@ export default defineConfig(({ mode }) => ({
     // idle for half of the time: they wait for an engine.
     maxWorkers: Math.max(3, availableParallelism() - 1),
     // Files share processes: loading what they test takes longer than most of them, so they leave
-    // the process as they found it. Whoever changes sources between runs needs fresh processes
+    // the process as they found it. Changing sources between runs needs fresh processes
     // (tools/mutation-runner.mjs).
     isolate: mode === "mutations",
   },

@@ -1,5 +1,5 @@
-// Every check that is not a test: types, lint, format, unused code, and the published package's
-// shape. Runs all of them, then tells.
+// Every check that is not a test: types, lint, format, words, unused code, and the shape of the
+// published packages. Runs all of them, and reports each.
 import { spawnSync } from "node:child_process";
 import { fileURLToPath } from "node:url";
 
@@ -9,6 +9,7 @@ const checks = [
   ["types", "tsc", ["-b"]],
   ["lint", "oxlint", ["--deny-warnings"]],
   ["format", "oxfmt", ["--check"]],
+  ["words", "node", ["tools/words.mjs"]],
   ["unused code", "knip", []],
   ["package", "publint", ["packages/limiter", "--strict"]],
   ["package of the contract", "publint", ["packages/contract", "--strict"]],
@@ -19,12 +20,17 @@ const checks = [
 
 let failed = 0;
 for (const [name, command, args] of checks) {
-  const { status } = spawnSync("npx", ["--no-install", command, ...args], {
-    cwd: root,
-    stdio: "inherit",
-    // npx is a script on Windows.
-    shell: process.platform === "win32",
-  });
+  const ours = command === "node";
+  const { status } = spawnSync(
+    ours ? command : "npx",
+    ours ? args : ["--no-install", command, ...args],
+    {
+      cwd: root,
+      stdio: "inherit",
+      // npx is a script on Windows.
+      shell: process.platform === "win32",
+    },
+  );
   console.log(`${status === 0 ? "ok    " : "FAILED"} ${name}`);
   if (status !== 0) failed += 1;
 }

@@ -29,7 +29,7 @@ export interface Extent {
   readonly entities: number;
   /** How many times processes are killed, and how many times two run at once, unless SEEDS says. */
   readonly seeds: number;
-  /** Whether nobody holds a lock on a place. By default, no place has one. */
+  /** Whether a place is unlocked. By default, no place has one. */
   readonly isFree?: (url: string) => Promise<boolean>;
 }
 

@@ -17,7 +17,7 @@ export const KEY = shardKey();
 /** The policy that they are decided with. */
 export const POLICY = buildPolicy([TPM], "resource");
 
-/** A connection that died: nobody knows whether the write was applied. */
+/** A connection that died: it is unknown whether the write was applied. */
 export const LOST = createError("Error", { code: "ECONNRESET" });
 
 /** A take of this many millitokens. */

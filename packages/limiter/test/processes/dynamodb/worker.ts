@@ -1,12 +1,12 @@
 /*
  * One of several processes on one table: takes, settles and gives back as fast as it can for a
- * while, then reports the outcomes. Usage: node worker.js ENDPOINT STACK SECONDS SEED
+ * while, then reports what it was answered. Usage: node worker.js ENDPOINT STACK SECONDS SEED
  */
 import { Limit, RateLimiter, RateLimiterUnavailable } from "zae-limiter";
 import { DynamoRepository } from "zae-limiter/dynamodb";
 import { seededRandom } from "zae-limiter/testing";
 
-/** The outcomes of the calls of one process. */
+/** What one process was answered. */
 export interface Report {
   readonly granted: number;
   readonly refused: number;
