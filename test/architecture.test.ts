@@ -252,8 +252,8 @@ describe("tidiness", () => {
   it.skipIf(tracked.length === 0)("functions are verbs: none is named after what it is of", () => {
     const declared =
       /^\s*(?:export )?(?:(?:async )?function\*? |const |(?:(?:static|async|readonly) )*#?)([a-z]\w*Of)(?: = (?:async )?)?[(<]/gm;
-    const sources = tracked.filter((path) => /^packages\/\w+\/.*\.ts$/.test(path));
-    const named = sources
+    const code = tracked.filter((path) => /^packages\/\w+\/.*\.ts$/.test(path));
+    const named = code
       .filter((path) => !/\.test(?:-d)?\.ts$|\/test\//.test(path))
       .flatMap((path) =>
         [...readFileSync(join(ROOT, path), "utf8").matchAll(declared)].map(
