@@ -1,4 +1,3 @@
-import { readFileSync } from "node:fs";
 import { MemoryRepository } from "zae-limiter/memory";
 import { beforeEach, describe, expect, it } from "vitest";
 import { openRepository } from "zae-limiter/open";
@@ -17,16 +16,13 @@ describeWithEngine("bucket split and merge on DynamoDB", (engine) => {
     await run("acquire key-1 gpt-4 rpd=10");
   });
 
-  it("divides a bucket and its balance, and prints what the guide shows", async () => {
-    const { code, stdout, stderr } = await run("bucket split key-1 --resource gpt-4 --shards 4");
-    expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
-    const guide = readFileSync(
-      new URL("../../../docs/guide/command-line.md", import.meta.url),
-      "utf8",
-    );
-    expect(guide).toContain(
-      `zae-limiter bucket split key-1 --resource gpt-4 --shards 4\n# ${stdout}`,
-    );
+  it("divides a bucket and its balance", async () => {
+    expect(await run("bucket split key-1 --resource gpt-4 --shards 4")).toEqual({
+      code: 0,
+      stdout:
+        "The bucket of key-1 for gpt-4 has 4 shards. To see them: zae-limiter bucket show key-1 --resource gpt-4\n",
+      stderr: "",
+    });
     const buckets = (await readJson("bucket show key-1", here)) as readonly Record<
       string,
       unknown
@@ -61,22 +57,19 @@ describeWithEngine("bucket split and merge on DynamoDB", (engine) => {
       });
   });
 
-  it("merges a bucket, and prints what the guide shows", async () => {
+  it("merges a bucket", async () => {
     await run("bucket split key-1 --resource gpt-4 --shards 8");
     expect(await readJson("bucket merge key-1 -r gpt-4 --shards 4", here)).toEqual({
       entityId: "key-1",
       resource: "gpt-4",
       shards: 4,
     });
-    const { code, stdout, stderr } = await run("bucket merge key-1 --resource gpt-4 --shards 1");
-    expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
-    const guide = readFileSync(
-      new URL("../../../docs/guide/command-line.md", import.meta.url),
-      "utf8",
-    );
-    expect(guide).toContain(
-      `zae-limiter bucket merge key-1 --resource gpt-4 --shards 1\n# ${stdout}`,
-    );
+    expect(await run("bucket merge key-1 --resource gpt-4 --shards 1")).toEqual({
+      code: 0,
+      stdout:
+        "The bucket of key-1 for gpt-4 has 1 shard. To see it: zae-limiter bucket show key-1 --resource gpt-4\n",
+      stderr: "",
+    });
     expect(await readJson("bucket show key-1", here)).toMatchObject([
       { limitName: "rpd", shardCount: 1, capacityMilli: 40_000 },
       { limitName: "tpd", shardCount: 1 },
