@@ -35,8 +35,8 @@ describeWithEngine("an upgrade of a table", (engine) => {
     return timeless(await listItems(transport, other));
   }
 
-  // From 3 to 18; the first seed gives 12.
-  const steps = getEach(seedsFromEnvironment({ usual: 1 })).map((seed) => 3 + ((seed + 8) % 16));
+  // From 3 to 17, where it still dies twice; the first seed gives 12.
+  const steps = getEach(seedsFromEnvironment({ usual: 1 })).map((seed) => 3 + ((seed + 8) % 15));
   it.each(steps)("that dies at every write number %i ends as if it had not", async (step) => {
     let deaths = 0;
     for (let isDone = false; !isDone;) {
