@@ -20,7 +20,7 @@ export interface AuditEvent {
   readonly entityId: string;
   /** What was done. Data of a later version may have actions that this one does not know. */
   readonly action: AuditAction | (string & {});
-  /** Who did it: the call's principal, else that of the repository's options. */
+  /** Who did it: the call's principal, or else the one in the repository's options. */
   readonly principal: string | undefined;
   /** The resource that the change was about; undefined if it was not about one. */
   readonly resource: string | undefined;

@@ -2,7 +2,7 @@
  * A map that holds at most `max` entries: the one that was set longest ago is dropped. Reading does
  * not count; a cache that keeps what is used sets it again.
  *
- * @example const lanes = new BoundedMap<string, Lane>(1000);
+ * @example const known = new BoundedMap<string, Policy>(1000);
  */
 export class BoundedMap<Key, Value> extends Map<Key, Value> {
   readonly #max: number;

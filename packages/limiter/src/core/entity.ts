@@ -16,7 +16,7 @@ export interface Entity {
   readonly createdAt: Date;
 }
 
-/** What can be changed of an entity. What is left out stays as it is. */
+/** What can be changed about an entity. What is left out stays as it is. */
 export interface EntityChange {
   /** Another name for people. */
   readonly name?: string;
@@ -29,7 +29,7 @@ export interface EntityChange {
 /** The fields that a change can name. */
 export const CHANGEABLE = ["name", "metadata", "cascade"] as const;
 
-/** The values that an entity has of the fields of a change, for the audit trail. */
+/** The values that an entity has in the fields of a change, for the audit trail. */
 export function pickFields(entity: Entity, change: EntityChange): EntityChange {
   return Object.fromEntries(
     CHANGEABLE.filter((field) => change[field] !== undefined).map((field) => [

@@ -2,7 +2,7 @@ import type { NamespaceStatus } from "./namespace.ts";
 
 /**
  * The base of every error that this library throws on purpose. `code` is stable; messages may
- * change, and never have the credentials of an address.
+ * change, and never contain the credentials of an address.
  */
 export class ZaeLimiterError extends Error {
   /** Stable, such as `ERR_LIMITER_VALIDATION`; the guide's page on errors lists them all. */
@@ -221,10 +221,10 @@ export class IncompatibleSchemaError extends VersionError {
   }
 }
 
-/** Most characters of an invalid value that an error repeats. */
+/** The most characters of an invalid value that an error repeats. */
 const VALUE_LENGTH = 50;
 
-/** Most characters of a field. Valid names are shorter, including those of metadata. */
+/** The most characters of a field. Valid names are shorter, including those of metadata. */
 const FIELD_LENGTH = 200;
 
 /** Input was invalid; nothing was written. The message ends with the value, if that helps. */
@@ -295,7 +295,7 @@ function quoteValue(value: unknown, text: string): string {
   return isPlain ? ` (got ${escapeControls(text)})` : "";
 }
 
-/** A proxy may refuse even this question. */
+/** A proxy may throw even here. */
 function isPlainObject(value: object): boolean {
   try {
     return Array.isArray(value) || Object.getPrototypeOf(value) === Object.prototype;
@@ -328,7 +328,7 @@ export function withoutCredentials(text: string): string {
 
 /**
  * Hides what an address says before its host. No regular expression does it in one pass, and the
- * text, which may be input of the application, can be of any length.
+ * text, which may be input to the application, can be of any length.
  */
 function hideCredentials(text: string): string {
   const start = BEFORE_ENDPOINT.exec(text)?.[0].length ?? 0;

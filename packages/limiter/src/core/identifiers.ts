@@ -71,8 +71,8 @@ export function limitName(value: unknown, field = "limit name"): string {
 }
 
 /**
- * The names of resources that were found valid. Every call names one, and a program has few: to
- * find `gpt-4` here takes 7 ns instead of 15, and a longer name no more than that.
+ * The names of resources that were found valid. Every call names one, and a program has few:
+ * finding `gpt-4` here takes 7 ns instead of 15, and a longer name takes no more than that.
  */
 const RESOURCE_MEMO = new Set<unknown>();
 

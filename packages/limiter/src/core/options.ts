@@ -1,8 +1,8 @@
 import { ValidationError } from "./errors.ts";
 
 /**
- * The names of the options of a type. The compiler reports a missing one, also when an option is
- * added to the type.
+ * The names of the options of a type. The compiler reports a missing name, even of an option that
+ * is added to the type later.
  */
 export function optionNames<Options>(
   names: Readonly<Record<keyof Options & string, true>>,

@@ -25,7 +25,7 @@ export const CHANNELS = {
   charge: "zae-limiter:charge",
   /** A `MeteredMessage` when a model call was settled. */
   metered: "zae-limiter:metered",
-  /** A `StreamMessage` when a streamed answer of a model begins, and when it has ended. */
+  /** A `StreamMessage` when a streamed model response begins, and when it has ended. */
   stream: "zae-limiter:stream",
 } as const;
 
@@ -69,7 +69,7 @@ export const CHARGE: Channel<ChargeMessage> = openChannel(CHANNELS.charge);
 /** Publishes settled model calls. */
 export const METERED: Channel<MeteredMessage> = openChannel(CHANNELS.metered);
 
-/** Publishes starts and ends of streamed answers. */
+/** Publishes starts and ends of streamed model responses. */
 export const STREAM: Channel<StreamMessage> = openChannel(CHANNELS.stream);
 
 function openChannel(name: string): Channel<object> {

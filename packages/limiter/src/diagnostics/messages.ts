@@ -13,13 +13,13 @@ export interface AcquireMessage {
   readonly entityId: string;
   /** The call's own resource. */
   readonly resource: string;
-  /** What the call takes of its own resource. */
+  /** What the call takes from its own resource. */
   readonly consume: Amounts;
-  /** What it takes of further resources; empty for most calls. */
+  /** What it takes from further resources; empty for most calls. */
   readonly also: Readonly<Record<string, Amounts>>;
   /** How long the call may wait; 0 if it does not. */
   readonly waitUpToMs: number;
-  /** Only of `lease.consume`: the call whose lease takes more. No lease is opened by it. */
+  /** Only for `lease.consume`: the call whose lease takes more. It opens no lease. */
   readonly extending: AcquireMessage | undefined;
   /**
    * What became of the call; absent if it threw. A degraded call was let through without the store,
@@ -34,7 +34,7 @@ export interface AcquireMessage {
   error?: unknown;
 }
 
-/** What a lease took of one resource, and what it cost in the end. */
+/** What a lease took from one resource, and what it cost in the end. */
 export interface EndedAmounts {
   /** The amounts taken by the acquire and `lease.consume`. A degraded lease took nothing. */
   readonly taken: Amounts;
@@ -55,7 +55,7 @@ export interface EndMessage extends EndedAmounts {
   readonly resource: string;
   /** Whether the lease was committed or rolled back. */
   readonly how: "commit" | "rollback";
-  /** The same of further resources; empty for most calls. */
+  /** The same for further resources; empty for most calls. */
   readonly also: Readonly<Record<string, EndedAmounts>>;
   /** How long the lease was open, by the repository's clock. */
   readonly heldMs: number;
@@ -86,9 +86,9 @@ export interface ChargeMessage {
 export type MeteredMessage = MeteredRecord;
 
 /**
- * A streamed answer of a model begins or has ended, on `CHANNELS.stream`. It is one object for
- * both, and only `state` changes, so that a subscriber that started listening in between can ignore
- * the end.
+ * A streamed model response begins or has ended, on `CHANNELS.stream`. It is one object for both,
+ * and only `state` changes, so that a subscriber that started listening in between can ignore the
+ * end.
  */
 export interface StreamMessage {
   /** What is used. */

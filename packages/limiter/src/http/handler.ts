@@ -49,20 +49,20 @@ export function limitHandler<A extends readonly unknown[]>(
   return async (request, ...rest) => {
     const outgoing = findOutgoing(rest[0]);
     const node = outgoing && new NodeClient(outgoing);
-    const admission = await limit.admit(request, node ?? new WebClient(request));
-    switch (admission.verdict) {
+    const result = await limit.admit(request, node ?? new WebClient(request));
+    switch (result.verdict) {
       case "not limited":
         return handler(request, ...rest);
       case "gone":
         return buildGoneResponse();
       case "unavailable":
-        return toResponse(admission.reply);
+        return toResponse(result.reply);
       case "refused":
-        if (respond === undefined) return toResponse(admission.reply);
-        return withMissingFields(await respond(admission.refusal, request), admission.reply);
+        if (respond === undefined) return toResponse(result.reply);
+        return withMissingFields(await respond(result.refusal, request), result.reply);
       case "granted":
     }
-    const { lease, headers } = admission;
+    const { lease, headers } = result;
     const limited = node === undefined ? new WebRequest(lease, request) : endOnNode(lease, node);
     try {
       const response = await handler(request, ...rest);

@@ -7,7 +7,7 @@ import { letThrough } from "./node-response.ts";
 import { checkHttpOptions, type HttpLimitOptions } from "./options.ts";
 import { RequestLimit } from "./request-limit.ts";
 
-/** What only listeners of node:http have. */
+/** The options that only listeners of node:http have. */
 export interface ListenerOptions<Q> {
   /**
    * Answers refusals. The status 429 and the headers are set; the body is missing.

@@ -26,7 +26,7 @@ import type { Client, RequestLimit } from "./request-limit.ts";
 /** The client of a request, by the response to it. */
 export class NodeClient implements Client {
   readonly response: ServerResponse;
-  /** Of a response of HTTP/2. On others, a `stream` is the application's own. */
+  /** Only for HTTP/2: on other responses, a `stream` is the application's own. */
   readonly #stream: ServerHttp2Stream | undefined;
   /** Set while the request waits. */
   #abort: (() => void) | undefined;
@@ -67,8 +67,8 @@ export class NodeClient implements Client {
       response.on("close", () => end(false));
       return;
     }
-    // A stream that was aborted counts as finished, and a handler that sees it ends the response.
-    // One of a HEAD has sent everything with its headers, and fails if a handler sends a body.
+    // A stream that was aborted counts as finished, and a handler that sees it ends the response. A
+    // stream of a HEAD has sent everything with its headers, and fails if a handler sends a body.
     stream.on("close", () => {
       const isSent = response.writableEnded || response.req.method === "HEAD";
       end(isSent && stream.headersSent && stream.writableFinished && !stream.aborted);
@@ -103,9 +103,9 @@ function hasFailed(response: ServerResponse): boolean {
 }
 
 /**
- * Takes for a request, answers it if it was refused, and returns whether its handler should run.
- * `respond` answers a refusal in place of the usual reply. Throws mistakes of the application, and
- * what should have been answered if headers were sent before.
+ * Takes tokens for a request, answers it if it was refused, and returns whether its handler should
+ * run. `respond` answers a refusal in place of the usual reply. Throws mistakes of the application,
+ * and what should have been answered if headers were sent before.
  */
 export async function letThrough<Q>(
   response: ServerResponse,
@@ -114,27 +114,27 @@ export async function letThrough<Q>(
   respond?: (refusal: RateLimitExceeded) => unknown,
 ): Promise<boolean> {
   const client = new NodeClient(response);
-  const admission = await limit.admit(request, client);
-  if (admission.verdict === "not limited") return true;
-  if (admission.verdict === "gone") return false;
-  if (admission.verdict === "granted") {
-    client.endWithResponse(admission.lease);
-    addHeaders(response, admission.headers);
+  const result = await limit.admit(request, client);
+  if (result.verdict === "not limited") return true;
+  if (result.verdict === "gone") return false;
+  if (result.verdict === "granted") {
+    client.endWithResponse(result.lease);
+    addHeaders(response, result.headers);
     return true;
   }
-  const isRefused = admission.verdict === "refused";
-  if (response.headersSent) throw isRefused ? admission.refusal : admission.error;
+  const isRefused = result.verdict === "refused";
+  if (response.headersSent) throw isRefused ? result.refusal : result.error;
   if (isRefused && respond !== undefined) {
-    prepareReply(response, admission.reply);
-    markShown(admission.refusal);
+    prepareReply(response, result.reply);
+    markShown(result.refusal);
     try {
-      await respond(admission.refusal);
+      await respond(result.refusal);
     } catch (error) {
-      // Express answers an error with the status that is set, if that is one of errors.
+      // Express answers an error with the status that is set, if that is an error status.
       if (!response.headersSent) response.statusCode = 500;
       throw error;
     }
-  } else sendReply(response, admission.reply);
+  } else sendReply(response, result.reply);
   return false;
 }
 

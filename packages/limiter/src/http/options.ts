@@ -46,8 +46,8 @@ export interface HttpLimitOptions<Q> {
   /** What to do when the store is unavailable. @default the limiter's choice */
   readonly onUnavailable?: OnUnavailable;
   /**
-   * The real cost, once the request has ended: totals by limit, or "give-back" for nothing at all.
-   * Nothing keeps the charge as taken. @default keeps the charge as taken
+   * The real cost, once the request has ended: totals by limit, or "give-back" to give everything
+   * back. If it returns undefined, the charge stays as taken. @default keeps the charge as taken
    * @example limitRequests({ ...options, settle: giveBackFailures });
    */
   readonly settle?: (

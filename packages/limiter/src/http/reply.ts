@@ -5,7 +5,7 @@ import type { HeaderFields, HeaderOptions } from "./headers/options.ts";
 import { toHeaders } from "./headers/rate-limit-headers.ts";
 import { refusalProblem } from "./problem.ts";
 
-/** The fields that are lists (RFC 9651): the items of all middlewares of a request add up. */
+/** The fields that are lists (RFC 9651): every middleware of a request adds its items. */
 export const LIST_FIELDS: ReadonlySet<string> = new Set(["RateLimit-Policy", "RateLimit"]);
 
 /** The fields that say when to retry. They are not balances. */

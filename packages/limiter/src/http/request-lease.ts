@@ -36,7 +36,7 @@ export function giveBackFailures(outcome: {
 /** How a request ended, as its adapter reports it. */
 export type RequestEnd = Omit<HttpOutcome<unknown>, "request">;
 
-/** The lease of one request. It is ended once, by whatever happens first. */
+/** The lease of one request. It ends once, with whatever happens first. */
 export class RequestLease<Q> {
   readonly lease: Lease;
   readonly #options: HttpLimitOptions<Q>;

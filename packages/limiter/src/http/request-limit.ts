@@ -1,9 +1,9 @@
 /*
- * The life of a request, the same for every framework. An adapter asks `admit`, does what the
- * verdict says, and ends the held lease with the outcome of the request:
+ * The life of a request, the same for every framework. An adapter calls `admit`, does what the
+ * verdict says, and ends the lease with the outcome of the request:
  *
  *   admit ─▶ not limited            the handler runs, without headers
- *         ─▶ granted                headers; the handler runs; held.end() when the response is
+ *         ─▶ granted                headers; the handler runs; lease.end() when the response is
  *                                   finished, the client goes away, or the handler throws
  *         ─▶ refused, unavailable   the reply (429, 503) is sent; the handler does not run
  *         ─▶ gone                   the client went away before its handler ran; nothing is sent
@@ -43,7 +43,7 @@ export interface Client {
   readonly isGone: boolean;
   /** Aborts when it goes away. Only used if the request may wait. */
   readonly signal: AbortSignal;
-  /** The request waits no longer. Called only if the signal was used. */
+  /** Called when the request no longer waits, but only if the signal was used. */
   stopWaiting(): void;
 }
 
@@ -53,14 +53,14 @@ const NO_HEADERS: HeaderFields = {};
 const DEFAULT_HEADERS: HeaderOptions = {};
 
 /** How many entity ids of a middleware are checked for secrets; they all have the same form. */
-const LOOKED_AT_FOR_SECRETS = 20;
+const MAX_SECRET_CHECKS = 20;
 
 /** One middleware. Its options were checked. */
 export class RequestLimit<Q> {
   readonly #options: HttpLimitOptions<Q>;
   /** True until the end of the event loop turn in which the middleware was made. */
   #isNew = true;
-  #lookedAt = 0;
+  #secretChecks = 0;
 
   constructor(options: HttpLimitOptions<Q>) {
     this.#options = options;
@@ -70,7 +70,7 @@ export class RequestLimit<Q> {
   }
 
   /**
-   * Takes for one request. If its client went away meanwhile, everything is given back.
+   * Takes tokens for one request. If its client went away meanwhile, everything is given back.
    *
    * It awaits only what is a promise, so requests reach the limiter in their order of arrival if
    * the functions of the options are synchronous.
@@ -90,14 +90,14 @@ export class RequestLimit<Q> {
     const sender = this.#options.entity(request);
     const entityId = isPromise(sender) ? await sender : sender;
     if (entityId === undefined) return NOT_LIMITED;
-    if (this.#lookedAt < LOOKED_AT_FOR_SECRETS) this.#lookAt(entityId);
+    if (this.#secretChecks < MAX_SECRET_CHECKS) this.#warnIfSecret(entityId);
     // One after the other: a promise that rejects before it is awaited ends the process.
-    const named = typeof resource === "function" ? resource(request) : resource;
-    const wantedOf = isPromise(named) ? await named : named;
+    const used = typeof resource === "function" ? resource(request) : resource;
+    const name = isPromise(used) ? await used : used;
     const amounts = typeof consume === "function" ? consume(request) : consume;
     const wanted = isPromise(amounts) ? await amounts : amounts;
     // Most calls have only these three fields, and the limiter checks each field of a call.
-    const call: Writable<AcquireRequest> = { entityId, resource: wantedOf, consume: wanted };
+    const call: Writable<AcquireRequest> = { entityId, resource: name, consume: wanted };
     if (also !== undefined) {
       const further = await also(request);
       if (further !== undefined) call.also = further;
@@ -168,13 +168,15 @@ export class RequestLimit<Q> {
     warnIfMadeInHandler();
   }
 
-  #lookAt(entityId: string): void {
-    this.#lookedAt += 1;
+  #warnIfSecret(entityId: string): void {
+    this.#secretChecks += 1;
     warnOfSecret(entityId);
   }
 }
 
-/** Also those of libraries and other realms, which are not instances of our `Promise`. */
+/**
+ * Also true for promises of libraries and other realms, which are not instances of our `Promise`.
+ */
 function isPromise<T>(value: MaybePromise<T>): value is Promise<T> {
   return hasMethod(value, "then");
 }

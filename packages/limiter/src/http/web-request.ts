@@ -33,9 +33,9 @@ export class WebClient implements Client {
   stopWaiting(): void {}
 }
 
-/** A request that was granted. Its lease is ended once. */
+/** A request that was granted. Its lease ends once. */
 export class WebRequest<Q> {
-  readonly #held: RequestLease<Q>;
+  readonly #lease: RequestLease<Q>;
   readonly #request: Request;
   readonly #signal: AbortSignal;
   readonly #onAbort = (): void => this.#end(false, undefined);
@@ -43,7 +43,7 @@ export class WebRequest<Q> {
   #status = 200;
 
   constructor(lease: RequestLease<Q>, request: Request) {
-    this.#held = lease;
+    this.#lease = lease;
     this.#request = request;
     this.#signal = request.signal;
     this.#signal.addEventListener("abort", this.#onAbort, { once: true });
@@ -107,6 +107,6 @@ export class WebRequest<Q> {
 
   #end(completed: boolean, error: unknown): void {
     this.#signal.removeEventListener("abort", this.#onAbort);
-    this.#held.end({ status: this.#status, completed, error });
+    this.#lease.end({ status: this.#status, completed, error });
   }
 }

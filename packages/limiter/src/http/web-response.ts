@@ -9,7 +9,9 @@ const LAST_STATUS = 599;
 /** "Client closed request", as nginx logs it. */
 const CLIENT_GONE_STATUS = 499;
 
-/** Throws if a function of the application made no response, as one without `return` does. */
+/**
+ * Throws if a function of the application returned no response, for example for lack of a `return`.
+ */
 export function checkResponse(response: unknown, maker: string): void {
   // Checked by shape: platforms and other realms have classes of their own.
   if (typeof Object(response).status !== "number")

@@ -1,6 +1,6 @@
 /*
- * What a limiter warns of once: mistakes with leases for which an error would come too late, or for
- * which there is no caller to throw to.
+ * What a limiter warns about once: mistakes with leases for which an error would come too late, or
+ * for which there is no caller to throw to.
  *
  *   settled without usage   the total of a limit was undefined, so its estimate stays
  *   never ended             a lease whose caller has to end it was garbage collected open
@@ -83,7 +83,7 @@ export class LeaseWarnings {
   }
 
   /** Some totals of a settlement were undefined. */
-  usageMissing(entityId: string, resource: string, limitNames: readonly string[]): void {
+  noteUsageMissing(entityId: string, resource: string, limitNames: readonly string[]): void {
     if (this.#hasWarnedOfUsage) return;
     this.#hasWarnedOfUsage = true;
     emitWarning(

@@ -56,7 +56,7 @@ export interface LeaseTrace {
   ): Promise<void>;
 }
 
-/** What a call took; without a receipt if it was granted without the store. */
+/** What a call took. It has no receipt if the call was granted without the store. */
 export type Taken = (
   | { readonly receipt: Receipt; readonly limitNames: readonly ReadonlySet<string>[] }
   | { readonly receipt: undefined; readonly limitNames?: undefined }
@@ -93,7 +93,7 @@ export class Lease implements LeaseOfResource, AsyncDisposable {
    */
   #parts: readonly ResourceLease[] | undefined;
   /**
-   * Takes by `consume` that have not finished; the end of the lease waits for them. Made on first
+   * Calls of `consume` that have not finished; the end of the lease waits for them. Made on first
    * use, because most leases have none.
    */
   #pendingTakes: Set<Promise<void>> | undefined;
@@ -293,7 +293,7 @@ export class Lease implements LeaseOfResource, AsyncDisposable {
       assertOpen: () => this.#assertOpen(),
       onInvalid: (error: ValidationError) => (this.#invalidChanges ??= new WeakSet()).add(error),
       onUsageMissing: (resource: string, limitNames: readonly string[]) =>
-        this.#host.warnings.usageMissing(this.entityId, resource, limitNames),
+        this.#host.warnings.noteUsageMissing(this.entityId, resource, limitNames),
       take: (amounts: ResourceAmounts, onTaken: OnTaken) => this.#trackTake(amounts, onTaken),
       // A call with limits of its own may name no others.
       knows: (resource: string, name: string) =>
@@ -350,7 +350,7 @@ export class Lease implements LeaseOfResource, AsyncDisposable {
   async #takeMore(amounts: ResourceAmounts): Promise<ReadonlySet<string> | undefined> {
     const { receipt } = this.#taken;
     if (receipt === undefined) return undefined;
-    // Later takes are decided by the call's own limits too, if it brought any.
+    // Later takes are also decided with the call's own limits, if it has any.
     const outcome = await this.#host.repository.consume(
       { ...this.#request, resources: [amounts] },
       receipt,

@@ -117,16 +117,16 @@ export class RateLimiter implements AsyncDisposable {
   }
 
   /**
-   * Takes, runs the work, and settles. If the work returns, the lease is committed; if it throws,
-   * everything is given back and the error is rethrown. An error of the lease's own `settle`,
-   * `adjust` or `release` is rethrown too, but the work was done: the lease is committed with what
-   * was valid. Rejects with `RateLimitExceeded` if a limit refuses.
+   * Takes tokens, runs the work, and settles. If the work returns, the lease is committed; if it
+   * throws, everything is given back and the error is rethrown. An error of the lease's own
+   * `settle`, `adjust` or `release` is rethrown too, but the work was done: the lease is committed
+   * with what was valid. Rejects with `RateLimitExceeded` if a limit refuses.
    * @example const answer = await limiter.acquire(request, (lease) => callModel(lease));
    */
   acquire<T>(request: AcquireRequest, work: (lease: Lease) => T | PromiseLike<T>): Promise<T>;
   /**
-   * Takes and returns the lease, for `await using`: the end of the block gives everything back
-   * unless the lease was committed.
+   * Takes tokens and returns the lease, for `await using`: the end of the block gives everything
+   * back unless the lease was committed.
    * @example
    * await using lease = await limiter.acquire(request);
    * lease.settle({ tpm: await streamAnswer() });
@@ -147,7 +147,7 @@ export class RateLimiter implements AsyncDisposable {
   }
 
   /**
-   * Takes, and returns a refusal instead of throwing it.
+   * Takes tokens, and returns a refusal instead of throwing it.
    * @example
    * const verdict = await limiter.tryAcquire(request);
    * if (!verdict.granted) return respond(429, verdict.refusal.toJSON());

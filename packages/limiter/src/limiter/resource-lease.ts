@@ -50,7 +50,7 @@ export interface LeaseOfResource {
   settle(totals: Readonly<Record<string, number | undefined>>): void;
 }
 
-/** The amounts taken of one resource, and the cost with the differences. */
+/** The amounts taken from one resource, and the cost with the differences. */
 export interface PartAmounts {
   readonly resource: string;
   readonly taken: Amounts;
@@ -91,7 +91,8 @@ interface InvalidChange {
 const NONE: readonly never[] = [];
 
 /**
- * Keeps the amounts taken of one resource, and separately the differences that are not written yet.
+ * Keeps the amounts taken from one resource, and separately the differences that are not written
+ * yet.
  */
 export class ResourceLease implements LeaseOfResource {
   readonly resource: string;

@@ -103,13 +103,13 @@ export async function applyLimits(
   if (options.plan !== undefined && options.plan.revision !== state.revision)
     throw new ApplyConflictError(options.plan.revision);
   const apply = { repository, manifest, options, state };
-  const planned = await planAgreed(apply);
+  const planned = await planAsAgreed(apply);
   if (isApplied(apply) && planned.every(isUnchanged)) return buildReport(planned, state.revision);
   if (options.signal?.aborted === true)
     throw buildStoppedError({ done: 0, left: planned.filter(isChange) }, options.signal.reason);
   const begun = buildBegunState(apply);
   await repository.putProvisionerState(begun);
-  const entries = await entriesOfBegun(apply);
+  const entries = await planAgain(apply);
   await makeChanges(apply, entries.filter(isChange));
   await putEnd(apply, begun, entries.filter(isChange).length);
   return buildReport(entries, state.revision + 2);
@@ -125,7 +125,7 @@ interface Apply {
 }
 
 /** Plans, and throws if the plan differs from the one that was agreed to. */
-async function planAgreed(apply: Apply): Promise<readonly PlanEntry[]> {
+async function planAsAgreed(apply: Apply): Promise<readonly PlanEntry[]> {
   const { repository, manifest, options, state } = apply;
   const entries = await planFrom(repository, manifest, state);
   if (options.plan === undefined || isSame(entries, options.plan.entries)) return entries;
@@ -182,10 +182,10 @@ function findApplied(
 }
 
 /** Plans again, now that no other apply runs. If it cannot continue, it restores the state. */
-async function entriesOfBegun(apply: Apply): Promise<readonly PlanEntry[]> {
+async function planAgain(apply: Apply): Promise<readonly PlanEntry[]> {
   const { repository, state } = apply;
   try {
-    return await planAgreed(apply);
+    return await planAsAgreed(apply);
   } catch (error) {
     // If this fails too, the state is still right, as after any interruption.
     await repository

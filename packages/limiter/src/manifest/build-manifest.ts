@@ -58,7 +58,7 @@ function section(key: string, value: object): object {
   return Object.keys(value).length === 0 ? {} : { [key]: value };
 }
 
-/** Sorted by the codes of characters, like every listing; `_default_` first. */
+/** Sorted by character code, like every listing; `_default_` first. */
 function sortMap<Value>(
   map: Readonly<Record<string, Value>>,
   write: (value: Value) => unknown,

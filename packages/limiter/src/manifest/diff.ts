@@ -129,7 +129,7 @@ function recordEntries({ declared, stored, state }: Comparison): readonly PlanEn
     const after = toRecordValues({ ...named, ...entity });
     const managed = applied.has(entityId) || pending.has(entityId);
     return buildEntry({ level: "record", entityId, managed }, state, {
-      before: record && selectParts(readStoredRecord(record), (part) => after.parts.has(part)),
+      before: record && selectParts(toStoredValues(record), (part) => after.parts.has(part)),
       after,
       applied: toEntityValues(applied.get(entityId)),
       pending: toEntityValues(pending.get(entityId)),
@@ -137,7 +137,7 @@ function recordEntries({ declared, stored, state }: Comparison): readonly PlanEn
   });
 }
 
-function readStoredRecord({ parentId, ...fields }: Entity): Values {
+function toStoredValues({ parentId, ...fields }: Entity): Values {
   return toRecordValues({ ...fields, ...(parentId !== undefined && { parentId }) });
 }
 
@@ -183,7 +183,7 @@ function buildEntry(
     // What was never applied, or has no known values, cannot have drifted.
     if (state.appliedHash === undefined || applied?.parts.has(getPart(name)) !== true) return false;
     if (isSameValue(name, value, applied.texts.get(name))) return false;
-    // An interrupted apply may have come this far, also one that had to delete the level.
+    // An interrupted apply may have come this far, even one that had to delete the level.
     return state.pending === undefined || !isSameValue(name, value, pending?.texts.get(name));
   };
   const names = new Set([...(after?.texts.keys() ?? []), ...(before?.texts.keys() ?? [])]);

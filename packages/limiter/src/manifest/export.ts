@@ -13,7 +13,7 @@ import { toDeclaredSystem } from "./values.ts";
 /** How to watch and stop an export. */
 export interface ExportOptions {
   /**
-   * Called from time to time with what was read so far.
+   * Called from time to time with what has been read so far.
    * @example exportLimits(repository, { onProgress: ({ entities }) => console.log(entities) });
    */
   readonly onProgress?: (progress: ExportProgress) => void;
@@ -116,7 +116,7 @@ class Reading {
     for await (const { asked, found } of readInChunks(names, read)) {
       for (const [name, { limits, inherit }] of found) yield [name, { limits, inherit }];
       this.#levels += asked;
-      this.#goOn();
+      this.#reportProgress();
     }
   }
 
@@ -126,12 +126,12 @@ class Reading {
     do {
       const page = await read({ limit: PAGE_SIZE, ...(cursor !== undefined && { cursor }) });
       yield page.items;
-      this.#goOn();
+      this.#reportProgress();
       cursor = page.cursor;
     } while (cursor !== undefined);
   }
 
-  #goOn(): void {
+  #reportProgress(): void {
     const { signal, onProgress } = this.#options;
     signal?.throwIfAborted();
     onProgress?.({ entities: this.#found.size, levels: this.#levels });

@@ -37,12 +37,12 @@ export interface Manifest {
 
 const SECTIONS: readonly string[] = ["namespace", "system", "resources", "entities"];
 
-/** A place for anchors, as in files of Compose. */
+/** A place for anchors, as in Compose files. */
 const IGNORED = "x-";
 
 const MANIFEST: KnownKeys = {
   owner: "a manifest",
-  // Editors read `$schema` in files of JSON.
+  // Editors read `$schema` in JSON files.
   keys: [...SECTIONS, "$schema"],
   ignored: IGNORED,
 };
@@ -131,7 +131,7 @@ function readSystem(sections: readonly DocumentValue[]): DeclaredSystem | undefi
   const limits = limitsField && readLimits(limitsField);
   const onUnavailable = fields
     .get("on_unavailable")
-    // Null is what Python's manifests mean by it, too: not declared.
+    // As in Python's manifests, null means: not declared.
     ?.check(
       (value) => (value === null ? undefined : checkOnUnavailable(value)),
       (wrong) => adviseWord(wrong, ["allow", "block"]),

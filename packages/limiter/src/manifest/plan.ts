@@ -32,7 +32,7 @@ export interface LimitsPlan {
 
 /**
  * Compares a manifest with the store. Throws `ManifestError` if it cannot be applied, for example
- * because its parent of an entity is not the stored one. Writes nothing.
+ * because it names another parent for an entity than the stored one. Writes nothing.
  * @example const { entries } = await planLimits(repository, manifest);
  */
 export async function planLimits(repository: Repository, manifest: Manifest): Promise<LimitsPlan> {
@@ -73,13 +73,13 @@ export function checkNamespace(repository: Repository, { namespace }: Manifest):
 /** Finds problems with the parents that a manifest declares, given what is stored. */
 function findProblems(manifest: Manifest, stored: StoredLimits): readonly ManifestProblem[] {
   const records = listDeclaredRecords(manifest.declared);
-  const readStoredRecord = (id: string) => getOwn(stored.entities, id)?.record;
+  const findRecord = (id: string) => getOwn(stored.entities, id)?.record;
   const findParent = (id: string): string | undefined =>
-    records.get(id)?.parentId ?? readStoredRecord(id)?.parentId;
+    records.get(id)?.parentId ?? findRecord(id)?.parentId;
   const harmless = new Set<string>();
   return Object.entries(manifest.declared.entities).flatMap(([id, { parentId }]) => {
     if (parentId === undefined) return [];
-    const record = readStoredRecord(id);
+    const record = findRecord(id);
     const problem = (message: string, suggestion: string): ManifestProblem =>
       manifest.problemAt(["entities", id, "parent"], message, suggestion);
     // Even if the parent was deleted: nothing has to be created, and exports name the stored
@@ -90,7 +90,7 @@ function findProblems(manifest: Manifest, stored: StoredLimits): readonly Manife
         `Entity '${id}' is stored ${record.parentId === undefined ? "without a parent" : `with the parent '${record.parentId}'`}, which cannot be changed.`,
         `${record.parentId === undefined ? "Leave `parent` out" : "Declare the stored parent"}, or delete the entity and let it be created again.`,
       );
-    if (!records.has(parentId) && readStoredRecord(parentId) === undefined)
+    if (!records.has(parentId) && findRecord(parentId) === undefined)
       return problem(
         `The parent '${parentId}' of entity '${id}' is neither declared nor stored.`,
         `Declare it: ${parentId}: {}`,
@@ -148,7 +148,7 @@ function groupStoredLevels(
   levels: Found<ResourceLevel, DeclaredLevel>,
 ): Pick<StoredLimits, "resources" | "entities"> {
   const recordOf = new Map(records);
-  /** Those of an entity by its id, those of resources by undefined. */
+  /** The levels of an entity are under its id, those of resources under undefined. */
   const levelsOf = new Map<string | undefined, [string, DeclaredLevel][]>();
   for (const [{ entityId, resource }, { limits, inherit }] of levels) {
     const held = levelsOf.get(entityId) ?? [];

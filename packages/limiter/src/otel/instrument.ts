@@ -38,8 +38,8 @@ export interface OtelOptions {
    */
   readonly attributes?: (message: AcquireMessage) => Attributes;
   /**
-   * The repositories whose `getStatistics()` become counters by namespace; of a store, the one that
-   * was opened and not also those of its `namespace()`, which count the same. @default none
+   * The repositories whose `getStatistics()` become counters by namespace. List the one that opened
+   * a store, not those made with its `namespace()`: they report the same counts. @default none
    */
   readonly repositories?: readonly Repository[];
 }
@@ -54,7 +54,7 @@ const OPTION_NAMES = optionNames<OtelOptions>({
 });
 
 /**
- * Makes metrics and spans of all calls of every limiter in the process, until it is disposed of.
+ * Turns the calls of every limiter in the process into metrics and spans, until it is disposed of.
  * Call it once, after the OpenTelemetry SDK was started: a second call would count everything
  * twice.
  * @example const telemetry = instrument({ repositories: [repository] });

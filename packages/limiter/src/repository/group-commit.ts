@@ -60,8 +60,8 @@ export class Member<Work, Outcome> {
 export type WriteBatch<Work, Outcome> = (batch: readonly Member<Work, Outcome>[]) => Promise<void>;
 
 /**
- * Most members in one write. With more, deciding the batch would block the event loop for longer
- * than the write itself takes.
+ * The most members in one write. With more, deciding the batch would block the event loop for
+ * longer than the write itself takes.
  */
 const MAX_BATCH = 256;
 

@@ -270,7 +270,7 @@ export interface UsageQuery {
   readonly window?: UsageWindow;
   /** Windows with `start ≤ windowStart < end`. @default no beginning */
   readonly start?: Date;
-  /** The end of the time, exclusive. @default no end */
+  /** The end of the period, exclusive. @default no end */
   readonly end?: Date;
 }
 
@@ -346,11 +346,11 @@ export interface CapacityOptions {
 
 /** How another namespace is used. */
 export interface NamespaceOptions {
-  /** Stored for its calls, like that of `setSystemDefaults`. @default what is stored */
+  /** Stored for its calls, like the option of `setSystemDefaults`. @default what is stored */
   readonly onUnavailable?: OnUnavailable;
-  /** Stored, like that of `setSystemDefaults`. @default what is stored */
+  /** Stored, like the option of `setSystemDefaults`. @default what is stored */
   readonly auditRetentionDays?: number;
-  /** Stored, like that of `setSystemDefaults`. @default what is stored */
+  /** Stored, like the option of `setSystemDefaults`. @default what is stored */
   readonly usageRetentionDays?: number;
   /** DynamoDB only: how long its unused buckets are kept, as in `DynamoOptions`. */
   readonly bucketTtlMultiplier?: number;

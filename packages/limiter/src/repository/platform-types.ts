@@ -12,7 +12,9 @@ declare global {
   interface AbortSignal {}
 }
 
-/** What `await using` ends. The same as the compiler's own type, which not all of them have. */
+/**
+ * What `await using` disposes of. The same as the compiler's own type, which not all of them have.
+ */
 export interface AsyncDisposable {
   /**
    * Called by `await using` at the end of its block.
@@ -21,7 +23,7 @@ export interface AsyncDisposable {
   [Symbol.asyncDispose](): Promise<void>;
 }
 
-/** What `using` ends. The same as the compiler's own type, which not all of them have. */
+/** What `using` disposes of. The same as the compiler's own type, which not all of them have. */
 export interface Disposable {
   /**
    * Called by `using` at the end of its block.

@@ -103,8 +103,8 @@ export class PolicyCache implements PolicySource {
   }
 
   /**
-   * Whether some level has a limit of this name. It answers at once: with true by expired
-   * slots too, and if only a read could decide; with false only by slots that have not expired.
+   * Whether some level has a limit of this name. It answers at once: true even from expired slots,
+   * or when only a read could tell; false only from slots that have not expired.
    */
   knows(entityId: string, resource: string, limitName: string): boolean {
     const keys = listConfigKeys(entityId, resource);

@@ -283,8 +283,8 @@ export interface Repository extends RepositoryPort, AsyncDisposable {
    */
   listOrphanNamespaces(): Promise<readonly NamespaceInfo[]>;
   /**
-   * Removes all data of a deleted namespace. An interrupted purge can be resumed; one of a
-   * namespace that is gone removes what was under way when it was purged.
+   * Removes all data of a deleted namespace. An interrupted purge can be resumed; purging a
+   * namespace that is gone removes writes that were under way when it was purged.
    * @example await repository.purgeNamespace(namespaceId, { signal: AbortSignal.timeout(60_000) });
    */
   purgeNamespace(namespaceId: string, options?: PurgeOptions): Promise<void>;

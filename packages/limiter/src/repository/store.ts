@@ -62,7 +62,7 @@ export interface PolicySource {
    */
   getCached(entityId: string, resource: string, held?: CachedPolicy): CachedPolicy | undefined;
   resolve(entityId: string, resource: string): MaybePromise<Policy | undefined>;
-  /** What each of the four levels stores, strongest first, also those that do not apply. */
+  /** What each of the four levels stores, strongest first, including those that do not apply. */
   levels(entityId: string, resource: string): MaybePromise<readonly (Policy | undefined)[]>;
   /** Reads the stored limits again, because a bucket shows that the cache may be stale. */
   refresh(entityId: string, resource: string): MaybePromise<Policy | undefined>;

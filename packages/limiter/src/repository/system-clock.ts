@@ -65,13 +65,13 @@ export function startTimeout(ms: number): Timeout {
 /** Longer timers fire at once in Node, so longer sleeps are divided. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
-/** The reason that ends a sleep no caller waits for any more. A new error would take 10 µs. */
+/** The reason that ends a sleep that no caller waits for any more. A new error would take 10 µs. */
 const STOPPED = new Error("The alarm was stopped");
 
 /**
- * Calls `ring` after a time; returns what stops it. The process does not wait for it. It may ring
- * early if the time is longer than a timer can be, so the callback has to check the clock. With
- * the system's clock, it saves the 35 µs of a sleep that is aborted.
+ * Calls `ring` after a time; returns a function that stops it. The process does not wait for it. It
+ * may ring early if the time is longer than a timer can be, so the callback has to check the clock.
+ * With the system's clock, it saves the 35 µs of a sleep that is aborted.
  */
 export function startAlarm(clock: Clock, ms: number, ring: () => void): () => void {
   if (clock === systemClock) {

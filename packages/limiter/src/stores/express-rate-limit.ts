@@ -6,7 +6,7 @@ import { resolveStoreOptions, type StoreOptions } from "./options.ts";
 import { registerLimit } from "./one-limit.ts";
 import { buildQuota, type Quota } from "./quota.ts";
 
-/** What the middleware gets to know about a client. */
+/** What the middleware learns about a client. */
 export interface HitInfo {
   /** Hits that have not been refilled; more than the limit if the bucket refuses. */
   totalHits: number;

@@ -55,7 +55,7 @@ export class HitLeases {
     const held = this.#touch(key);
     held.leases.push({ lease, untilMs: this.#clock.now() + HELD_MS });
     this.#held += 1;
-    if (held.leases.length > MAX_HELD_OF_KEY) this.#keepOldest(held);
+    if (held.leases.length > MAX_HELD_OF_KEY) this.#commitOldest(held);
     this.#letGo();
   }
 
@@ -105,7 +105,7 @@ export class HitLeases {
   #expire(held: HeldKey): void {
     const nowMs = this.#clock.now();
     if (held.refusalsUntilMs <= nowMs) held.refusals = 0;
-    while (held.leases.length > 0 && held.leases[0]!.untilMs <= nowMs) this.#keepOldest(held);
+    while (held.leases.length > 0 && held.leases[0]!.untilMs <= nowMs) this.#commitOldest(held);
   }
 
   /** Drops the first keys: those with nothing left, and more if there are too many. */
@@ -120,10 +120,10 @@ export class HitLeases {
 
   #forget(key: string, held: HeldKey): void {
     this.#keys.delete(key);
-    while (held.leases.length > 0) this.#keepOldest(held);
+    while (held.leases.length > 0) this.#commitOldest(held);
   }
 
-  #keepOldest(held: HeldKey): void {
+  #commitOldest(held: HeldKey): void {
     this.#held -= 1;
     void held.leases.shift()!.lease.finish("commit");
   }

@@ -3,7 +3,7 @@ import { HitCounter } from "./hit-counter.ts";
 import { resolveStoreOptions, type StoreOptions } from "./options.ts";
 import { buildQuota } from "./quota.ts";
 
-/** What the guard gets to know about a client. */
+/** What the guard learns about a client. */
 export interface ThrottlerHit {
   /** Hits that count against the limit. */
   totalHits: number;
@@ -63,7 +63,7 @@ export function nestThrottlerStorage(options: StoreOptions): ThrottlerHitStorage
   };
 }
 
-/** The guard passes the ttl if no duration was set. A shorter one has no effect. */
+/** The guard passes the ttl if no duration was set. A shorter duration has no effect. */
 function checkBlock(blockDuration: number, ttl: number): void {
   if (blockDuration > ttl)
     throw new ValidationError(

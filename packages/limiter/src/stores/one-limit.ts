@@ -19,18 +19,18 @@ export function registerLimit(
   quota: Quota,
   apart: string,
 ): void {
-  const announced = LIMITS_MEMO.get(limiter) ?? new Map<string, string>();
-  LIMITS_MEMO.set(limiter, announced);
+  const registered = LIMITS_MEMO.get(limiter) ?? new Map<string, string>();
+  LIMITS_MEMO.set(limiter, registered);
   const bucket = `${quota.resource} ${limitName}`;
   const text = quota.limit === undefined ? "stored limits" : limitText(quota.limit, quota.windowMs);
-  const known = announced.get(bucket) ?? text;
+  const known = registered.get(bucket) ?? text;
   if (known !== text)
     throw new ValidationError(
       "resource",
       quota.resource,
       `another middleware of this limiter has ${known} for it, and this one has ${text}; give each its own ${apart}`,
     );
-  announced.set(bucket, text);
+  registered.set(bucket, text);
 }
 
 /** A limit for each window, such as `100/60s`. */

@@ -17,7 +17,7 @@ export function runSafely<T>(name: string, work: () => T): T | undefined {
   }
 }
 
-/** Warns of a failed side task of a call, once for each name. */
+/** Warns about a failed side task of a call, once for each name. */
 export function warnOfFailure(name: string, error: unknown): void {
   warnOnce(
     "WARN_LIMITER_METERING_FAILED",

@@ -1,6 +1,6 @@
 import { warnOnce } from "./warn-once.ts";
 
-/** Warns of an entity id that looks like a secret. The warning does not repeat it. */
+/** Warns about an entity id that looks like a secret. The warning does not repeat it. */
 export function warnOfSecret(entityId: string): void {
   if (looksLikeSecret(entityId))
     warnOnce(

@@ -1,6 +1,6 @@
 /*
- * Warnings that are emitted once per process: of mistakes that let requests through, count them
- * twice or reveal secrets, and that cause no error.
+ * Warnings that are emitted once per process, about mistakes that let requests through, count them
+ * twice or reveal secrets without causing an error.
  */
 import { emitWarning } from "../repository/warning.ts";
 

@@ -70,7 +70,7 @@ export function fits(claims: readonly BucketClaim[], nowMs: number): boolean {
 }
 
 /**
- * The state of every limit of a decision, in the order of the charges and, within each, of the
+ * The state of every limit of a decision, in the order of the claims and, within each, of the
  * policy. (Stores keep limits in an order of their own.)
  */
 export function computeStatuses(
@@ -198,7 +198,7 @@ function computeStatus(
   };
 }
 
-/** What a call wants: of its own resource first, then of further ones. */
+/** What a call wants: from its own resource first, then from further ones. */
 interface WantedAmounts {
   readonly entityId: string;
   readonly resources: readonly {
@@ -336,7 +336,7 @@ function onlyNames(amounts: Amounts, isWanted: (name: string) => boolean): Amoun
   return Object.fromEntries(Object.entries(amounts).filter(([name]) => isWanted(name)));
 }
 
-/** The error if no level has limits for an entity and a resource. */
+/** The error for an entity and a resource for which no level has limits. */
 function buildNoLimitsError(entityId: string, resource: string): ValidationError {
   const reason = `no limits are configured for ${entityId} on ${resource}; set some with setSystemDefaults, setResourceDefaults or setLimits, or pass limits`;
   return new ValidationError("limits", undefined, reason);
@@ -366,9 +366,9 @@ function buildClaimsOn<C extends Owned>(
   if (own === undefined) throw buildNoLimitsError(entityId, resource);
   const { parentId } = own;
   if (parentId === undefined) return [own];
-  const parents = find(
+  const parent = find(
     { entityId: parentId, resource, amounts, override: undefined, isParent: true },
     nowMs,
   );
-  return parents === undefined ? [own] : [own, parents];
+  return parent === undefined ? [own] : [own, parent];
 }

@@ -45,7 +45,10 @@ export interface ResolvedLimits {
   readonly source: ConfigSource;
   /** The level of each limit, by name. */
   readonly sources: Readonly<Record<string, ConfigSource>>;
-  /** Every stored level of the entity and resource, strongest first, also those that are hidden. */
+  /**
+   * Every stored level of the entity and resource, strongest first, including those that a stronger
+   * one hides.
+   */
   readonly levels: readonly StoredLevel[];
 }
 
@@ -104,8 +107,8 @@ export function resolvePolicy(levels: readonly (Policy | undefined)[]): Policy |
 
 /**
  * A level over the policy of the levels below it: the level's own limits first, then those that it
- * has not replaced, in their order. The same two give the same policy, so that a warm acquire
- * merges nothing, and that comparing its limits with those of a bucket stays cheap.
+ * has not replaced, in their order. The same two always give the same policy, so that a warm
+ * acquire merges nothing, and comparing its limits with those of a bucket stays cheap.
  */
 function mergePolicies(level: Policy, below: Policy): Policy {
   const memo = MERGE_MEMO.get(level) ?? new WeakMap<Policy, Policy>();

@@ -39,7 +39,9 @@ export interface RateLimitExceededJson {
   }[];
 }
 
-/** Why a call was refused: an outcome of the port, whose statuses may be computed later. */
+/**
+ * An outcome of the port that refused a call. Its statuses may be computed only when they are read.
+ */
 interface WithStatuses {
   readonly statuses: readonly LimitStatus[];
 }
@@ -53,19 +55,19 @@ interface WithStatuses {
 export class Refused implements WithStatuses {
   readonly granted = false;
   readonly #nowMs: number;
-  #charges: readonly BucketClaim[];
+  #claims: readonly BucketClaim[];
   #statuses: readonly LimitStatus[] | undefined;
 
   constructor(claims: readonly BucketClaim[], nowMs: number) {
-    this.#charges = claims;
+    this.#claims = claims;
     this.#nowMs = nowMs;
   }
 
   /** Every limit of the decision: for each resource the entity's limits, then its parent's. */
   get statuses(): readonly LimitStatus[] {
     if (this.#statuses === undefined) {
-      this.#statuses = computeStatuses(this.#charges, this.#nowMs);
-      this.#charges = [];
+      this.#statuses = computeStatuses(this.#claims, this.#nowMs);
+      this.#claims = [];
     }
     return this.#statuses;
   }

@@ -35,8 +35,8 @@ export interface BorneShare<Part extends TakenPart> {
 
 /**
  * Splits the differences of a lease on one resource among the buckets it took from. Between two
- * takes, the entity may have got another parent, a bucket may have been deleted, or a parent's
- * limits may have changed, so the parts can differ.
+ * takes, the entity may have been given another parent, a bucket may have been deleted, or a
+ * parent's limits may have changed, so the parts can differ.
  *
  * - If the call cost more than was taken, the last bucket that has the limit is charged.
  * - If it cost less, the rest goes back to where it came from, last taken first. No bucket gets
@@ -113,12 +113,12 @@ export function computeTakenStatuses<Part extends TakenPart>(
   findStored: (part: Part) => Bucket | undefined,
   nowMs: number,
 ): readonly LimitStatus[] {
-  const charges = lastParts(parts).map((part) => {
+  const claims = lastParts(parts).map((part) => {
     const { entityId, resource, policy } = part;
     const bucket = withPolicyLimits(findStored(part), policy, nowMs);
     return { entityId, resource, policy, bucket, amounts: NO_AMOUNTS };
   });
-  return computeStatuses(charges, nowMs);
+  return computeStatuses(claims, nowMs);
 }
 
 function spread<Part extends TakenPart>(

@@ -5,7 +5,7 @@ import { checkHttpOptions, type HttpLimitOptions } from "../options.ts";
 import { replyToError } from "../reply.ts";
 import { RequestLimit } from "../request-limit.ts";
 
-/** What only middlewares of Express have. */
+/** The options that only the Express middleware has. */
 export interface ExpressOptions {
   /**
    * Answers refusals. The status 429 and the headers are set; the body is missing.
@@ -39,7 +39,7 @@ export interface LimitingHandler {
 
 /**
  * Limits the requests of an Express application, a router or a route, in Express 4 and 5. The lease
- * ends with the response. Errors of the application's options go to `next`.
+ * ends with the response. Errors in the application's options go to `next`.
  * @example
  * app.use(
  *   limitRequests({

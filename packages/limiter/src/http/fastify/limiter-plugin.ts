@@ -7,7 +7,7 @@ import { checkHttpOptions, type HttpLimitOptions } from "../options.ts";
 import { headersWithoutType, LIST_FIELDS, markShown, replyToError, type Reply } from "../reply.ts";
 import { RequestLimit } from "../request-limit.ts";
 
-/** What only hooks of Fastify have. */
+/** The options that only the Fastify hooks have. */
 export interface FastifyOptions {
   /**
    * Answers refusals, as a handler of Fastify does: what it returns is sent. The status 429 and the
@@ -52,12 +52,12 @@ export const limiterPlugin: FastifyPluginAsync<
   const errors = new WeakMap<FastifyRequest, unknown>();
   const limit = buildHook(options, "limiterPlugin", (request) => errors.get(request));
   instance.addHook("onError", async (request, _reply, error) => void errors.set(request, error));
-  // The names differ in their arguments, of which the limit needs the first two.
+  // The hooks differ in their arguments, of which the limit needs the first two.
   instance.addHook(hook as "onRequest", limit);
 };
 
 // Fastify gives every plugin an instance of its own, whose hooks apply to no other, unless the
-// plugin has these symbols. The package fastify-plugin sets the same.
+// plugin has these symbols. The package fastify-plugin sets the same ones.
 Object.assign(limiterPlugin, {
   [Symbol.for("skip-override")]: true,
   [Symbol.for("fastify.display-name")]: "zae-limiter",
@@ -113,20 +113,20 @@ function buildHook(
   const { respond } = options;
   return async (request, reply) => {
     const client = new NodeClient(reply.raw);
-    const admission = await limit.admit(request, client);
-    if (admission.verdict === "granted") {
-      client.endWithResponse(admission.lease, getError && (() => getError(request)));
-      return addHeaders(reply, admission.headers);
+    const result = await limit.admit(request, client);
+    if (result.verdict === "granted") {
+      client.endWithResponse(result.lease, getError && (() => getError(request)));
+      return addHeaders(reply, result.headers);
     }
-    if (admission.verdict === "not limited") return undefined;
+    if (result.verdict === "not limited") return undefined;
     // The client left. Without this, Fastify would run the handler.
-    if (admission.verdict === "gone") return reply.hijack();
-    const isRefused = admission.verdict === "refused";
-    if (reply.raw.headersSent) throw isRefused ? admission.refusal : admission.error;
-    if (!isRefused || respond === undefined) return send(reply, admission.reply);
-    prepare(reply, admission.reply.status, headersWithoutType(admission.reply));
-    markShown(admission.refusal);
-    return answerWith(reply, await respond(admission.refusal, request, reply));
+    if (result.verdict === "gone") return reply.hijack();
+    const isRefused = result.verdict === "refused";
+    if (reply.raw.headersSent) throw isRefused ? result.refusal : result.error;
+    if (!isRefused || respond === undefined) return send(reply, result.reply);
+    prepare(reply, result.reply.status, headersWithoutType(result.reply));
+    markShown(result.refusal);
+    return answerWith(reply, await respond(result.refusal, request, reply));
   };
 }
 

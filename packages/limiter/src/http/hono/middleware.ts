@@ -3,7 +3,7 @@ import type { RateLimitExceeded } from "../../core/bucket/refusal.ts";
 import type { MaybePromise } from "../../repository/port.ts";
 import type { RequestLease } from "../request-lease.ts";
 import {
-  addHeaders as addToNodes,
+  addHeaders as addToOutgoing,
   findOutgoing,
   NodeClient,
   prepareReply,
@@ -15,7 +15,7 @@ import { RequestLimit } from "../request-limit.ts";
 import { WebClient, WebRequest } from "../web-request.ts";
 import { buildGoneResponse, withMissingFields } from "../web-response.ts";
 
-/** What only middlewares of Hono have. */
+/** The options that only the Hono middleware has. */
 export interface HonoOptions<E extends Env = Env> {
   /**
    * Makes the response to a request that was refused. Header fields that it lacks, such as
@@ -51,27 +51,27 @@ export function limitRequests<E extends Env = Env>(
     const { raw } = context.req;
     const outgoing = findOutgoing(context.env);
     const node = outgoing && new NodeClient(outgoing);
-    const admission = await limit.admit(context, node ?? new WebClient(raw));
-    switch (admission.verdict) {
+    const result = await limit.admit(context, node ?? new WebClient(raw));
+    switch (result.verdict) {
       case "not limited":
         return next();
       case "gone":
         return buildGoneResponse();
       case "unavailable":
-        return answer(context, admission.reply);
+        return answer(context, result.reply);
       case "refused":
-        if (respond === undefined) return answer(context, admission.reply);
-        return buildResponse(context, admission, respond);
+        if (respond === undefined) return answer(context, result.reply);
+        return buildResponse(context, result, respond);
       case "granted":
     }
-    const { lease, headers } = admission;
+    const { lease, headers } = result;
     lease.alsoFor(raw);
     // On Node's server the headers go to Node's response. So responses that were made without the
-    // context have them too and need no copy, and a text stays a text: a watched body costs three
-    // times the CPU.
+    // context have them too and need no copy, and a text body stays a text: a watched body costs
+    // three times the CPU.
     if (node !== undefined) {
       node.endWithResponse(lease, () => context.error);
-      addToNodes(node.response, headers);
+      addToOutgoing(node.response, headers);
       return next();
     }
     addHeaders(context, headers);
@@ -125,7 +125,7 @@ function answer(context: Context, { status, headers, body }: Reply): Response {
 
 function addHeaders(context: Context, fields: HeaderFields): void {
   const outgoing = findOutgoing(context.env);
-  if (outgoing !== undefined) return addToNodes(outgoing, fields);
+  if (outgoing !== undefined) return addToOutgoing(outgoing, fields);
   for (const name in fields) context.header(name, fields[name], { append: LIST_FIELDS.has(name) });
 }
 

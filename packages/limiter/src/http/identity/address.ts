@@ -13,7 +13,7 @@ export interface Network {
   readonly prefix: number;
 }
 
-/** Bits in front of those of an IPv4 address. */
+/** The bits in front of an IPv4 address. */
 const IPV4_OFFSET = 96;
 
 /** With a port or without, and as sockets that serve IPv4 and IPv6 write it. */

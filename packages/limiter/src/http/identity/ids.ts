@@ -36,7 +36,7 @@ const ESCAPED = /[^A-Za-z0-9_.:-]/g;
  */
 export function toId(text: string): string {
   if (typeof text !== "string") throw new ValidationError("text", text, "must be a string");
-  // To catch what `entityId` throws would take 8 µs instead of 0.3.
+  // Catching what `entityId` throws would take 8 µs instead of 0.3.
   if (isEntityId(text) && !text.startsWith(ENCODED) && !text.startsWith(CUT)) return text;
   const encoded = text.replaceAll(ESCAPED, escapeCharacter);
   if (ENCODED.length + encoded.length <= MAX_IDENTIFIER_LENGTH) return ENCODED + encoded;

@@ -60,7 +60,7 @@ function encodeCursor(text: string): string {
   return btoa(bytes.join("")).replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
 }
 
-/** Decodes base64url; returns undefined for any other text. */
+/** Decodes base64url; returns an empty text for any other input. */
 function decodeCursor(cursor: string): string {
   if (!/^(?:[\w-]{4})*(?:[\w-]{2,3})?$/.test(cursor)) return "";
   const bytes = atob(cursor.replaceAll("-", "+").replaceAll("_", "/"));

@@ -71,7 +71,7 @@ export async function getResourceCapacity(
     sum.availableMilli += balanceMilli(bucket, index, timeMs);
     sums.set(entityId, sum);
   }
-  const roots = options.parentsOnly ? await withoutParents(context, [...sums.keys()]) : undefined;
+  const roots = options.parentsOnly ? await findRoots(context, [...sums.keys()]) : undefined;
   const entities = [...sums]
     .filter(([entityId]) => roots === undefined || roots.has(entityId))
     .map(([entityId, sum]) =>
@@ -109,7 +109,7 @@ export async function getUsageSnapshots(
   const countedUntilMs = await readCountedUntil(context);
   const page = await context.data.usage.rows(range, wanted);
   return {
-    ...toPage(listed, page, createShow(context, range, countedUntilMs)),
+    ...toPage(listed, page, buildToSnapshot(context, range, countedUntilMs)),
     ...completeness(context, range, countedUntilMs),
   };
 }
@@ -120,13 +120,16 @@ export async function getUsageSummary(context: Context, query: UsageQuery): Prom
   const countedUntilMs = await readCountedUntil(context);
   const rows = await readAllPages(async (page) => context.data.usage.rows(range, page));
   return {
-    ...summarize(rows.map(createShow(context, range, countedUntilMs))),
+    ...summarize(rows.map(buildToSnapshot(context, range, countedUntilMs))),
     ...completeness(context, range, countedUntilMs),
   };
 }
 
-/** How the rows of a query are shown: over several entities, each call counts once. */
-function createShow(
+/**
+ * Returns a function that converts the rows of a query: over several entities, each call counts
+ * once.
+ */
+function buildToSnapshot(
   { clock }: Context,
   { entityId }: UsageRange,
   countedUntilMs: number,
@@ -195,7 +198,7 @@ function bucketStates(
   });
 }
 
-async function withoutParents(
+async function findRoots(
   context: Context,
   entityIds: readonly string[],
 ): Promise<ReadonlySet<string>> {

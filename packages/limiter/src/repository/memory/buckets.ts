@@ -228,7 +228,7 @@ export class MemoryBuckets implements BucketStore {
     return refused;
   }
 
-  /** Takes what a charge wants, whether it fits or not. */
+  /** Takes what a claim wants, whether it fits or not. */
   #take(claim: CellClaim, nowMs: number): void {
     if (claim.cell === undefined)
       claim.cell = this.#create(

@@ -42,7 +42,7 @@ export class Cell implements OwnedBucket {
     this.balances[this.balances.length - 1] = timeMs;
   }
 
-  /** Takes over another bucket, because the limits have changed. */
+  /** Takes over the state of another bucket, because the limits have changed. */
   replace(bucket: Bucket, terms: Terms): void {
     this.terms = terms;
     this.balances = toNumbers(bucket);
@@ -77,13 +77,13 @@ function toNumbers({ balances, refilledAtMs }: Bucket): number[] {
 export interface CellClaim extends OwnedClaim {
   readonly costs: readonly number[];
   cell: Cell | undefined;
-  /** Whether this is the parent of the entity that makes the call. */
+  /** Whether the bucket belongs to the parent of the entity that makes the call. */
   readonly isCascaded: boolean;
   /** 1 if it counts as a request: the acquire does, later takes by `lease.consume` do not. */
   requests: 0 | 1;
 }
 
-/** A charge as it was decided: without the cell, which later calls change. */
+/** A claim as it was decided: without the cell, which later calls change. */
 export function toDecided({
   entityId,
   resource,

@@ -43,7 +43,7 @@ export class MemoryLimits implements LimitStore {
     if (key.level === "system") this.#system = mergeConfig(this.#system, config);
     else if (config.limits === undefined) return;
     else if (key.level === "resource") this.#resources.set(key.resource, config);
-    else this.#ofResource(key.resource).set(key.entityId, config);
+    else this.#getOrAddResource(key.resource).set(key.entityId, config);
     this.#audit().add(event);
   }
 
@@ -56,7 +56,7 @@ export class MemoryLimits implements LimitStore {
 
   deleteEntity(entityId: string): number {
     const held = [...this.#entities.keys()].filter((resource) =>
-      this.#ofResource(resource).has(entityId),
+      this.#getOrAddResource(resource).has(entityId),
     );
     for (const resource of held) this.#remove({ level: "entity", entityId, resource });
     return held.length;
@@ -95,7 +95,7 @@ export class MemoryLimits implements LimitStore {
     return this.#entities.get(key.resource)?.get(key.entityId) ?? NO_CONFIG;
   }
 
-  #ofResource(resource: string): Map<string, StoredConfig> {
+  #getOrAddResource(resource: string): Map<string, StoredConfig> {
     const entities = this.#entities.get(resource) ?? new Map<string, StoredConfig>();
     this.#entities.set(resource, entities);
     return entities;

@@ -1,4 +1,3 @@
-import type { Amounts } from "../../core/amounts.ts";
 import { apply, type Bucket } from "../../core/bucket/bucket.ts";
 import {
   afterRefusal,
@@ -42,14 +41,8 @@ import {
 /** One bucket of a call. */
 interface FoundClaim extends OwnedClaim {
   readonly found: BucketLookup;
-  /** Whether this is the parent of the entity that makes the call. */
+  /** Whether the bucket belongs to the parent of the entity that makes the call. */
   readonly isCascaded: boolean;
-}
-
-/** What a bucket is charged, and when. */
-interface Change {
-  readonly amounts: Amounts;
-  readonly nowMs: number;
 }
 
 /** The tokens taken from one bucket. */
@@ -183,7 +176,7 @@ export class SqliteBuckets implements BucketStore {
     return { granted: true, taken, limitNames: listLimitNames(request, claims) };
   }
 
-  /** Takes what a charge wants, whether it fits or not. */
+  /** Takes what a claim wants, whether it fits or not. */
   #take(set: WorkingSet, claim: FoundClaim, requests: 0 | 1, nowMs: number): LoadedBucket {
     const { namespaceId } = this.#namespace;
     const { entityId, resource, amounts, unlimited, bucket, found, isCascaded } = claim;

@@ -87,7 +87,7 @@ export class SqliteRepository extends StoreRepository {
         path,
         lockTimeoutMs,
         random,
-        assertInPlace: inPlace(findFile(connection)),
+        assertInPlace: buildInPlaceCheck(findFile(connection)),
       });
       await prepare(connection, transactions, { path, durability });
       const store = new SqliteStore({ connection, transactions, nowMs, recordUsage, release });
@@ -230,7 +230,7 @@ const CHECK_EVERY_MS = 10;
  * Returns a check that the path still leads to the opened file. SQLite silently keeps writing to a
  * deleted file, and everything would be lost when the process ends.
  */
-function inPlace(file: string): () => void {
+function buildInPlaceCheck(file: string): () => void {
   if (file === "") return () => {};
   let opened: { readonly ino: number; readonly dev: number } | undefined;
   let nextCheckMs = 0;

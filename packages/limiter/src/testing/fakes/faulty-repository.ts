@@ -23,7 +23,7 @@ const LOCAL: ReadonlySet<PropertyKey> = new Set([
 
 /**
  * Wraps a repository so that its operations fail as `next` decides, including those of repositories
- * made with `namespace()`. A failure is a `RateLimiterUnavailable`, as of a store that cannot be
+ * made with `namespace()`. A failure is a `RateLimiterUnavailable`, as when a store cannot be
  * reached.
  *
  * @example

@@ -108,8 +108,8 @@ export function translateError(error: unknown, path: string): ZaeLimiterError | 
 
 /**
  * The primary result code of a driver's error. node:sqlite has `errcode`, libsql `rawCode`,
- * better-sqlite3 only a name such as SQLITE_IOERR_WRITE. libsql reports
- * a failed open only in its message.
+ * better-sqlite3 only a name such as SQLITE_IOERR_WRITE. libsql reports a failed open only in its
+ * message.
  */
 function resultCode(error: unknown): number | undefined {
   const { errcode, rawCode, code } = readCodes(error);
