@@ -1,6 +1,6 @@
 // cfn-lint, which checks CloudFormation templates without an account: fetched with pip once.
 //
-//   node tools/cfn-lint.mjs                   fetches it, then tells where it is
+//   node tools/cfn-lint.mjs                   fetches it, then prints where it is
 //   node tools/cfn-lint.mjs template.yaml …   also checks templates
 import { spawnSync } from "node:child_process";
 import { existsSync } from "node:fs";

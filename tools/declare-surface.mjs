@@ -191,7 +191,7 @@ function visit(node, see) {
     if (key !== "key" || node.computed) visit(child, see);
 }
 
-/** With such members, a type would fit no other; constructors do no harm. */
+/** Such members would make a type compatible with no other; constructors do no harm. */
 function isPrivate({ accessibility, kind, key }) {
   if (key?.type === "PrivateIdentifier") return true;
   return accessibility === "private" && kind !== "constructor";

@@ -1,7 +1,7 @@
 // AWS's own DynamoDB Local as a second opinion for the tests: fetched with Maven once, started on
 // 127.0.0.1 only.
 //
-//   node tools/dynamodb-local.mjs              fetches and compiles, then tells where it is
+//   node tools/dynamodb-local.mjs              fetches and compiles, then prints where it is
 //   node tools/dynamodb-local.mjs --port 8000  also runs it until it is interrupted
 //
 // Once it is there, ZAEL_DYNAMODB_ENGINE=dynamodb-local npx vitest run connected starts it by
@@ -12,7 +12,7 @@ import { delimiter, join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { buildAside } from "./build-aside.mjs";
 
-/** The newest that can be had from Maven. */
+/** The newest version in Maven's repository. */
 const VERSION = "2.6.1";
 
 const root = fileURLToPath(new URL("..", import.meta.url));

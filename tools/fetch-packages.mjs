@@ -17,7 +17,7 @@ const NODE = `node-${process.platform === "win32" ? "win" : process.platform}-${
 /** Other runtimes, for `npm run runtimes`. */
 const RUNTIMES = ["bun@1.4.4", "deno@2.9.6", "miniflare@4.20260730.0"];
 
-/** What its programs import besides the library, in the workspace's versions. */
+/** What their programs import besides the library, in the workspace's versions. */
 const BESIDE_RUNTIMES = ["hono", "@hono/node-server", "openai"];
 
 /** The compilers that users may have besides the workspace's own: the last of each kind. */

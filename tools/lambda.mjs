@@ -1,4 +1,4 @@
-// Bundles the Lambda functions: one file each, with everything that it needs, and tells its size;
+// Bundles the Lambda functions: one file each, with everything that it needs, and prints its size;
 // and packs each into the zip file that @zae-limiter/infra deploys.
 //
 //   npm run lambda

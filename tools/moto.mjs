@@ -1,7 +1,7 @@
 // moto, which speaks S3's language, for the tests of the archive: fetched with pip once, started on
 // 127.0.0.1 only.
 //
-//   node tools/moto.mjs              fetches it, then tells where it is
+//   node tools/moto.mjs              fetches it, then prints where it is
 //   node tools/moto.mjs --port 5000  also runs it until it is interrupted
 import { spawn } from "node:child_process";
 import { existsSync } from "node:fs";
@@ -27,7 +27,7 @@ export function installMoto() {
 
 /** Starts an installed server that forgets everything when it ends. */
 export function startMoto(port, options = {}) {
-  // By its module: the scripts of a virtual environment do not survive that it is renamed.
+  // By its module: the scripts of a virtual environment do not survive its renaming.
   const server = ["-m", "moto.server", "-H", "127.0.0.1", "-p", String(port)];
   return spawn(pythonIn(folder), server, options);
 }

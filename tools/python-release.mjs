@@ -1,11 +1,11 @@
 // Releases of the Python zae-limiter, each in a virtual environment of its own: fetched with pip
 // once, for benchmarks and for the tables that the tests of the upgrade read.
 //
-//   node tools/python-release.mjs 0.17.0   fetches it, then tells where it is
+//   node tools/python-release.mjs 0.17.0   fetches it, then prints where it is
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { fetchEnvironment, pythonIn } from "./virtual-environment.mjs";
 
-/** It lets a release live at any time. */
+/** The package that sets the time which a release sees. */
 const TIME_MACHINE = "time-machine==3.2.0";
 
 /** Where the Python of a release is, once it was fetched. */

@@ -56,7 +56,7 @@ if (changed.length === 0) {
         "--run",
         "--reporter=dot",
         "--passWithNoTests",
-        // Files share workers, which halves the time; where that hides something, .ci/run tells.
+        // Files share workers, which halves the time; where that hides a failure, .ci/run shows it.
         "--no-isolate",
         ...TOO_LONG.flatMap((pattern) => ["--exclude", pattern]),
         ...tested,

@@ -52,9 +52,9 @@ const RUNTIMES = {
 
 const ESSENTIALS = {
   "acquire and settle in memory": async ({ url }) => void (await prove(`${url}/memory`)),
-  SQLite: provesSqlite,
-  "web handler": ({ url }) => provesServer(`${url}/handler`, url),
-  Hono: ({ url }) => provesServer(`${url}/hono`, url),
+  SQLite: proveSqlite,
+  "web handler": ({ url }) => proveServer(`${url}/handler`, url),
+  Hono: ({ url }) => proveServer(`${url}/hono`, url),
   "limitFetch with openai": async ({ url, provider }) =>
     void (await prove(`${url}/openai?url=${encodeURIComponent(provider.url)}`)),
 };
@@ -185,7 +185,7 @@ async function prove(url) {
 }
 
 /** Where no driver is built in, the error has to say so. */
-async function provesSqlite({ url, sqlite, name }) {
+async function proveSqlite({ url, sqlite, name }) {
   // Workers have no folder but this.
   const place = name.startsWith("Cloudflare") ? "/tmp" : folder;
   const path = `${place}/${name.replaceAll(/\W+/g, "-")}.db`;
@@ -196,7 +196,7 @@ async function provesSqlite({ url, sqlite, name }) {
 }
 
 /** Two requests an hour: headers and refusals, then a stream that is left in the middle. */
-async function provesServer(base, url) {
+async function proveServer(base, url) {
   const entity = `${base.split("/").at(-1)}-ann`;
   const first = await ask(`${base}/hello?entity=${entity}`);
   assert.equal(await first.text(), "Hello!");

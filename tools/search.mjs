@@ -107,8 +107,8 @@ const WHOLE = {
 /** As many as the smallest machine that this is for has cores. */
 const AT_ONCE = 2;
 
-/** Larger seeds than this are hard to read out. */
-const MOST_SEEDS = 1_000_000;
+/** A larger seed is hard to read out. */
+const LARGEST_SEED = 1_000_000;
 
 /** Some tests fail after 120 seconds. */
 const MOST_RUN_MS = 90_000;
@@ -130,17 +130,17 @@ const { values } = parseArgs({
 });
 const names = findNames();
 const searches = names.filter((name) => name in SEARCHES);
-const random = 1 + Math.floor(Math.random() * MOST_SEEDS);
+const random = 1 + Math.floor(Math.random() * LARGEST_SEED);
 const firstSeed = values.fixed ? 1 : Number(values.seed ?? random);
-const lanes = Math.min(AT_ONCE, searches.length);
-const shareMs = (Number(values.minutes) * 60_000 * lanes) / Math.max(1, searches.length);
+const workers = Math.min(AT_ONCE, searches.length);
+const shareMs = (Number(values.minutes) * 60_000 * workers) / Math.max(1, searches.length);
 if (searches.length > 0) console.log(`Seed ${firstSeed}: ${searches.join(", ")}`);
 const whole = names.filter((name) => name in WHOLE);
 if (whole.length > 0) console.log(`To their end: ${whole.join(", ")}`);
 let failures = 0;
 const queue = [...searches];
 await Promise.all(
-  Array.from({ length: lanes }, async () => {
+  Array.from({ length: workers }, async () => {
     for (let name = queue.shift(); name !== undefined; name = queue.shift())
       await search(name, SEARCHES[name]);
   }),
@@ -149,7 +149,7 @@ for (const name of whole) await runWhole(name, WHOLE[name]);
 console.log(failures === 0 ? "Nothing was found." : `${failures} failed.`);
 process.exitCode = failures === 0 ? 0 : 1;
 
-/** Which parts run; throws for a name that there is not. */
+/** Which parts run; throws for an unknown name. */
 function findNames() {
   const known = [...Object.keys(SEARCHES), ...Object.keys(WHOLE)];
   if (values.only !== undefined) {

@@ -4,7 +4,7 @@
 // and this script with it. It needs Linux, root, Python 3.13 and Java; PyPI and Maven for the first
 // run. Exits 1 with one sentence where one of them is missing.
 //
-// What LocalStack does not do is not looked at: a failed creation or update undoes nothing there, a
+// What LocalStack does not do is not checked: a failed creation or update undoes nothing there, a
 // table with `RetainExceptOnCreate` is deleted with its stack, custom resources are never called,
 // and recovery, lifecycle, log retention and reserved concurrency are dropped. Those are tested
 // with the scripted CloudFormation of packages/infra.
@@ -16,7 +16,7 @@ import { buildAside } from "./build-aside.mjs";
 import { installDynamoDbLocal } from "./dynamodb-local.mjs";
 
 const VERSION = "4.14.0";
-/** The last open version does not run with packages that came after it. */
+/** The last open-source version does not run with packages that were released after it. */
 const PACKAGES_UNTIL = "2026-02-28";
 const UV = "uv==0.9.9";
 
@@ -28,7 +28,7 @@ function fail(sentence) {
   process.exit(1);
 }
 
-/** Python 3.13: of the path, or of pyenv. */
+/** Python 3.13, from the path or from pyenv. */
 function python313() {
   const home = process.env.PYENV_ROOT ?? join(process.env.HOME ?? "", ".pyenv");
   const versions = spawnSync("ls", [join(home, "versions")], { encoding: "utf8" }).stdout ?? "";

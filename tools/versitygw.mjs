@@ -1,7 +1,7 @@
 // versitygw, an S3 that checks signatures and checksums, for the tests of the archive: built with
 // Go once (two minutes), started on 127.0.0.1 only. Tests use it with ZAEL_S3_ENGINE=versitygw.
 //
-//   node tools/versitygw.mjs              builds it, then tells where it is
+//   node tools/versitygw.mjs              builds it, then prints where it is
 //   node tools/versitygw.mjs --port 5000  also runs it until it is interrupted
 import { execFileSync, spawn } from "node:child_process";
 import { existsSync, mkdtempSync, rmSync } from "node:fs";

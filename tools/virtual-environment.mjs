@@ -13,7 +13,7 @@ export function fetchEnvironment(folder, requirements) {
   });
 }
 
-/** The Python of an environment. Its scripts do not survive that the environment is renamed. */
+/** The Python of an environment. Its scripts do not survive its renaming. */
 export function pythonIn(folder) {
   return join(folder, "bin", "python");
 }

@@ -1,5 +1,4 @@
-// The loader of tools/walk.mjs: notes at the start of every function of the built library that it
-// is entered.
+// The loader of tools/walk.mjs: makes every function of the built library note when it is entered.
 import { fileURLToPath } from "node:url";
 import { parseSync } from "oxc-parser";
 

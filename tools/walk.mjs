@@ -47,7 +47,7 @@ async function walk(endpointUrl) {
   await repository.close();
 }
 
-/** Time stands still, so that a slow machine walks no other way: more time earns more tokens. */
+/** Time stands still, so that a slow machine walks the same way: time would earn tokens. */
 function makeStoppedClock() {
   const nowMs = Date.now();
   return { now: () => nowMs, sleep: () => new Promise(() => {}) };

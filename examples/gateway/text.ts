@@ -1,6 +1,6 @@
 import { styleText, stripVTControlCharacters } from "node:util";
 
-/** The width of a terminal that does not tell its own. */
+/** The width of a terminal that does not report its own. */
 export const DEFAULT_COLUMNS = 80;
 
 /** Makes text stand out, or leaves it as it is where colours do not belong. */

@@ -12,7 +12,7 @@ export interface Moment {
   readonly available: ReadonlyMap<string, Amounts>;
 }
 
-/** With bars of this width, and these for numbers, a line fits into 60 cells. */
+/** The widths of bars and of numbers with which a line fits into 60 cells. */
 const BAR_CELLS = 4;
 const NUMBER_CELLS: Readonly<Record<string, number>> = { rpm: 3, tpm: 7 };
 

@@ -75,7 +75,7 @@ export class Account {
   }
 }
 
-/** Computes the milliseconds until a bucket holds so many; 0 if it does already. */
+/** Computes the milliseconds until a bucket holds that many; 0 if it does already. */
 function untilHas({ perMinute, left }: Bucket, wanted: number): number {
   return Math.max(0, ((wanted - left) * 60_000) / perMinute);
 }

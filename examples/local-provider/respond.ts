@@ -53,7 +53,7 @@ export async function respond(request: ProviderRequest, reply: Reply, kept: Kept
   const answer = buildAnswer(request, wishes, protocol);
   if (wishes.fault === "hang") return;
   if (wishes.fault === "no-answer") return void reply.destroy();
-  const refused = findError(request, wishes, answer, protocol, reply, kept);
+  const refused = takeOrRefuse(request, wishes, answer, protocol, reply, kept);
   if (refused !== undefined)
     return sendJson(reply, refused.status, protocol.error(refused.status, refused.message));
 
@@ -86,8 +86,11 @@ function groupWords(words: readonly string[], size: number): readonly string[] {
   return pieces;
 }
 
-/** Finds the error to answer a request with, if any. Sets the rate limit headers. */
-function findError(
+/**
+ * Takes from the account, or returns the error to answer a request with. Sets the rate limit
+ * headers.
+ */
+function takeOrRefuse(
   request: ProviderRequest,
   { fault }: Wishes,
   { used }: Answer,

@@ -2,11 +2,11 @@
  * The headers of a request control its answer:
  *
  *   x-local-answer       the text of the answer, or a number of words
- *   x-local-tool-calls   so many steps call the first tool before the answer comes
+ *   x-local-tool-calls   how many steps call the first tool before the answer comes
  *   x-local-usage        JSON: the usage to report, instead of the real one
  *   x-local-headers      JSON: headers of the answer, such as {"retry-after-ms":"1"}
  *   x-local-chunk-delay  milliseconds between the words of a stream
- *   x-local-chunk-words  so many words in one event of a stream
+ *   x-local-chunk-words  how many words are in one event of a stream
  *   x-local-fault        what goes wrong; `429 2` goes wrong for two attempts, then never again
  *   x-local-call         names a call, whose attempts are counted separately
  *
@@ -67,7 +67,7 @@ export function readWishes(request: ProviderRequest, attempts: Map<string, numbe
     headers,
     chunkDelayMs: Number(header(request, "chunk-delay") ?? 0),
     chunkWords: Number(header(request, "chunk-words") ?? 1),
-    fault: findFault(request, attempts),
+    fault: nextFault(request, attempts),
   };
 }
 
@@ -81,9 +81,10 @@ function toAnswer(answer: string): string {
   return words === 0 ? answer : "word ".repeat(words).trimEnd();
 }
 
-function findFault(request: ProviderRequest, attempts: Map<string, number>): Fault | undefined {
+/** The fault of this attempt, which is counted. */
+function nextFault(request: ProviderRequest, attempts: Map<string, number>): Fault | undefined {
   const text = header(request, "fault");
-  if (text === undefined || text === "") return wordOfFault(request);
+  if (text === undefined || text === "") return findFaultInQuestion(request);
   const [name = "", times] = text.split(" ");
   const fault = FAULTS.find((known) => known === name) ?? Number(name);
   if (typeof fault === "number" && !(fault >= 400 && fault <= 599))
@@ -95,7 +96,7 @@ function findFault(request: ProviderRequest, attempts: Map<string, number>): Fau
   return attempt <= Number(times) ? fault : undefined;
 }
 
-function wordOfFault({ body }: ProviderRequest): Fault | undefined {
+function findFaultInQuestion({ body }: ProviderRequest): Fault | undefined {
   const texts = questionTexts(body);
   if (texts.some((text) => text.includes("badly"))) return 400;
   if (texts.some((text) => text.includes("slowly"))) return "slow";

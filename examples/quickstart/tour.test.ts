@@ -119,7 +119,7 @@ function jumpingClock(): Clock {
   };
 }
 
-/** The repository, but it stores changed system defaults. */
+/** The repository, except that it stores changed system defaults. */
 function withChangedLimits(repository: Repository, change: (limit: Limit) => Limit): Repository {
   return new Proxy(repository, {
     get(target, property) {

@@ -77,7 +77,7 @@ async function grantAndSettle(
 async function refuse(limiter: RateLimiter, print: Print): Promise<void> {
   await title(print, "3. The next call is refused until refill has paid off the debt");
   await printRefusal(
-    await getRefusal(limiter, { entityId: WEB, resource: MODEL, consume: { rpm: 1 } }),
+    await expectRefusal(limiter, { entityId: WEB, resource: MODEL, consume: { rpm: 1 } }),
     print,
   );
 }
@@ -125,7 +125,7 @@ async function report(repository: Repository, print: Print): Promise<void> {
   }
 }
 
-async function getRefusal(
+async function expectRefusal(
   limiter: RateLimiter,
   request: AcquireRequest,
 ): Promise<RateLimitExceeded> {

@@ -97,7 +97,7 @@ function group(classes, shapes) {
   return [`<g class="${classes}">`, ...shapes.flat(Infinity), "</g>"];
 }
 
-/** Shows one frame after another. Who wants less motion sees the end only. */
+/** Shows one frame after another. Readers who prefer reduced motion see only the end. */
 function animation(frames, seconds) {
   const percent = (value) => number((value / seconds) * 100);
   const endingAt = percent(frames * FRAME_SECONDS);

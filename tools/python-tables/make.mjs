@@ -17,7 +17,7 @@ const FIRST_PORT = 18_470;
 
 const toPath = (path) => fileURLToPath(new URL(path, import.meta.url));
 
-/** What a release says to a table; undefined where it was not fetched. */
+/** What a release prints when it opens a table; undefined where it was not fetched. */
 export function openWith(release, { endpointUrl, tableName, namespace }) {
   const python = findPython(release);
   if (!existsSync(python)) return undefined;

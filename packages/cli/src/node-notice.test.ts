@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { holdNodeNotice } from "./node-notice.ts";
 
-/** What the SDK says on Node 20, word by word. */
+/** What the SDK says on Node 20, word for word. */
 const NOTICE = `NodeVersionSupportWarning: The AWS SDK for JavaScript (v3)
 versions published after the first week of January 2027
 will require node >=22. You are running node v20.20.2.

@@ -9,7 +9,7 @@
  *   stack/                   deploying, updating and deleting by change set
  *   discovery/               listing stacks, and looking at one: stack, table, heartbeat
  *   manifest/                manifests as YAML or JSON, and the template that declares their limits
- *   cdk/                     the same as a construct
+ *   cdk/                     the resources of a stack as a construct of the CDK
  */
 export type { StackPlace } from "./aws/place.ts";
 export { lambdaPackage } from "./code/lambda-package.ts";

@@ -5,7 +5,7 @@ import {
   type RawStreamRecord,
 } from "zae-limiter/aggregator";
 import { computeWorkTimeMs, type LambdaContext } from "../runtime/lambda-context.ts";
-import { failureLines, formatSkipped } from "./log-lines.ts";
+import { failureLines, skippedLine } from "./log-lines.ts";
 import { metricsLine } from "./metrics.ts";
 
 /** The answer to a batch: Lambda delivers everything from the first of these on again. */
@@ -49,7 +49,7 @@ export async function invoke(
     );
   const records = event.Records.flatMap((record) => parseStreamRecord(record) ?? []);
   const unread = event.Records.length - records.length;
-  if (unread > 0) print(formatSkipped(unread));
+  if (unread > 0) print(skippedLine(unread));
   const report = await aggregator.process(records, timeFor(lambda));
   for (const line of failureLines(report.failures)) print(line);
   print(metricsLine({ ...report, skipped: report.skipped + unread }, tableName, now()));

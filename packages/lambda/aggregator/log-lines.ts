@@ -13,7 +13,7 @@ export function failureLines(failures: readonly RecordFailure[]): readonly strin
 }
 
 /** A line about records that are not changes of an item. */
-export function formatSkipped(count: number): string {
+export function skippedLine(count: number): string {
   return logLine("WARN", { message: `${count} records could not be read and were skipped` });
 }
 

@@ -27,8 +27,8 @@ export async function deliver(
 }
 
 /**
- * Puts a body as S3 demands it: the address is signed for an empty type of content. Buffers, unlike
- * texts, are sent with their length and without a type of their own.
+ * Puts a body as S3 demands it: the address is signed for an empty content type. Buffers, unlike
+ * texts, are sent with their length and without a content type of their own.
  */
 export async function putToSignedUrl(url: string, body: string): Promise<number> {
   const response = await fetch(url, {

@@ -31,7 +31,7 @@ export async function invoke(
       'The event is neither one of CloudFormation for a custom resource nor {"action": "plan" or "apply", "manifest": …}: check what invokes this function.',
     );
   const outcome = await computeOutcome(event, context, lambda);
-  context.print(formatLine(event, outcome));
+  context.print(outcomeLine(event, outcome));
   await deliver(event.ResponseURL, buildAnswer(event, outcome), context);
   return undefined;
 }
@@ -55,8 +55,8 @@ async function computeOutcome(
 /** No table has this name, so the id of a resource with it owns nothing. */
 const NO_TABLE = "-";
 
-/** Logs the outcome of a request. Properties are not logged: some may be secret. */
-function formatLine(request: ResourceRequest, outcome: Outcome): string {
+/** The line of the log about a request. It has no properties, because some may be secret. */
+function outcomeLine(request: ResourceRequest, outcome: Outcome): string {
   const { RequestType, LogicalResourceId, RequestId, StackId } = request;
   const about = { LogicalResourceId, PhysicalResourceId: outcome.physicalId, RequestId, StackId };
   if (outcome.status === "FAILED")

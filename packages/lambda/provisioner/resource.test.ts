@@ -141,7 +141,7 @@ it("a move to another namespace that failed is taken back by the rollback", asyn
   const { physicalId: id, status } = await world.update(getId("team-a"), before, after);
   expect([id, status]).toEqual([getId("team-a"), "FAILED"]);
   expect(await world.stored("team-b")).toEqual({ "gpt-4": 20 });
-  // CloudFormation goes back; the resource of the other namespace was never told to it.
+  // CloudFormation goes back, and never learned of the resource of the other namespace.
   expect(await world.update(id, after, before)).toEqual(success(id, { unchanged: 1 }));
   expect([await world.stored("team-a"), await world.stored("team-b")]).toEqual([
     { "gpt-4": 10 },

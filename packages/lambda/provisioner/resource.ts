@@ -36,13 +36,13 @@ export interface Provisioning {
   readonly sleep: Sleep;
 }
 
-/** A part of one request: the physical id is that of the resource whose limits it is about. */
+/** What one step of a request needs. `owner` is the physical id of the resource that it changes. */
 interface Work extends Provisioning {
   readonly owner: string;
   readonly principal: string;
   readonly signal: AbortSignal;
   /**
-   * Whether an earlier request of this resource may still run, because CloudFormation gave it up
+   * Whether an earlier request of this resource may still run, because CloudFormation gave up on it
    * when something else in the stack failed: it must not change anything after this one.
    */
   readonly isAfterAnother: boolean;
@@ -98,7 +98,7 @@ export async function changeResource(
 }
 
 /**
- * Whether CloudFormation may have given up another request before this one: a "Create" whose id it
+ * Whether CloudFormation may have given up on a request before this one: a "Create" whose id it
  * never got, or an "Update" that this one reverts. An event that Lambda repeats looks the same.
  */
 function isAfterAnother(request: ResourceRequest): boolean {
@@ -224,7 +224,7 @@ function findAbandonedId(
   return before === target || before === PhysicalResourceId ? undefined : before;
 }
 
-/** The id of the resource with these properties, also if they are wrong. */
+/** The id of the resource with these properties, even if they are invalid. */
 function buildId(request: ResourceRequest, tableName: string, properties: unknown): string {
   return physicalId(request, { tableName, namespace: readNamespace(properties) });
 }

@@ -103,8 +103,8 @@ describeUnlessMissing("the bundled aggregator", whyMissing() ?? whyS3IsMissing()
     }
 
     /**
-     * Everything in the stream. Of the deleted events, the time to live has ended that of the
-     * entity: no engine here deletes by it.
+     * Everything in the stream. Of the deleted events, that of the entity looks expired: no engine
+     * here deletes anything because its time to live is over.
      */
     async batch(): Promise<readonly LambdaRecord[]> {
       const records = await this.#records();
@@ -173,7 +173,7 @@ describeUnlessMissing("the bundled aggregator", whyMissing() ?? whyS3IsMissing()
       );
     }
 
-    /** Waits for lines: they come on another way than the answer. */
+    /** Waits for lines, which take another way than the answer. */
     async lines(count: number): Promise<readonly unknown[]> {
       const lines: unknown[] = [];
       await vi.waitFor(() => {
@@ -252,7 +252,7 @@ function isEvent({ eventName, dynamodb }: LambdaRecord): boolean {
   return eventName === "INSERT" && dynamodb.Keys["PK"]!.S.includes("/AUDIT#");
 }
 
-/** Whether a record is that of the event that the time to live is to have ended. */
+/** Whether a record is that of the deleted event that is to look expired. */
 function isExpired({ eventName, dynamodb }: LambdaRecord): boolean {
   return eventName === "REMOVE" && dynamodb.Keys["PK"]!.S.endsWith("/AUDIT#key-1");
 }

@@ -15,7 +15,7 @@ export function addAggregateCommand(program: Command, session: Session): void {
     usage: "aggregate",
     summary:
       "Reads the stream of a DynamoDB table and sums up its usage, until it is interrupted. " +
-      "For where Lambda does not; of several, one works and the others stand by.",
+      "Use it where no Lambda function does this; of several, one works and the others stand by.",
     examples: [
       "aggregate --repository dynamodb://eu-west-1/my-stack --once",
       "aggregate --repository dynamodb://eu-west-1/my-stack --archive s3://my-bucket/audit",

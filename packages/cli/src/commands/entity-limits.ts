@@ -119,7 +119,7 @@ function scopeText(resource: string): string {
   return resource === ALL_RESOURCES ? "all resources" : resource;
 }
 
-/** The note that limits for all resources apply where nothing more specific is set. */
+/** A heading. Limits for all resources apply where nothing more specific is set, and it says so. */
 function inForceText(entityId: string, resource: string): string {
   const where = resource === ALL_RESOURCES ? "a resource without limits of its own" : resource;
   return `In force for ${entityId} on ${where}`;

@@ -22,7 +22,7 @@ import {
 export function addUsageCommands(program: Command, session: Session): void {
   const usage = addNoun(program, "usage", "Shows what was consumed, by hour, day or month.");
 
-  queryOptions(
+  takeQuery(
     addVerb(usage, {
       usage: "list",
       summary:
@@ -53,7 +53,7 @@ export function addUsageCommands(program: Command, session: Session): void {
       },
     );
 
-  queryOptions(
+  takeQuery(
     addVerb(usage, {
       usage: "summary",
       summary: "Adds up usage windows: total and average for each limit.",
@@ -101,7 +101,7 @@ function noteText(mark: string): string {
 /** Usage younger than this is normal, because it is counted with a delay. */
 const OLD_MS = 10 * 60_000;
 
-/** The note that nothing was counted for a while. */
+/** Prints a notice if nothing was counted for a while. */
 function noticeAge(countedUntil: Date | undefined, nowMs: number, screen: Screen): void {
   if (countedUntil === undefined) return;
   const ageMs = nowMs - countedUntil.getTime();
@@ -125,7 +125,7 @@ function isComplete(
   return end.getTime() <= Math.min(nowMs, countedUntil?.getTime() ?? Infinity);
 }
 
-function queryOptions(command: Command, { environment }: Session): Command {
+function takeQuery(command: Command, { environment }: Session): Command {
   const time = timeArgument(environment.nowMs);
   return takeEntity(command, "The entity whose usage is shown.")
     .option("-r, --resource <resource>", "The usage of this resource.")

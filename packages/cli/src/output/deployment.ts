@@ -10,8 +10,8 @@ type Content = readonly (readonly [string, Cell])[] | readonly string[];
 type Section = readonly [title: string, content: Content];
 
 /**
- * The sections about a stack and what belongs to it; none if neither a stack nor a table could be
- * read, because the reason is the same for all of them.
+ * The sections about a stack and what belongs to it; undefined if neither a stack nor a table could
+ * be read, because the reason is the same for all of them.
  */
 export function deploymentSections(
   deployment: StackStatus,
@@ -45,7 +45,7 @@ function isUnknown<T>(part: Seen<T>): part is { readonly unknown: string } {
   return typeof part === "object" && part !== null && "unknown" in part;
 }
 
-/** Sentences for a part that is missing or unknown, and its fields else. */
+/** A sentence for a part that is missing or unknown; otherwise its fields. */
 function toContent<T>(part: Seen<T>, missing: string, fields: (part: T) => Content): Content {
   if (part === undefined) return [missing];
   return isUnknown(part) ? [`unknown: ${part.unknown}`] : fields(part);

@@ -64,7 +64,7 @@ export function planModel({ plan, isRegistered }: ShownPlan): object {
   };
 }
 
-/** A plan for people, level by level: at most so many of them, and those that go first. */
+/** A plan for people, level by level: at most `most` of them, and then losses come first. */
 export function planText(shown: ShownPlan, colours: Colours, most = Infinity): string {
   const changes = listChanges(shown.plan.entries);
   const listed =
@@ -98,7 +98,7 @@ export function diffText(shown: ShownPlan, colours: Colours): string {
   return `${notesText(shown)}${table}${legend}${summaryText(shown)}`;
 }
 
-/** The most changes that are listed where something else is the point. */
+/** The most changes that are listed below an error. */
 const MOST_LEFT = 20;
 
 /** The changes that an apply has not made, one line each. */

@@ -1,5 +1,5 @@
 import { GetCallerIdentityCommand } from "@aws-sdk/client-sts";
-import { wrongAccount } from "./aws-errors.ts";
+import { buildWrongAccountError } from "./aws-errors.ts";
 import type { AwsClients } from "./clients.ts";
 import type { CheckedPlace } from "./place.ts";
 
@@ -18,9 +18,10 @@ export function assertAccount(
   options: object = {},
 ): void {
   if (meant !== undefined && meant !== account)
-    throw wrongAccount(meant, account, "The option account");
+    throw buildWrongAccountError(meant, account, "The option account");
   for (const [option, value] of Object.entries(options)) {
     const [, owner] = /^arn:[^:]*:[^:]*:[^:]*:(\d{12}):/.exec(String(value)) ?? [];
-    if (owner !== undefined && owner !== account) throw wrongAccount(owner, account, option);
+    if (owner !== undefined && owner !== account)
+      throw buildWrongAccountError(owner, account, option);
   }
 }

@@ -174,7 +174,7 @@ export function translateError(error: unknown, attempted: Attempted): unknown {
 }
 
 /** The error when nothing names a region. */
-export function noRegion(cause: unknown): ValidationError {
+export function buildNoRegionError(cause: unknown): ValidationError {
   const error = new ValidationError(
     "region",
     undefined,
@@ -186,7 +186,11 @@ export function noRegion(cause: unknown): ValidationError {
 }
 
 /** The error when the credentials belong to another account than the one that is meant. */
-export function wrongAccount(meant: string, actual: string, what: string): InfrastructureError {
+export function buildWrongAccountError(
+  meant: string,
+  actual: string,
+  what: string,
+): InfrastructureError {
   return new InfrastructureError(
     "ERR_LIMITER_WRONG_ACCOUNT",
     `${what} names account ${meant}, but the credentials are of account ${actual}: use the ` +

@@ -3,14 +3,14 @@ import { CloudFormationClient } from "@aws-sdk/client-cloudformation";
 import { DynamoDBClient } from "@aws-sdk/client-dynamodb";
 import { S3Client } from "@aws-sdk/client-s3";
 import { STSClient } from "@aws-sdk/client-sts";
-import { isTransient, isUnreachable, noRegion, translateError } from "./aws-errors.ts";
+import { buildNoRegionError, isTransient, isUnreachable, translateError } from "./aws-errors.ts";
 import { isLocal, type CheckedPlace } from "./place.ts";
 
 /** How long to wait for AWS. */
 export interface Pace {
   /** Milliseconds between two requests for the state of a stack. */
   readonly pollMs: number;
-  /** The longest wait before the first repetition of a request; it doubles with each. */
+  /** Half of the longest wait before a request is repeated; it doubles with each repetition. */
   readonly backoffMs: number;
 }
 
@@ -170,7 +170,7 @@ async function readSharedRegion(): Promise<string> {
   try {
     return await client.config.region();
   } catch (error) {
-    throw noRegion(error);
+    throw buildNoRegionError(error);
   } finally {
     client.destroy();
   }

@@ -31,7 +31,7 @@ export function templateText(template: object, { comment, longestLine }: TextOpt
   });
 }
 
-/** The depth of a value: a section, a named entry of it, or something within that entry. */
+/** The depth of a section, and the least depth of the values within it. */
 const SECTION = 0;
 const WITHIN = 1;
 

@@ -8,7 +8,7 @@ export interface TaggedVersions {
   readonly schemaVersion?: string;
 }
 
-/** The name of a stack that an early release of the original made begins so, and has no tags. */
+/** How the names of stacks begin that early releases of the original made. They have no tags. */
 const LEGACY_PREFIX = "ZAEL-";
 
 /** The versions of a stack of zae-limiter; undefined for any other stack. */

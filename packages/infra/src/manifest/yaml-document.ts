@@ -79,7 +79,7 @@ function toContent(document: Document, report: Report): unknown {
   try {
     return document.toJS({ maxAliasCount: MOST_ALIASED });
   } catch (error) {
-    // So the package says that there are too many aliases.
+    // This is how the package says that there are too many aliases.
     if (!(error instanceof ReferenceError)) throw error;
     report(
       0,

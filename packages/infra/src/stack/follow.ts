@@ -61,7 +61,7 @@ export async function waitForOthers(
   return untilFinished(clients, stack.id, { feed, isOwn: false, onEvent });
 }
 
-/** The operation. */
+/** What CloudFormation was doing to a stack, in the words of our errors. */
 export type Operation = "creation" | "update" | "deletion";
 
 /** The error of an operation that failed: the first resource that failed, and what to do. */

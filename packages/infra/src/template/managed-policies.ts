@@ -16,7 +16,7 @@ const KINDS: Readonly<Record<Part, PolicyKind>> = {
 
 /**
  * The policies that are attached to what uses the table. They have no description: IAM cannot
- * change one, so that a better word would replace the policy.
+ * change one, so a better wording would replace the policy.
  */
 export function buildManagedPolicies(): Resources {
   return Object.fromEntries(

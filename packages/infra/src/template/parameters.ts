@@ -126,8 +126,8 @@ export const PARAMETERS = {
   },
   PermissionBoundary: text("The name or ARN of the policy that bounds created roles."),
   RoleNameFormat: text("The format that the names of roles were made with; only exported."),
-  ...buildNames("Role", ROLE_SUFFIXES),
-  ...buildNames("Policy", POLICY_SUFFIXES),
+  ...buildNameParameters("Role", ROLE_SUFFIXES),
+  ...buildNameParameters("Policy", POLICY_SUFFIXES),
   SchemaVersion: text("The version of the items in the table.", SCHEMA_VERSION),
 } as const satisfies { readonly [name: string]: Parameter };
 
@@ -160,8 +160,8 @@ function capacity(description: string, value: number): Parameter {
   return whole(description, { value, least: 1, most: 40_000 });
 }
 
-/** The names that the roles, or the policies, may be given. */
-function buildNames<Kind extends "Role" | "Policy", Part extends string>(
+/** The parameters that name the roles, or the policies. */
+function buildNameParameters<Kind extends "Role" | "Policy", Part extends string>(
   kind: Kind,
   suffixes: Readonly<Record<Part, string>>,
 ): Readonly<Record<`${Part}${Kind}Name`, Parameter>> {

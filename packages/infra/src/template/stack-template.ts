@@ -38,7 +38,7 @@ export function stackTemplate(): Template {
   };
 }
 
-/** Values of this length, as JSON, are written in one line: more would be hard to read. */
+/** Values that are longer than this, as JSON, would be hard to read in one line. */
 const LONGEST_LINE = 600;
 
 /**

@@ -1,5 +1,5 @@
 // Plays the part of Lambda's own runtime client: loads the handler, then asks for one invocation
-// after another and tells what came of each. Written from the description of the Runtime API.
+// after another and reports the outcome of each. Written from the description of the Runtime API.
 const api = `http://${process.env.AWS_LAMBDA_RUNTIME_API}/2018-06-01/runtime`;
 
 const post = (path, body) =>

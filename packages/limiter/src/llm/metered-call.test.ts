@@ -44,7 +44,7 @@ function reporting(usage: Partial<AnswerSoFar["reported"]>): AnswerSoFar {
   return { ...NOTHING_READ, reported: { ...NO_TOKENS, ...usage }, isReportFinal: true };
 }
 
-/** What was warned of, without the sentence that it is not repeated. */
+/** The codes and texts of the warnings, without the sentence that they are not repeated. */
 function warnings(): readonly (readonly [string, string])[] {
   return warned.mock.calls.map(([text, { code }]) => [
     code as string,

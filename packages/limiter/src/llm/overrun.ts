@@ -16,7 +16,7 @@ export interface OverrunCall {
   readonly estimate: Estimate;
   /** Whether the answer goes on while the store is unavailable. */
   readonly goesOnWithoutStore: boolean;
-  /** Counts the output tokens of so many bytes. */
+  /** Counts the output tokens of this many bytes. */
   count(outputBytes: number): number;
 }
 

@@ -109,7 +109,7 @@ class ApplyVerb {
         onProgress: (progress) => this.#show(progress),
       });
     } catch (error) {
-      if (error instanceof ApplyConflictError) error.message = formatOvertaken(namespace);
+      if (error instanceof ApplyConflictError) error.message = overtakenText(namespace);
       if (error instanceof manifests.ApplyError) error.message = withProgress(error);
       throw error;
     } finally {
@@ -149,7 +149,7 @@ function withProgress({ message, done, left }: ApplyError): string {
   return message.replace(/^\d+ of \d+ changes were made\./, progress);
 }
 
-function formatOvertaken(namespace: string): string {
+function overtakenText(namespace: string): string {
   return (
     `Another apply to namespace ${namespace} started meanwhile, so this one has stopped. ` +
     "When the other one has ended, run limits plan, and apply again if anything differs."

@@ -30,7 +30,10 @@ export function addComparison(
     });
 }
 
-/** Limits that another verb creates a file with would belong to no manifest. */
+/**
+ * Suggests `limits apply` as the verb that creates the repository, instead of one whose limits
+ * would belong to no manifest.
+ */
 function adviseApply(error: Error, files: readonly string[]): void {
   const names = files.map((name) => ` "${name}"`).join("");
   const advice = (): string => ` limits apply -f${names}`;

@@ -125,8 +125,8 @@ const LANGUAGE_HOOKS = ["wrapGenerate", "wrapStream"];
 export function limitLanguageModel<V extends "v2" | "v3" | "v4" = "v4">(
   options: MeteredOptions<AiSdkCall> & {
     /**
-     * The version of the AI SDK's specification. Only TypeScript looks at it, and knows it where
-     * the middleware is made in place. @default "v4"
+     * The version of the AI SDK's specification. Only TypeScript uses it, and infers it where the
+     * middleware is created in the call that takes it. @default "v4"
      */
     readonly specificationVersion?: V;
   },
@@ -166,8 +166,8 @@ export function limitLanguageModel<V extends "v2" | "v3" | "v4" = "v4">(
 export function limitEmbeddingModel<V extends "v3" | "v4" = "v4">(
   options: MeteredOptions<AiSdkCall> & {
     /**
-     * The version of the AI SDK's specification. Only TypeScript looks at it, and knows it where
-     * the middleware is made in place. @default "v4"
+     * The version of the AI SDK's specification. Only TypeScript uses it, and infers it where the
+     * middleware is created in the call that takes it. @default "v4"
      */
     readonly specificationVersion?: V;
   },

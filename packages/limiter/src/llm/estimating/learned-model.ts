@@ -1,7 +1,7 @@
-/** The mean of the input is exact over as many calls; then it forgets slowly. */
+/** The mean of the input is exact over this many calls; then it forgets slowly. */
 const MEMORY_CALLS = 64;
 
-/** The highest ratio that one call counts with. Above it, the prompt holds more than text. */
+/** The highest ratio that one call may count as. Above it, the prompt holds more than text. */
 const MOST_RATIO = 8;
 
 /**
@@ -20,11 +20,11 @@ const ROUNDING = 1e-6;
  * What was learned about one model.
  *
  * Input: the mean of reported ÷ estimated, weighted by the estimate, so that a greeting does not
- * decide how long a document is. Of prompts of equal length it is `ratio + (x − ratio) ÷ n`, and
+ * decide how long a document is. For prompts of equal length it is `ratio + (x − ratio) ÷ n`, and
  * from 64 calls on `÷ 64`.
  *
  * Output: a quantile, because a few answers are much longer than the others. Whatever the answers
- * are, the share of covered ones cannot stay away from it: each covered answer lowers the
+ * are, the share of covered ones cannot stay away from p: each covered answer lowers the
  * reservation by 0.1 · (1 − p), each other one raises it by 0.1 · p, so the share is p plus what
  * the logarithm has moved in all ÷ (0.1 · answers). Steps alone would need hundreds of answers to
  * get from a first guess to answers of ten tokens. So the largest answer counts at first: of n

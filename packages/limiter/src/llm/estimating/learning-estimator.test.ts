@@ -32,7 +32,7 @@ describe("before anything was learned", () => {
 
 describe("the input", () => {
   it("is exact after one report, for prompts that are alike", () => {
-    const estimator = getLearned([{ input: 79, output: 5 }]);
+    const estimator = trainEstimator([{ input: 79, output: 5 }]);
     expect(estimator.estimate(CALL).input).toBe(79);
     expect(estimator.estimate({ ...CALL, textBytes: 4000 }).input).toBe(790);
     expect(estimator.tokensOf?.(CALL, 4000)).toBe(790);
@@ -40,13 +40,13 @@ describe("the input", () => {
 
   it("is the mean of the first 64 reports, and forgets slowly from then on", () => {
     const reports = Array.from({ length: 64 }, (_, index) => ({ input: 50 + index * 2 }));
-    expect(getLearned(reports).estimate(CALL).input).toBe(113);
+    expect(trainEstimator(reports).estimate(CALL).input).toBe(113);
     const changed = [...reports, { input: 113 + 64 }];
-    expect(getLearned(changed).estimate(CALL).input).toBe(114);
+    expect(trainEstimator(changed).estimate(CALL).input).toBe(114);
   });
 
   it("counts the whole prompt: also what was cached or is written to a cache", () => {
-    const estimator = getLearned([{ input: 10, cachedInput: 100, cacheWriteInput: 40 }]);
+    const estimator = trainEstimator([{ input: 10, cachedInput: 100, cacheWriteInput: 40 }]);
     expect(estimator.estimate(CALL).input).toBe(150);
   });
 
@@ -54,7 +54,7 @@ describe("the input", () => {
     [1, 13],
     [100_000, 800],
   ])("a report of %s for an estimate of 100 counts as %s", (input, tokens) => {
-    expect(getLearned([{ input }]).estimate(CALL).input).toBe(tokens);
+    expect(trainEstimator([{ input }]).estimate(CALL).input).toBe(tokens);
   });
 
   it("does not ask the start estimator again in order to learn", () => {
@@ -67,26 +67,26 @@ describe("the input", () => {
   });
 
   it("of an empty prompt teaches nothing", () => {
-    const estimator = getLearned([{ input: 500 }], { ...CALL, textBytes: 0 });
+    const estimator = trainEstimator([{ input: 500 }], { ...CALL, textBytes: 0 });
     expect(estimator.estimate(CALL).input).toBe(100);
   });
 
   it("counts by its length: a greeting does not decide how long a document is", () => {
-    const estimator = getLearned([{ input: 8 }], { ...CALL, textBytes: 2 });
+    const estimator = trainEstimator([{ input: 8 }], { ...CALL, textBytes: 2 });
     const long = { ...CALL, textBytes: 40_000 };
     estimator.learn?.(long, estimator.estimate(long), toUsage({ input: 10_000 }));
-    expect(estimator.estimate(long).input).toBe(10_007); // 10 008 of 10 001
+    expect(estimator.estimate(long).input).toBe(10_007); // × 10 008 reported ÷ 10 001 estimated
   });
 
   it("of prompts below 50 tokens on average does not decide how long an answer is", () => {
     const short = { ...CALL, textBytes: 196 };
-    expect(getLearned([{ input: 490 }], short).tokensOf?.(CALL, 400)).toBe(100);
+    expect(trainEstimator([{ input: 490 }], short).tokensOf?.(CALL, 400)).toBe(100);
     const enough = { ...CALL, textBytes: 200 };
-    expect(getLearned([{ input: 400 }], enough).tokensOf?.(CALL, 400)).toBe(800);
+    expect(trainEstimator([{ input: 400 }], enough).tokensOf?.(CALL, 400)).toBe(800);
   });
 
   it("of a prompt with files teaches nothing: a file is any number of tokens", () => {
-    const estimator = getLearned([{ input: 50_000, output: 7 }], { ...CALL, images: 1 });
+    const estimator = trainEstimator([{ input: 50_000, output: 7 }], { ...CALL, images: 1 });
     expect(estimator.estimate(CALL)).toEqual({ input: 100, output: 7 });
     expect(estimator.tokensOf?.(CALL, 400)).toBe(100);
   });
@@ -95,47 +95,49 @@ describe("the input", () => {
 describe("the output", () => {
   it("is the largest of the first answers, as many as the quantile needs", () => {
     const answers = [{ output: 20 }, { output: 300 }, { output: 5 }, { output: 100 }];
-    expect(getLearned(answers).estimate(CALL).output).toBe(300);
+    expect(trainEstimator(answers).estimate(CALL).output).toBe(300);
   });
 
   it.each([1, 7, 100, 123_456])("of one answer of %s tokens is as much", (output) => {
-    expect(getLearned([{ output }]).estimate(CALL).output).toBe(output);
+    expect(trainEstimator([{ output }]).estimate(CALL).output).toBe(output);
   });
 
   it("then moves by steps: a fifth as far down as up, if four of five are to be covered", () => {
     const answers = Array.from({ length: 4 }, () => ({ output: 1000 }));
     const lower = 1001 * Math.exp(-0.02) - 1;
-    expect(getLearned([...answers, { output: 10 }]).estimate(CALL).output).toBe(Math.ceil(lower));
+    expect(trainEstimator([...answers, { output: 10 }]).estimate(CALL).output).toBe(
+      Math.ceil(lower),
+    );
     const higher = 1001 * Math.exp(0.08) - 1;
-    expect(getLearned([...answers, { output: 5000 }]).estimate(CALL).output).toBe(
+    expect(trainEstimator([...answers, { output: 5000 }]).estimate(CALL).output).toBe(
       Math.ceil(higher),
     );
   });
 
   it("is never above the call's maximum, and is reserved for each choice", () => {
-    const estimator = getLearned([{ output: 300 }]);
+    const estimator = trainEstimator([{ output: 300 }]);
     expect(estimator.estimate({ ...CALL, maxOutputTokens: 100 }).output).toBe(100);
     expect(estimator.estimate({ ...CALL, choices: 3 }).output).toBe(900);
     expect(estimator.estimate({ ...CALL, choices: 3, maxOutputTokens: 100 }).output).toBe(300);
   });
 
   it("is learned by choice", () => {
-    const estimator = getLearned([{ output: 300 }], { ...CALL, choices: 3 });
+    const estimator = trainEstimator([{ output: 300 }], { ...CALL, choices: 3 });
     expect(estimator.estimate(CALL).output).toBe(100);
   });
 
   it("learns nothing from embeddings", () => {
-    const estimator = getLearned([{ output: 300 }]);
+    const estimator = trainEstimator([{ output: 300 }]);
     const embedding = { ...CALL, maxOutputTokens: 0 };
     for (let calls = 0; calls < 100; calls += 1)
       estimator.learn?.(embedding, { input: 100, output: 0 }, toUsage({ output: 0 }));
     expect(estimator.estimate(CALL).output).toBe(300);
     expect(estimator.estimate(embedding).output).toBe(0);
-    expect(getLearned([{ output: 0 }], embedding).estimate(CALL).output).toBe(1024);
+    expect(trainEstimator([{ output: 0 }], embedding).estimate(CALL).output).toBe(1024);
   });
 
   it("is not lowered by answers that were cut off at their maximum", () => {
-    const estimator = getLearned(Array.from({ length: 5 }, () => ({ output: 300 })));
+    const estimator = trainEstimator(Array.from({ length: 5 }, () => ({ output: 300 })));
     const { output } = estimator.estimate(CALL);
     const cut = { ...CALL, maxOutputTokens: 16 };
     const learn = (tokens: number): void =>
@@ -147,7 +149,7 @@ describe("the output", () => {
   });
 
   it("is raised by cut answers that are longer than it", () => {
-    const estimator = getLearned(Array.from({ length: 4 }, () => ({ output: 10 })));
+    const estimator = trainEstimator(Array.from({ length: 4 }, () => ({ output: 10 })));
     const cut = { ...CALL, maxOutputTokens: 50 };
     for (let calls = 0; calls < 100; calls += 1)
       estimator.learn?.(cut, { input: 100, output: 10 }, toUsage({ output: 50 }));
@@ -155,7 +157,7 @@ describe("the output", () => {
   });
 
   it("is 0 if all answers are empty, and not below", () => {
-    const estimator = getLearned(Array.from({ length: 50 }, () => ({ output: 0 })));
+    const estimator = trainEstimator(Array.from({ length: 50 }, () => ({ output: 0 })));
     expect([0, 1]).toContain(estimator.estimate(CALL).output);
   });
 
@@ -196,14 +198,14 @@ it.each<Partial<TokenUsage>>([
   { output: "9" as unknown as number },
   { input: undefined as unknown as number },
 ])("learns nothing from the rubbish %o", (usage) => {
-  const estimator = getLearned([{ input: 200, output: 300 }]);
+  const estimator = trainEstimator([{ input: 200, output: 300 }]);
   estimator.learn?.(CALL, estimator.estimate(CALL), { ...toUsage({}), ...usage });
   expect(estimator.estimate(CALL)).toEqual({ input: 200, output: 300 });
 });
 
 describe("models", () => {
   it("are learned apart", () => {
-    const estimator = getLearned([{ input: 200, output: 300 }]);
+    const estimator = trainEstimator([{ input: 200, output: 300 }]);
     expect(estimator.estimate({ ...CALL, model: "gpt-5-mini" })).toEqual({
       input: 100,
       output: 1024,
@@ -224,7 +226,7 @@ describe("models", () => {
 
   it("may have the names of what objects inherit", () => {
     const call = { ...CALL, model: "__proto__" };
-    expect(getLearned([{ output: 5 }], call).estimate(call).output).toBe(5);
+    expect(trainEstimator([{ output: 5 }], call).estimate(call).output).toBe(5);
   });
 });
 
@@ -244,7 +246,7 @@ it.each<[Record<string, unknown>, string]>([
 });
 
 /** An estimator that has learned from these answers. */
-function getLearned(answers: readonly Partial<TokenUsage>[], call = CALL): Estimator {
+function trainEstimator(answers: readonly Partial<TokenUsage>[], call = CALL): Estimator {
   const estimator = learningEstimator();
   for (const answer of answers)
     estimator.learn?.(call, { input: 100, output: 1024 }, toUsage(answer));

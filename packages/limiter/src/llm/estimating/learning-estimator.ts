@@ -10,13 +10,13 @@ import { isWholeTokens } from "./whole-tokens.ts";
 /** How `learningEstimator` learns. */
 export interface LearningEstimatorOptions {
   /**
-   * Estimates before anything was learned. Its input is what is corrected later.
+   * Estimates before anything is learned. Later, its estimate of the input is corrected.
    * @default simpleEstimator()
    */
   readonly start?: Estimator;
   /** The share of answers that the reservation should cover. @default 0.8 */
   readonly quantile?: number;
-  /** Most models that are remembered; the least recently used one is dropped. @default 1000 */
+  /** The most models to remember; the least recently used one is dropped. @default 1000 */
   readonly maxKeys?: number;
 }
 

@@ -19,7 +19,7 @@ export interface SimpleEstimatorOptions {
   readonly count?: (text: string, model: string) => number;
   /**
    * Tokens to reserve for an answer, never more than the call's maximum. "max": the maximum itself,
-   * which the answer cannot pass, and 1024 if the call names none. @default 1024
+   * which the answer cannot exceed, and 1024 if the call names none. @default 1024
    */
   readonly output?: number | "max";
 }

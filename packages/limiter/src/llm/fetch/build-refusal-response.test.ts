@@ -5,7 +5,7 @@ import { expect, it } from "vitest";
 import { PermissionDenied, RateLimiterUnavailable, ValidationError } from "../../core/errors.ts";
 import { buildRefusalResponse } from "./build-refusal-response.ts";
 
-/** The refusal of a call that wants so many tokens, of 60 a minute and at most 120. */
+/** The refusal of a call that wants this many tokens, of 60 a minute and at most 120. */
 async function getRefusal(tokens: number): Promise<RateLimitExceeded> {
   const limiter = new RateLimiter({
     repository: new MemoryRepository({ clock: new ManualClock() }),

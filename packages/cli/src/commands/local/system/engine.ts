@@ -42,10 +42,10 @@ export function findEngine(
   const binary = engine === "dynamodb-local" ? undefined : dynoxideBinary(platform);
   if (binary !== undefined) return dynoxide(binary);
   if (engine !== "dynoxide" && jar !== undefined) return dynamoDbLocal(jar);
-  throw new LocalError(formatMissing(engine, platform));
+  throw new LocalError(missingEngineText(engine, platform));
 }
 
-function formatMissing(engine: EngineName | undefined, platform: string): string {
+function missingEngineText(engine: EngineName | undefined, platform: string): string {
   const npm =
     platform === DYNOXIDE_PLATFORM
       ? `install ${DYNOXIDE} beside the command line`

@@ -37,7 +37,7 @@ export type TakeOutcome<T extends Ownership> =
   | { readonly taken: false; readonly ownedBy: T };
 
 const POLL_MS = 20;
-/** A lock is held for milliseconds; longer where it takes long to get the start of a process. */
+/** A lock is held for milliseconds; longer where reading the start time of a process is slow. */
 const LOCKED_WITHIN_MS = 10_000;
 /** How long a process may take between creating a lock and writing to it. */
 const WRITTEN_WITHIN_MS = 2000;
@@ -112,7 +112,7 @@ export class PidFile<T extends Ownership> {
       const createdMs = statSync(this.#lock, { throwIfNoEntry: false })?.mtimeMs;
       return createdMs !== undefined && Date.now() - createdMs > WRITTEN_WITHIN_MS;
     }
-    // The check may take a while, in which another process may have replaced it.
+    // The check may take a while, during which another process may have replaced the lock.
     return !isRunning(holder) && (readJson(this.#lock) as typeof holder)?.pid === holder.pid;
   }
 }

@@ -51,7 +51,7 @@ export async function endProcess(target: ProcessIdentity, withinMs: number): Pro
 
 function readStart(pid: number): string | undefined {
   try {
-    // Throws if there is no such process, which is quicker than to ask a program.
+    // Throws if there is no such process, which is quicker than asking a program.
     process.kill(pid, 0);
     if (process.platform === "linux") return readLinuxStart(pid);
     if (process.platform === "win32") return askWindows(pid);
