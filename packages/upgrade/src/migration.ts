@@ -33,7 +33,7 @@ export interface MigrationContext {
   /** Reads further items, consistently, in the order of their keys. */
   readonly read: (keys: readonly ItemKey[]) => Promise<readonly (AttributeMap | undefined)[]>;
   readonly nowMs: number;
-  /** The windows that the original's aggregator was configured to count. */
+  /** The windows that the Python zae-limiter's aggregator was configured to count. */
   readonly countedWindows: readonly UsageWindow[];
   /** The most items of one change. */
   readonly maxItems: number;

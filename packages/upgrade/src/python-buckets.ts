@@ -35,7 +35,10 @@ export function isPythonBucket(item: AttributeMap): boolean {
   return item["sv"] === undefined;
 }
 
-/** Whether a bucket has any: a call that ended after its bucket had expired left only a balance. */
+/**
+ * Whether a bucket has any limits: a call that ended after its bucket had expired left only a
+ * balance.
+ */
 export function hasLimits(item: AttributeMap): boolean {
   return listLimitNames(item).length > 0;
 }
@@ -83,8 +86,8 @@ export function bucketChange(
 }
 
 /**
- * The first of several shards with some others merged into it, still in the format of the original:
- * for buckets of more shards than a transaction holds.
+ * The first of several shards with some others merged into it, still in the Python zae-limiter's
+ * format: for buckets of more shards than a transaction holds.
  */
 export function foldShards(first: AttributeMap, others: readonly AttributeMap[]): Change {
   const { balances, limits, refilledAtMs } = mergeBuckets(

@@ -60,8 +60,8 @@ export const pythonMigration: Migration = {
 };
 
 /**
- * Buckets that a process of the original has created since: one that runs never looks at the
- * version again, and this library refuses to touch them.
+ * Buckets that a process of the Python zae-limiter has created since: a running one never looks at
+ * the version again, and this library refuses to touch them.
  */
 export const pythonLeftovers: Pass = {
   name: "buckets of the Python zae-limiter",
@@ -143,7 +143,7 @@ async function shardChange(
   const keyOfShard = (shard: number): ItemKey => bucketKey({ ...name, shard }, undefined).primary;
   if (name.shard > 0) {
     const [first] = await context.read([keyOfShard(0)]);
-    // Without shard 0, the original would create a full bucket, as this library does.
+    // Without shard 0, the Python zae-limiter would create a full bucket, as this library does.
     const isLost =
       first === undefined || !isPythonBucket(first) || name.shard >= readShardCount(first);
     return isLost ? lost : undefined;
@@ -186,8 +186,9 @@ async function tableItemChange(
 }
 
 /**
- * A crash of the original may have left a name without its namespace, or a namespace without its
- * name, which cannot be recovered or purged (W-61): the namespace that has the name is active.
+ * A crash of the Python zae-limiter may have left a name without its namespace, or a namespace
+ * without its name, which cannot be recovered or purged (W-61): the namespace that has the name is
+ * active.
  */
 function repairStatus(status: NamespaceStatus, isNamed: boolean): NamespaceStatus {
   if (status === "purging") return status;

@@ -79,7 +79,7 @@ export interface SnapshotContext {
   readonly hours: readonly AttributeMap[];
   /** Items that an aggregator of ours has begun for the same windows, by length. */
   readonly begun: ReadonlyMap<UsageWindow, AttributeMap>;
-  /** The windows that the original's aggregator was configured to count. */
+  /** The windows that the Python zae-limiter's aggregator was configured to count. */
   readonly counted: readonly UsageWindow[];
 }
 
@@ -138,7 +138,7 @@ function toParts(
   return parts;
 }
 
-/** The other attributes of a snapshot; `wcu` counted writes of the original itself. */
+/** The other attributes of a snapshot; `wcu` counted its own writes. */
 const OTHER_ATTRIBUTES: ReadonlySet<string> = new Set([
   "PK",
   "SK",

@@ -32,7 +32,7 @@ export async function assertUsableTarget(target: Connection): Promise<void> {
   const version = await readVersion(target);
   if (version === undefined)
     throw new InfrastructureNotFoundError(
-      `Table ${target.tableName} was not opened by zae-limiter yet. Deploy it first.`,
+      `Table ${target.tableName} has not been opened by zae-limiter yet. Deploy it first.`,
     );
   if (record !== undefined && version.schemaVersion === UPGRADING_VERSION) return;
   assertCompatible(version);

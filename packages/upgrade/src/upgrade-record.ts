@@ -179,7 +179,7 @@ function parsePosition(item: AttributeMap): UpgradePosition {
 function buildRunningError(tableName: string): InfrastructureError {
   return new InfrastructureError(
     "ERR_LIMITER_UPGRADE_RUNNING",
-    `Another process upgrades table ${tableName}. Wait until it has finished; ` +
+    `Another process is upgrading table ${tableName}. Wait until it has finished; ` +
       "one that was killed can be continued after a minute.",
   );
 }

@@ -55,8 +55,8 @@ export interface UpgradeOptions extends TablePlace {
   /** Goes on although something of the table cannot be enforced afterwards. @default false */
   readonly force?: boolean;
   /**
-   * Which windows the aggregator of the Python zae-limiter counted (`SNAPSHOT_WINDOWS`). @default
-   * hourly and daily, as there
+   * Which windows the aggregator of the Python zae-limiter counted (`SNAPSHOT_WINDOWS`).
+   * @default hourly and daily, as there
    */
   readonly snapshotWindows?: readonly UsageWindow[];
   /** The version of the Lambda that was deployed for the new schema, if one was. */
@@ -90,7 +90,7 @@ export interface UpgradeReport {
 
 const MIGRATIONS: readonly Migration[] = [pythonMigration];
 
-/** The migrations for a table of this schema. */
+/** What is done in a table that already has this schema. */
 const LEFTOVERS =
   "Buckets that a process of the Python zae-limiter has written since the upgrade become ours.";
 
@@ -153,7 +153,7 @@ async function upgradeBetween(
     dryRun,
   });
   if (dryRun || (isUpToDate && plan.total === 0)) return report(plan);
-  if (plan.dropped.length > 0 && !force) throw cannotCarry(plan.dropped, record!);
+  if (plan.dropped.length > 0 && !force) throw buildUnsupportedError(plan.dropped, record!);
   // Clients are not kept out: they refuse these buckets anyway.
   if (isUpToDate) return report(await sweepTable(upgrade, passes, "in place"));
   return report(await run(upgrade, record!));
@@ -296,7 +296,10 @@ function putVersion(
   return { Put: { Item, ConditionExpression: condition, ...alias.fields() } };
 }
 
-function cannotCarry(dropped: readonly string[], record: VersionRecord): IncompatibleSchemaError {
+function buildUnsupportedError(
+  dropped: readonly string[],
+  record: VersionRecord,
+): IncompatibleSchemaError {
   const shown = dropped.slice(0, 5).join("; ");
   const more = dropped.length > 5 ? `; and ${dropped.length - 5} more` : "";
   return new IncompatibleSchemaError(

@@ -99,7 +99,7 @@ export function bucketProcess(options: {
       read: async (id) => ({ parentId: options.parents?.[id], buckets: new Map() }),
     }),
     counts,
-    admission: new OverloadGuard(options.maxUnderWay),
+    overload: new OverloadGuard(options.maxUnderWay),
     active: new Expiring({ ...expiring, read: async (id) => id }),
     refusalMemoryMs: options.refusalMemoryMs ?? 0,
     ttlMultiplier: 7,

@@ -69,7 +69,7 @@ export interface BucketsOptions {
   readonly ids: OperationIds;
   readonly policies: PolicySource;
   readonly entities: Expiring<KnownEntity>;
-  readonly admission: OverloadGuard;
+  readonly overload: OverloadGuard;
   readonly counts: BucketCounts;
   /** The names of active namespaces, by id. */
   readonly active: Expiring<string>;
@@ -79,8 +79,8 @@ export interface BucketsOptions {
   readonly largestTickMs: number;
   readonly maxShards: number;
   /**
-   * Which shard is home: this modulo the count. @default random, so that processes spread over the
-   * shards
+   * Which shard is home: this modulo the count.
+   * @default random, so that processes spread over the shards
    */
   readonly homeNumber?: number | undefined;
 }
@@ -101,7 +101,7 @@ interface Call {
 
 /** Buckets of one namespace on DynamoDB. */
 export class DynamoBuckets implements BucketStore {
-  readonly #admission: OverloadGuard;
+  readonly #overload: OverloadGuard;
   readonly #clock: Clock;
   readonly #random: Random;
   readonly #undecided = new UndecidedCalls();
@@ -119,7 +119,7 @@ export class DynamoBuckets implements BucketStore {
   constructor(options: BucketsOptions) {
     const { connection, known, namespaceId } = options;
     const { clock } = connection;
-    this.#admission = options.admission;
+    this.#overload = options.overload;
     this.#clock = clock;
     this.#random = connection.random;
     this.#known = known;
@@ -152,12 +152,12 @@ export class DynamoBuckets implements BucketStore {
   }
 
   consume(request: ConsumeRequest, extending?: Receipt): MaybePromise<ConsumeOutcome> {
-    this.#admission.check();
+    this.#overload.check();
     const begun = this.#known.stampRequest();
     const shortage = this.#preparation.shortage(request, begun.ms);
     if (shortage !== undefined) return this.#refusals.fromMemory(shortage, begun.ms);
     const claims = this.#preparation.prepare(request);
-    return this.#admission.count(
+    return this.#overload.count(
       claims instanceof Promise
         ? claims.then((read) => this.#decide(newCall(request, read, extending, begun)))
         : this.#decide(newCall(request, claims, extending, begun)),
@@ -165,9 +165,9 @@ export class DynamoBuckets implements BucketStore {
   }
 
   charge(request: ConsumeRequest): MaybePromise<void> {
-    this.#admission.check();
+    this.#overload.check();
     const claims = Promise.resolve(this.#preparation.prepare(request));
-    return this.#admission.count(claims.then((read) => this.#leaseEnds.charge(read)));
+    return this.#overload.count(claims.then((read) => this.#leaseEnds.charge(read)));
   }
 
   settle(receipt: Receipt, deltas: readonly ResourceAmounts[]): Promise<void> {
@@ -345,7 +345,7 @@ export class DynamoBuckets implements BucketStore {
     return this.#refusals.refuse(current, atMs, this.#nowMs()) ?? this.#decideAgain(current);
   }
 
-  /** Reads all shards of all buckets; returns the charges with the policies that they show. */
+  /** Reads all shards of all buckets; returns the claims with the policies that they show. */
   async #readAll(claims: readonly WantedClaim[]): Promise<readonly WantedClaim[]> {
     const known = await Promise.all(claims.map(({ key }) => this.#known.readAll(key)));
     const current: WantedClaim[] = [];

@@ -1,5 +1,5 @@
 /*
- * The rooms of this folder, each of which imports only those below it:
+ * The subfolders, each of which imports only those listed below it:
  *
  *   acquire/     which buckets a call takes from, taking from one, from shards, from several;
  *                refusing; ending a lease, and charging without one
@@ -24,7 +24,7 @@
  *   reads of all shards that are under way      SharedRounds (cache/shared-rounds.ts)
  *   undecided calls over several buckets        UndecidedCalls (cache/undecided-calls.ts)
  *   how a lease ends                            LeaseEnds (acquire/lease-end.ts)
- *   calls under way in this process             Admission (acquire/bounds.ts)
+ *   calls under way in this process             OverloadGuard (acquire/bounds.ts)
  */
 import { InfrastructureError, NamespaceNotFoundError } from "../../core/errors.ts";
 import type { BackendCapabilities, RepositoryStatistics } from "../repository.ts";
@@ -85,7 +85,7 @@ export class DynamoStore implements Store {
   readonly #active: Expiring<string>;
   readonly #ttlMultipliers = new Map<string, number>();
   readonly #counts = newCounts();
-  readonly #admission = new OverloadGuard();
+  readonly #overload = new OverloadGuard();
 
   constructor(options: DynamoStoreOptions) {
     const { connection } = options;
@@ -160,7 +160,7 @@ export class DynamoStore implements Store {
         requests: this.#requests,
         ids: this.#ids,
         counts: this.#counts,
-        admission: this.#admission,
+        overload: this.#overload,
         ttlMultiplier: this.#ttlMultipliers.get(namespaceId) ?? this.#options.bucketTtlMultiplier,
         active: this.#active,
       }),

@@ -12,7 +12,7 @@ export type {
   LambdaState,
   TableVersions,
 } from "./items/compatibility.ts";
-export { SCHEMA_VERSION } from "./items/schema-version.ts";
+export { SCHEMA_VERSION } from "./items/compatibility.ts";
 export type { StackOptions } from "./opening/stack-options.ts";
 export { tableDeclaration, TTL_ATTRIBUTE } from "./table/create-table.ts";
 export type { IndexDeclaration, TableDeclaration } from "./table/create-table.ts";

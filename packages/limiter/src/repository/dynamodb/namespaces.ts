@@ -173,7 +173,7 @@ export class DynamoNamespaces implements NamespaceStore {
     return info !== undefined || deletedItems > 0;
   }
 
-  /** The namespace that has a name, but no record by its id: the original may have lost that. */
+  /** Finds a namespace whose record by id is missing: the Python zae-limiter may have lost it. */
   async #findByName(namespaceId: string): Promise<NamespaceInfo | undefined> {
     for await (const item of queryAll(this.#connection, namespacesQuery(namespaceNamePrefix))) {
       const info = parseNamespace(item);

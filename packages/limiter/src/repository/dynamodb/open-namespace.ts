@@ -4,7 +4,8 @@ import { VERSION } from "../../core/version.ts";
 import type { VersionRecord } from "../repository.ts";
 import { wholeMs } from "../system-clock.ts";
 import type { DynamoStore } from "./dynamo-store.ts";
-import { assertCompatible, isOlder, LOST_VERSION } from "./items/schema-version.ts";
+import { isOlderVersion } from "./items/compatibility.ts";
+import { assertCompatible, LOST_VERSION } from "./items/schema-version.ts";
 import type { OpenedConnection } from "./opening/open-connection.ts";
 import type { StackOptions } from "./opening/stack-options.ts";
 import type { StackAccess } from "./opening/stack-tools.ts";
@@ -112,5 +113,5 @@ async function assertNew({ versions, namespaces }: DynamoStore, namespace: strin
 }
 
 function isLambdaOlder(record: VersionRecord | undefined): boolean {
-  return record?.lambdaVersion !== undefined && isOlder(record.lambdaVersion, VERSION);
+  return record?.lambdaVersion !== undefined && isOlderVersion(record.lambdaVersion, VERSION);
 }

@@ -26,7 +26,7 @@ import {
 const [compress, decompress] = [promisify(gzip), promisify(gunzip)];
 
 /**
- * How much a state may have, compressed and as base64. DynamoDB allows 400 KB for an item. Ten
+ * How large a state may be, compressed and in base64. DynamoDB allows 400 KB for an item. Ten
  * thousand similar entities need about a fifth of this.
  */
 const MAX_STATE_BYTES = 350 * 1024;
@@ -49,7 +49,7 @@ export class DynamoProvisioner implements ProvisionerStore {
       this.#reader.get(provisionerKey(this.#namespaceId)),
     ]);
     const compressed = getString(item?.["state"]);
-    if (compressed === undefined) return head && pythonState(head);
+    if (compressed === undefined) return head && parsePythonState(head);
     return parseState(String(await decompress(Buffer.from(compressed, "base64"))));
   }
 
@@ -104,7 +104,7 @@ export function putProvisioner(
 }
 
 /** The state of an item that an upgrade from Python has left. */
-function pythonState(item: AttributeMap): ProvisionerState {
+function parsePythonState(item: AttributeMap): ProvisionerState {
   const stored = unmarshalItem(item);
   const lastApplied = stored["last_applied"];
   const appliedHash = stored["applied_hash"];
@@ -125,8 +125,8 @@ function pythonState(item: AttributeMap): ProvisionerState {
 }
 
 /**
- * The original checked no names. Nothing can be read or stored under one that we refuse, so nothing
- * is managed there: otherwise every plan would fail.
+ * The Python zae-limiter checked no names. Nothing can be read or stored under one that we refuse,
+ * so nothing is managed there: otherwise every plan would fail.
  */
 function isAccepted(check: (name: unknown) => string, name: string): boolean {
   try {

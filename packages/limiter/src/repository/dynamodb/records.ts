@@ -6,7 +6,7 @@ import { marshalItem, unmarshalItem, type AttributeMap } from "./transport/attri
 import type { Connection } from "./table/connection.ts";
 import type { ItemReader } from "./table/item-reader.ts";
 import { namespaceIndexKeys, TABLE_NAMESPACE, versionKey } from "./items/keys.ts";
-import { SCHEMA_VERSION } from "./items/schema-version.ts";
+import { SCHEMA_VERSION } from "./items/compatibility.ts";
 
 /** The version record of a table. */
 export class DynamoVersions implements VersionStore {

@@ -93,7 +93,7 @@ function usageQuery(
   const to = prefix + (endMs === undefined ? "~" : formatBound(endMs));
   // DynamoDB refuses a range that ends before it starts. From a start to itself there is nothing.
   const range = { from, to: to < from ? from : to };
-  const name = after === undefined ? undefined : nameOfCursor(after, window);
+  const name = after === undefined ? undefined : parseCursor(after, window);
   const key = name && usageKey(namespaceId, name);
   if (entityId !== undefined)
     return {
@@ -167,7 +167,7 @@ function buildCursor({ startMs, entityId, resource }: UsageName): string {
   return `${windowText(startMs)}#${entityId}#${resource}`;
 }
 
-function nameOfCursor(cursor: string, window: UsageWindow): UsageName | undefined {
+function parseCursor(cursor: string, window: UsageWindow): UsageName | undefined {
   const [start = "", entityId, resource] = cursor.split("#");
   const startMs = Date.parse(start);
   return entityId === undefined || resource === undefined || Number.isNaN(startMs)

@@ -13,7 +13,7 @@ export const MAX_DECISIONS = 8;
 export const MAX_TAKE_ROUNDS = 12;
 
 /**
- * The most requests for one attempt at a write: one that it shares, and if that does not suffice,
+ * The most requests for one attempt at a write: one that it shares and, if that does not suffice,
  * one alone, or a read of the item whose condition failed (shared-requests.ts).
  */
 const REQUESTS_OF_A_WRITE = 2;
@@ -37,7 +37,7 @@ export function buildContentionError({ entityId, resource }: BucketKey): RateLim
   });
 }
 
-/** The most acquires in progress: each takes a kilobyte, and what its caller holds. */
+/** The most acquires in progress: each takes a kilobyte, besides what its caller holds. */
 const MAX_UNDER_WAY = 20_000;
 
 /**

@@ -5,7 +5,7 @@
 import { addAmounts, getAmount, NO_AMOUNTS } from "../../../core/amounts.ts";
 import { balanceMilli, ceilingMilli, type Bucket } from "../../../core/bucket/bucket.ts";
 import { shardSumMilli } from "../../../core/bucket/shard-sums.ts";
-import { costsThat, positiveCosts, type Costs } from "../write/batch-decision.ts";
+import { filterCosts, positiveCosts, type Costs } from "../write/batch-decision.ts";
 import type { BucketImage } from "../items/bucket-item.ts";
 import type { KnownShard } from "../cache/known-buckets.ts";
 import type { ReceiptPart } from "./receipt.ts";
@@ -39,7 +39,7 @@ export function divideEnd(
 ): readonly EndPart[] {
   const taken = { shard: part.key.shard, divisor: part.incarnation?.divisor ?? 1 };
   const images = shards.map(({ image }) => image);
-  const given = costsThat(costs, (cost) => cost < 0);
+  const given = filterCosts(costs, (cost) => cost < 0);
   const parts = [
     ...giveToOwners(given, taken, images, nowMs),
     ...payByAll(positiveCosts(costs), taken.shard, images, nowMs),

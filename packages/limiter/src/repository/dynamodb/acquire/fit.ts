@@ -31,23 +31,23 @@ export function mayFit(
   return (isWhole || shards.length === 0) && fitsTogether(claim, shards, nowMs);
 }
 
-/** Whether one shard holds all that a charge wants. */
+/** Whether one shard holds all that a claim wants. */
 export function fitsShard(claim: WantedClaim, image: BucketImage, nowMs: number): boolean {
   const bucket = applyPolicy(claim.policy, image, nowMs);
   return holds(bucket, costsMilli(bucket, claim.amounts), nowMs);
 }
 
-/** Whether shards hold together all that a charge wants; none of them means a new, full bucket. */
+/** Whether shards together hold all that a claim wants; no shards means a new, full bucket. */
 export function fitsTogether(
   claim: WantedClaim,
   shards: readonly SeenShard[],
   nowMs: number,
 ): boolean {
-  return fits([buildCharge(claim, shards, nowMs)], nowMs);
+  return fits([buildBucketClaim(claim, shards, nowMs)], nowMs);
 }
 
-/** A charge with all shards of its bucket; a bucket that does not exist yet is full. */
-export function buildCharge(
+/** A claim with all shards of its bucket; a bucket that does not exist yet is full. */
+export function buildBucketClaim(
   claim: Pick<WantedClaim, "key" | "policy" | "amounts">,
   shards: readonly Pick<KnownShard, "image">[],
   nowMs: number,

@@ -1,6 +1,6 @@
 /*
  * Gathers of one process, one at a time for each bucket: two would be decided by the same images,
- * and one of them would be cancelled, twice as dear as an ordinary write for each shard.
+ * and one of them would be cancelled, at twice the price of an ordinary write for each shard.
  *
  *   call ──▶ waits while a gather is under way ──▶ the next gather carries all that wait
  *
@@ -64,7 +64,7 @@ export class GatherQueue {
   readonly #mergeMonitor: Pick<MergeMonitor, "noteWrite">;
   readonly #largestTickMs: number;
   /** Keyed by the entry of shard 0. */
-  readonly #lanes = new WeakMap<BucketEntry, GatherState>();
+  readonly #states = new WeakMap<BucketEntry, GatherState>();
 
   constructor(options: {
     readonly connection: Connection;
@@ -84,8 +84,8 @@ export class GatherQueue {
   take(claim: WantedClaim, attempt: TakeAttempt): Promise<GatherOutcome> {
     const { key } = claim;
     const entry = this.#known.entry(key);
-    const state = this.#lanes.get(entry) ?? { queue: new GroupCommit(), tickMs: 1, sentAtMs: 0 };
-    this.#lanes.set(entry, state);
+    const state = this.#states.get(entry) ?? { queue: new GroupCommit(), tickMs: 1, sentAtMs: 0 };
+    this.#states.set(entry, state);
     return state.queue.submit({ claim, attempt }, (members) => this.#gather(key, state, members));
   }
 
@@ -117,9 +117,9 @@ export class GatherQueue {
     const writes = gathering.writes();
     state.sentAtMs = nowMs;
     const { applied } = await this.#connection.transact(writes);
-    const isDear = left.length > 0 && gathered.size < writes.length;
+    const isCostly = left.length > 0 && gathered.size < writes.length;
     const largestMs = this.#largestTickMs;
-    state.tickMs = nextTickMs(state.tickMs, { applied: applied && !isDear, largestMs });
+    state.tickMs = nextTickMs(state.tickMs, { applied: applied && !isCostly, largestMs });
     if (applied) {
       // Where shards are small, nothing else may ever be written to them.
       const { image, seenAt } = known.shards[0]!;

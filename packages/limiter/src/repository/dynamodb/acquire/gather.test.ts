@@ -14,7 +14,7 @@ import type { WantedClaim } from "./wanted-claim.ts";
 const NOW_MS = 1_800_000_000_000;
 
 it("takes parts with writes that have only the fields of a transaction's update", () => {
-  const gathering = new Gathering(CHARGE, [buildShard(0, 3000), buildShard(1, 5000)], NOW_MS);
+  const gathering = new Gathering(CLAIM, [buildShard(0, 3000), buildShard(1, 5000)], NOW_MS);
   expect(listParts(gathering, wish())).toEqual([{ tpm: 3000 }, { tpm: 4000 }]);
   // Transports other than the SDK's do not check their input.
   for (const write of gathering.writes())
@@ -29,7 +29,7 @@ it("takes parts with writes that have only the fields of a transaction's update"
 
 it("counts what no limit holds once, on the first shard, and takes it from none", () => {
   const shards = [buildShard(0, 3000), buildShard(1, 5000)];
-  const gathering = new Gathering(CHARGE, shards, NOW_MS);
+  const gathering = new Gathering(CLAIM, shards, NOW_MS);
   const amounts = { tpm: 7, ipd: 4 };
   const verdict = gathering.decide(wish(amounts));
   expect(verdict.kind === "gathered" && verdict.parts).toMatchObject([
@@ -50,7 +50,7 @@ it("counts what no limit holds once, on the first shard, and takes it from none"
 it("counts what came by cascade on the shards that gave it, beside other calls", () => {
   const stored = [3000, 3500, 3500];
   const gathering = new Gathering(
-    CHARGE,
+    CLAIM,
     stored.map((milli, shard) => buildShard(shard, milli)),
     NOW_MS,
   );
@@ -75,7 +75,7 @@ it("counts what came by cascade on the shards that gave it, beside other calls",
 describe("several calls in one gather", () => {
   it("are decided one after another, each with a receipt of what its own tokens came from", () => {
     const shards = [buildShard(0, 3000), buildShard(1, 2500), buildShard(2, 500)];
-    const gathering = new Gathering(CHARGE, shards, NOW_MS);
+    const gathering = new Gathering(CLAIM, shards, NOW_MS);
     const verdicts = [4, 4, 2].map((tpm) => gathering.decide(wish({ tpm })));
     expect(verdicts.map(({ kind }) => kind)).toEqual(["gathered", "left", "alone"]);
     expect(
@@ -91,7 +91,7 @@ describe("several calls in one gather", () => {
 
   it("take together what was there, and never more", () => {
     const gathering = new Gathering(
-      CHARGE,
+      CLAIM,
       [buildShard(0, 900), buildShard(1, 900), buildShard(2, 900)],
       NOW_MS,
     );
@@ -104,7 +104,7 @@ describe("several calls in one gather", () => {
     // Each earns a token in 6 s.
     const shards = [buildShard(0, 800), buildShard(1, 100)];
     const decided = (asOfMs: number): string =>
-      new Gathering(CHARGE, shards, NOW_MS + 600).decide(wish({ tpm: 1 }, { asOfMs })).kind;
+      new Gathering(CLAIM, shards, NOW_MS + 600).decide(wish({ tpm: 1 }, { asOfMs })).kind;
     expect(decided(NOW_MS)).toBe("refused");
     expect(decided(NOW_MS + 299)).toBe("refused");
     expect(decided(NOW_MS + 300)).toBe("gathered");
@@ -112,7 +112,7 @@ describe("several calls in one gather", () => {
 
   it("leave to those after them what was there as of their time, and not what was earned since", () => {
     const shards = [0, 1, 2, 3].map((shard) => buildShard(shard, 6000));
-    const gathering = new Gathering(CHARGE, shards, NOW_MS + 23_940);
+    const gathering = new Gathering(CLAIM, shards, NOW_MS + 23_940);
     expect(listParts(gathering, wish({ tpm: 20 }))).toEqual([
       { tpm: 9990 },
       { tpm: 9990 },
@@ -124,7 +124,7 @@ describe("several calls in one gather", () => {
 
   it("hold back on all shards what one owes", () => {
     const shards = [buildShard(0, 3000), buildShard(1, 3000), buildShard(2, -2000)];
-    const gathering = new Gathering(CHARGE, shards, NOW_MS);
+    const gathering = new Gathering(CLAIM, shards, NOW_MS);
     expect(gathering.decide(wish({ tpm: 4 })).kind).toBe("gathered");
     expect(gathering.decide(wish({ tpm: 1 }, { isBarred: () => true })).kind).toBe("barred");
     expect(gathering.decide(wish({ tpm: 0 })).kind).toBe("alone");
@@ -135,12 +135,12 @@ describe("several calls in one gather", () => {
   });
 
   it("are refused where there is no shard", () => {
-    expect(new Gathering(CHARGE, [], NOW_MS).decide(wish()).kind).toBe("refused");
+    expect(new Gathering(CLAIM, [], NOW_MS).decide(wish()).kind).toBe("refused");
   });
 });
 
-function wish(amounts = CHARGE.amounts, further: Partial<GatherWish> = {}): GatherWish {
-  const claim = { ...CHARGE, amounts, costs: inMilli(amounts) };
+function wish(amounts = CLAIM.amounts, further: Partial<GatherWish> = {}): GatherWish {
+  const claim = { ...CLAIM, amounts, costs: inMilli(amounts) };
   return { claim, requests: 1, asOfMs: NOW_MS, isBarred: () => false, ...further };
 }
 
@@ -163,7 +163,7 @@ function takenBy(gathering: Gathering): readonly number[] {
   return gathering.writes().map((write) => Math.min(...listValues(write).map(Number)));
 }
 
-const CHARGE: WantedClaim = {
+const CLAIM: WantedClaim = {
   key: toKey(0),
   amounts: { tpm: 7 },
   costs: { tpm: 7000 },

@@ -36,7 +36,8 @@ export type GatherVerdict =
   | { readonly kind: "gathered"; readonly parts: readonly ReceiptPart[] }
   /**
    * `refused`: the shards do not hold it. `alone`: one shard does, so no transaction is needed.
-   * `barred`: only shards that it must not take from do. `left`: no more after those before it.
+   * `barred`: only shards that it must not take from do. `left`: no more after earlier
+   * calls.
    */
   | { readonly kind: "refused" | "alone" | "barred" | "left" };
 
@@ -98,8 +99,8 @@ export class Gathering {
     if (free.some(({ shard }) => fitsShard(claim, shard.image, asOfMs))) return { kind: "alone" };
     const images = free.map(({ shard }) => shard);
     if (images.length === 0 || !fitsTogether(claim, images, asOfMs)) return { kind: "barred" };
-    const isLeft = [this.#givers, free].every((givers) => holdTogether(givers, wish));
-    return isLeft ? { kind: "gathered", parts: this.#take(wish, free) } : { kind: "left" };
+    const isEnough = [this.#givers, free].every((givers) => holdTogether(givers, wish));
+    return isEnough ? { kind: "gathered", parts: this.#take(wish, free) } : { kind: "left" };
   }
 
   /** The writes of the transaction; none when no call is part of it. */

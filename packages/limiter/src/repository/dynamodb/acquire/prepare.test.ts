@@ -26,7 +26,7 @@ const CALL: ConsumeRequest = {
   override: undefined,
 };
 
-describe("the charges of a call", () => {
+describe("the claims of a call", () => {
   it("are there at once, without a read, when everything is in memory", async () => {
     const { preparation, table } = await prepare({ e: POLICY });
     const claims = preparation.prepare(CALL);

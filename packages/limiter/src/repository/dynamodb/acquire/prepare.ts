@@ -92,7 +92,7 @@ export class ClaimPreparation {
 
   /**
    * What a call wants from its only bucket, if this process knows that the bucket is short of it.
-   * Undefined for everything else: that takes the long way, which would refuse this call too, but
+   * Undefined for everything else, which takes the long way. That would refuse this call too, but
    * in 2.4 µs instead of 0.9.
    */
   shortage(
@@ -198,7 +198,7 @@ export class ClaimPreparation {
     await Promise.all([this.#known.read(key), this.#active.renew(this.#namespaceId)]);
   }
 
-  /** The charge under the policy that the bucket shows to be the current one. */
+  /** The claim under the policy that the bucket shows to be the current one. */
   #underPolicy(
     { amounts, isParent }: WantedBucket,
     key: BucketKey,
@@ -223,7 +223,7 @@ export class ClaimPreparation {
       : this.#withLevels({ ...claim, policy: resolved });
   }
 
-  /** The charge with the other levels, when its policy lacks a limit that the call names. */
+  /** The claim with the other levels, when its policy lacks a limit that the call names. */
   #withLevels(claim: WantedClaim): MaybePromise<WantedClaim> {
     const { key, amounts, policy } = claim;
     if (policy.source === "override" || hasAll(policy, amounts)) return claim;
@@ -234,7 +234,7 @@ export class ClaimPreparation {
   }
 }
 
-/** Builds the charges of a call from what was found for its entity and for its parent. */
+/** Builds the claims of a call from what was found for its entity and for its parent. */
 function assemble(
   request: ConsumeRequest,
   { parentId }: KnownEntity,
@@ -244,7 +244,7 @@ function assemble(
   const { resources } = request;
   return buildClaims(request, (wanted) => {
     const isWanted = ({ resource }: ResourceAmounts): boolean => resource === wanted.resource;
-    // Copies only what differs: this is on the way of every refusal from memory.
+    // Copies only what differs: this is on the path of every refusal from memory.
     const index = resources.length === 1 ? 0 : resources.findIndex(isWanted);
     const found = (wanted.isParent ? parents : own)[index];
     if (found === undefined) return undefined;

@@ -22,14 +22,14 @@ export interface Taken {
   readonly parts: readonly ReceiptPart[];
 }
 
-/** A charge was refused as of a time, under the policy that it has now. */
+/** A claim was refused as of a time, under the policy that it has now. */
 export interface Refused {
   readonly kind: "refused";
   readonly atMs: number;
   readonly claim: WantedClaim;
 }
 
-/** The charge must be decided again, with the policy that it has now. */
+/** The claim must be decided again, with the policy that it has now. */
 export interface Undecided {
   readonly kind: "undecided";
   readonly claim: WantedClaim;

@@ -17,7 +17,7 @@ import type { BucketImage } from "../items/bucket-item.ts";
 import { buildSiblingKey, type BucketKey } from "../items/bucket-key.ts";
 import { listCosts } from "../write/batch-decision.ts";
 import type { BucketWriter } from "../write/bucket-writer.ts";
-import { applyPolicy, buildCharge, fitsTogether } from "./fit.ts";
+import { applyPolicy, buildBucketClaim, fitsTogether } from "./fit.ts";
 import { isYoung, type KnownBuckets, type SeenShard } from "../cache/known-buckets.ts";
 import type { UndecidedCalls } from "../cache/undecided-calls.ts";
 import type { ReceiptPart } from "./receipt.ts";
@@ -126,7 +126,7 @@ export class Refusals {
     return new Refused([shortage], Math.floor(nowMs));
   }
 
-  /** The state of every limit of these charges. */
+  /** The state of every limit of these claims. */
   statuses(claims: readonly WantedClaim[], nowMs: number): readonly LimitStatus[] {
     return computeStatuses(this.#toDecided(claims, nowMs), nowMs);
   }
@@ -141,13 +141,13 @@ export class Refusals {
       const shards = this.#listShards(part, parts).map((shard) => ({
         image: afterUnseen(shard, policy, nowMs),
       }));
-      return buildCharge({ key, policy, amounts: NO_AMOUNTS }, shards, nowMs);
+      return buildBucketClaim({ key, policy, amounts: NO_AMOUNTS }, shards, nowMs);
     });
     return computeStatuses(claims, nowMs);
   }
 
   #toDecided(claims: readonly WantedClaim[], nowMs: number): readonly BucketClaim[] {
-    return claims.map((claim) => buildCharge(claim, this.#known.get(claim.key).shards, nowMs));
+    return claims.map((claim) => buildBucketClaim(claim, this.#known.get(claim.key).shards, nowMs));
   }
 
   /** The shards of a part's bucket; if they were forgotten since, as the takes left them. */
@@ -165,7 +165,7 @@ export class Refusals {
   }
 
   /**
-   * The refusal is already decided: failing to write its limits does not make it an unavailability.
+   * The refusal is already decided: if its limits cannot be written, it is still a refusal.
    */
   async #applyLimits({ policy }: WantedClaim, key: BucketKey): Promise<void> {
     await unlessUnavailable(

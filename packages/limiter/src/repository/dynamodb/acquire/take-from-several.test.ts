@@ -10,19 +10,19 @@ const POLICY = buildPolicy([TPM], "resource");
 const FOUND = buildPolicy([Limit.perMinute("tpm", 120)], "resource");
 const CHILD = buildClaim("child");
 const PARENT = { ...buildClaim("parent"), isCascaded: true };
-const CHARGES = [CHILD, PARENT];
+const CLAIMS = [CHILD, PARENT];
 
 describe("a call that takes from several buckets", () => {
   it("takes from all of them at the same time", async () => {
     const calls = scripted({ child: "taken", parent: "taken" });
-    const outcome = await takeFromSeveral(CHARGES, calls);
-    expect(outcome).toEqual({ kind: "taken", parts: CHARGES.map(buildPart) });
+    const outcome = await takeFromSeveral(CLAIMS, calls);
+    expect(outcome).toEqual({ kind: "taken", parts: CLAIMS.map(buildPart) });
     expect(calls.log).toEqual(["take child", "take parent"]);
   });
 
   it("gives back the tokens taken when another refuses", async () => {
     const calls = scripted({ child: "refused", parent: "taken" });
-    const outcome = await takeFromSeveral(CHARGES, calls);
+    const outcome = await takeFromSeveral(CLAIMS, calls);
     expect(outcome).toMatchObject({ kind: "refused", atMs: NOW_MS });
     expect(calls.log).toEqual(["take child", "take parent", "give back parent"]);
   });
@@ -30,20 +30,20 @@ describe("a call that takes from several buckets", () => {
   it("fails with an error of any of them, once the rest was given back", async () => {
     const error = new Error("away");
     const calls = scripted({ child: error, parent: "taken" });
-    await expect(takeFromSeveral(CHARGES, calls)).rejects.toBe(error);
+    await expect(takeFromSeveral(CLAIMS, calls)).rejects.toBe(error);
     expect(calls.log.slice(2)).toEqual(["give back parent"]);
   });
 
   it("fails although another has refused: a refusal would hide the error", async () => {
     const error = new Error("away");
     const calls = scripted({ child: "refused", parent: error });
-    await expect(takeFromSeveral(CHARGES, calls)).rejects.toBe(error);
+    await expect(takeFromSeveral(CLAIMS, calls)).rejects.toBe(error);
   });
 
   it("is refused with the policies that were found, also of the buckets that granted", async () => {
     const policies = { child: FOUND, parent: FOUND };
     const calls = scripted({ child: "taken", parent: "refused" }, policies);
-    const refused = await takeFromSeveral(CHARGES, calls);
+    const refused = await takeFromSeveral(CLAIMS, calls);
     expect(refused).toMatchObject({ claims: [{ policy: FOUND }, { policy: FOUND }] });
   });
 });

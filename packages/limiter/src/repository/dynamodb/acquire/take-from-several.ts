@@ -10,7 +10,7 @@ interface Steps {
   readonly giveBack: (part: ReceiptPart) => Promise<void>;
 }
 
-/** Refused as of a time; the charges have the policies that were found meanwhile. */
+/** Refused as of a time; the claims have the policies that were found meanwhile. */
 export interface SeveralRefused {
   readonly kind: "refused";
   readonly atMs: number;
@@ -47,7 +47,7 @@ function isTaken(result: TakeResult): result is PromiseFulfilledResult<Taken> {
   return result.status === "fulfilled" && result.value.kind === "taken";
 }
 
-/** The charge with the policy that it was last decided with. */
+/** The claim with the policy that it was last decided with. */
 function withDecidedPolicy(claim: WantedClaim, result: TakeResult): WantedClaim {
   if (result.status === "rejected") return claim;
   if (result.value.kind === "refused") return result.value.claim;

@@ -62,7 +62,7 @@ export class ShardTaker {
     this.#gathers = new GatherQueue(options);
   }
 
-  /** One round over the shards: takes all that a charge wants, or nothing. */
+  /** One round over the shards: takes all that a claim wants, or nothing. */
   async takeOnce(wanted: WantedClaim, attempt: TakeAttempt): Promise<Taken | Refused | Undecided> {
     if (attempt.wantsHome) await this.#ensureHomeShard(wanted.key);
     attempt.wantsHome = false;
@@ -106,7 +106,7 @@ export class ShardTaker {
   }
 
   /**
-   * The shards that hold the whole charge alone, as far as is known, beginning at home. Each is
+   * The shards that hold the whole claim alone, as far as is known, beginning at home. Each is
    * examined only when the caller asks for it.
    */
   *#holders(claim: WantedClaim, attempt: TakeAttempt): Generator<KnownShard> {
@@ -118,7 +118,7 @@ export class ShardTaker {
   }
 
   /**
-   * Whether a shard holds a charge, as far as is known. To a call that has lost a race, an image
+   * Whether a shard holds a claim, as far as is known. To a call that has lost a race, an image
    * from before it began shows only what was stored: what the shard has earned since it was seen,
    * others have taken as they did on the shard before.
    */

@@ -44,9 +44,9 @@ export function asOfMs({ isLate, begunMs }: TakeAttempt, nowMs: number): number 
 }
 
 /**
- * Takes all that a charge wants from one shard, or nothing; undecided when the shard is gone or
- * throttled. It is not `async`, like most on the way of every call: each such function takes half a
- * kilobyte and a microtask of its own.
+ * Takes all that a claim wants from one shard, or nothing; undecided when the shard is gone or
+ * throttled. It is not `async`, like most on the path of every call: each such function takes half
+ * a kilobyte and a microtask of its own.
  */
 export function takeFromShard(
   claim: WantedClaim,

@@ -8,17 +8,17 @@ import type { BucketKey } from "../items/bucket-key.ts";
 export interface WantedClaim {
   /** The key of shard 0, whose divisor is the number of shards. */
   readonly key: BucketKey;
-  /** Also of limits that only other levels have: the policy that decides may have them again. */
+  /** Includes limits that only other levels have: the policy that decides may have them again. */
   readonly amounts: Amounts;
   /** The same in millitokens. */
   readonly costs: Costs;
-  /** The policy of the whole bucket, whichever shard is decided. */
+  /** The policy of the whole bucket, whichever shard it is decided on. */
   readonly policy: Policy;
   /** What the other levels store; only when the policy lacks a name of the call. */
   readonly levels?: Levels;
-  /** The parent that the call also takes from; undefined in the parent's own charge. */
+  /** The parent that the call also takes from; undefined in the parent's own claim. */
   readonly parentId: string | undefined;
-  /** Whether it is the charge to the parent of the calling entity. */
+  /** Whether it is the claim on the parent of the calling entity. */
   readonly isCascaded: boolean;
   /** Whether the call has read that its namespace is active, together with the bucket. */
   readonly isNamespaceRead?: boolean;

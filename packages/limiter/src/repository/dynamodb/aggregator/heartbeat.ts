@@ -28,8 +28,9 @@ export class Heartbeat {
   }
 
   /**
-   * Notes that all records of a batch were processed. A pulse is always worth a write, and buckets
-   * are now and then. What the aggregator itself writes is not: each heartbeat would cause another.
+   * Notes that all records of a batch were processed. A pulse is always worth a write, and changes
+   * of buckets are now and then. What the aggregator itself writes is not: each heartbeat would
+   * cause another.
    */
   async note(records: readonly StreamRecord[]): Promise<void> {
     const { newestMs, hasPulse } = readTimes(records);

@@ -1,9 +1,8 @@
 /*
  * What this process knows of buckets: the last image of each shard that it read or wrote, of those
  * that were used last, and what these images say together about a bucket with several shards.
- * Only this file changes an entry. Others that keep something for a bucket (the writer its lane,
- * the policy comparison, the pressure) key it by the entry, so that it is forgotten together with
- * it.
+ * Only this file changes an entry. Whatever else is kept for a bucket (the state of its writer, the
+ * policy comparison, the pressure) is keyed by the entry, so that it is forgotten together with it.
  */
 import { addAmounts, NO_AMOUNTS, type Amounts } from "../../../core/amounts.ts";
 import type { Clock } from "../../system-clock.ts";
@@ -242,7 +241,7 @@ export class KnownBuckets {
       }
   }
 
-  /** How many shards a bucket may have, as in `known`; `key` is that of its shard 0. */
+  /** How many shards a bucket may have, as `get` says; `key` is that of its shard 0. */
   getCount({ text }: BucketKey): number {
     const first = this.#getEntry(text);
     return first === undefined || first.seenAt.order === 0 ? 1 : (first.image?.divisor ?? 1);

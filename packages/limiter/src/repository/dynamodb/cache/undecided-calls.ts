@@ -2,7 +2,7 @@ import type { BucketKey } from "../items/bucket-key.ts";
 import { SharedRounds } from "./shared-rounds.ts";
 
 /** A bucket that a call takes from, by the key of its shard 0. */
-interface Charged {
+interface ClaimedBucket {
   readonly key: BucketKey;
 }
 
@@ -15,18 +15,18 @@ export class UndecidedCalls {
   readonly #waits = new SharedRounds<unknown>();
 
   /** Whether any takes from a bucket. */
-  has({ key }: Charged): boolean {
+  has({ key }: ClaimedBucket): boolean {
     return this.#byBucket.has(key.text);
   }
 
   /** Notes a call for as long as it is taking. */
-  note<T>(charges: readonly Charged[], taking: Promise<T>): Promise<T> {
-    for (const { key } of charges) {
+  note<T>(claims: readonly ClaimedBucket[], taking: Promise<T>): Promise<T> {
+    for (const { key } of claims) {
       const calls = this.#byBucket.get(key.text) ?? new Set();
       this.#byBucket.set(key.text, calls.add(taking));
     }
     return taking.finally(() => {
-      for (const { key } of charges) {
+      for (const { key } of claims) {
         const calls = this.#byBucket.get(key.text)!;
         calls.delete(taking);
         if (calls.size === 0) this.#byBucket.delete(key.text);
@@ -35,11 +35,11 @@ export class UndecidedCalls {
   }
 
   /** Waits until all that take from these buckets now are decided. */
-  async wait(charges: readonly Charged[]): Promise<void> {
-    const decide = (text: string): Promise<unknown> =>
+  async wait(claims: readonly ClaimedBucket[]): Promise<void> {
+    const whenDecided = (text: string): Promise<unknown> =>
       Promise.allSettled(this.#byBucket.get(text) ?? []);
     await Promise.all(
-      charges.map(({ key: { text } }) => this.#waits.join(text, () => decide(text))),
+      claims.map(({ key: { text } }) => this.#waits.join(text, () => whenDecided(text))),
     );
   }
 }

@@ -137,7 +137,7 @@ export function parseBucketItem(item: AttributeMap, known?: BucketImage): Bucket
       slots: readSlots(item),
       mergedIds: readMergedIds(item),
     });
-  if (item["sv"] === undefined) throw bucketOfPython(item);
+  if (item["sv"] === undefined) throw buildPythonBucketError(item);
   const names = listLimitNames(item);
   const divisor = getNumber(item["shard_count"]) ?? 1;
   const shard = readShard(item, divisor);
@@ -165,7 +165,7 @@ export function parseBucketItem(item: AttributeMap, known?: BucketImage): Bucket
  * remainders and no ids, and divide shards differently. An upgrade of the table rewrites them, so
  * this one was written since, by a process that should have been stopped.
  */
-function bucketOfPython(item: AttributeMap): IncompatibleSchemaError {
+function buildPythonBucketError(item: AttributeMap): IncompatibleSchemaError {
   const PK = getString(item["PK"]) ?? "";
   const { entityId, resource } = parseBucketPartition(PK) ?? {};
   return new IncompatibleSchemaError(

@@ -3,8 +3,6 @@ import { VERSION } from "../../../core/version.ts";
 import type { VersionRecord } from "../../repository.ts";
 import { judgeCompatibility } from "./compatibility.ts";
 
-export { isOlderVersion as isOlder, SCHEMA_VERSION } from "./compatibility.ts";
-
 /** Stands for the record of a table that has namespaces and no record: it may hold anything. */
 export const LOST_VERSION: VersionRecord = {
   schemaVersion: "0.0.0",

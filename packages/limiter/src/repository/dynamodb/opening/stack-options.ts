@@ -47,9 +47,9 @@ export interface StackOptions {
   readonly lambdaTimeoutSeconds?: number;
   /** The memory of the aggregator, in megabytes, from 128 to 3008. @default 256 */
   readonly lambdaMemoryMb?: number;
-  /** The invocations that are reserved for the aggregator, and its most. @default none */
+  /** How many invocations are reserved for the aggregator, and the most it gets. @default none */
   readonly aggregatorReservedConcurrency?: number;
-  /** How many days the logs of the Lambdas are kept: a number that CloudWatch knows. @default 30 */
+  /** How many days the Lambdas' logs are kept: a number that CloudWatch accepts. @default 30 */
   readonly logRetentionDays?: number;
   /** Whether the aggregator is traced with X-Ray. @default false */
   readonly enableTracing?: boolean;
@@ -63,7 +63,7 @@ export interface StackOptions {
   readonly alarmSnsTopic?: string;
   /** The percentage of its time-out at which the aggregator's alarm goes off. @default 80 */
   readonly lambdaDurationThresholdPct?: number;
-  /** Whether anything of IAM is created. @default true */
+  /** Whether IAM resources are created. @default true */
   readonly createIam?: boolean;
   /** Whether roles for applications are created. @default false */
   readonly createIamRoles?: boolean;

@@ -36,7 +36,7 @@ export class Merger {
   readonly #connection: Connection;
   readonly #reader: ItemReader;
   readonly #known: KnownBuckets;
-  readonly #policyOf: PolicyReader;
+  readonly #refreshPolicy: PolicyReader;
   readonly #ttlMultiplier: number;
   readonly #counts: { merges: number };
 
@@ -51,7 +51,7 @@ export class Merger {
     this.#connection = options.connection;
     this.#reader = options.reader;
     this.#known = options.known;
-    this.#policyOf = options.refreshPolicy;
+    this.#refreshPolicy = options.refreshPolicy;
     this.#ttlMultiplier = options.ttlMultiplier;
     this.#counts = options.counts;
   }
@@ -88,7 +88,7 @@ export class Merger {
     const [left, right] = await Promise.all([this.#read(kept), this.#read(gone)]);
     const nowMs = wholeMs(this.#connection.clock);
     if (left === undefined || right === undefined || !arePair(left, right)) return;
-    const policy = await this.#policyOf(kept);
+    const policy = await this.#refreshPolicy(kept);
     const writes = buildMerge({
       kept: left,
       gone: right,

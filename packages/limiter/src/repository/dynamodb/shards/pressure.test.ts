@@ -12,13 +12,13 @@ import {
   shardKey,
 } from "../../../../test/support/shard-images.ts";
 import { Limit } from "../../../core/limit.ts";
-import type { MergeMonitor } from "./merge-monitor.ts";
-import { Pressure, PressureWatch, type MeasuredImage } from "./pressure.ts";
+import type { MeasuredShard, MergeMonitor } from "./merge-monitor.ts";
+import { Pressure, PressureWatch } from "./pressure.ts";
 import { Splitter } from "./splitter.ts";
 
 const NOW_MS = Date.UTC(2026, 0, 4, 12);
 
-function image(writes: number, further: Partial<MeasuredImage> = {}): MeasuredImage {
+function image(writes: number, further: Partial<MeasuredShard> = {}): MeasuredShard {
   return { shard: 0, version: 1, creation: "me.1", writes, ...further };
 }
 

@@ -4,8 +4,8 @@
  *
  *   is hot          by the rate of write units, from two images of one version of it
  *   is throttled    twice within a second, at a rate near that; or, where DynamoDB names the keys
- *                   as the reason, at most of many attempts: refused writes are not counted on the
- *                   item, and an item may share its partition
+ *                   as the reason, in at least half of many attempts: refused writes are not
+ *                   counted on the item, and an item may share its partition
  *
  * All other throttling is the table's or the account's, and shards do not help there. Neither do
  * shards that hold only a few calls each (`leavesRoomForCalls`). Throttling goes on for a while
@@ -18,7 +18,7 @@ import type { BucketImage } from "../items/bucket-item.ts";
 import { buildSiblingKey, type BucketKey } from "../items/bucket-key.ts";
 import type { WriteObserver } from "../write/write-observer.ts";
 import type { BucketEntry, KnownBuckets } from "../cache/known-buckets.ts";
-import type { MergeMonitor } from "./merge-monitor.ts";
+import type { MeasuredShard, MergeMonitor } from "./merge-monitor.ts";
 import { leavesRoomForCalls } from "./split.ts";
 import type { Splitter } from "./splitter.ts";
 
@@ -35,7 +35,7 @@ const NEARLY_HOT_UNITS_PER_SECOND = 400;
 const RATE_COUNTS_FOR_MS = 3000;
 
 /**
- * So many attempts within a second are many: 11 calls a second that are tried three times each
+ * Attempts within a second that count as many: 11 calls a second that are tried three times each
  * never reach it, and a process that does nothing but try does.
  */
 const MANY_ATTEMPTS = 50;
@@ -54,7 +54,7 @@ const THROTTLED_AGAIN_MS = 1000;
 /** What is measured of one shard. */
 interface ShardMeasure {
   /** The first of the two images that a rate is taken from; undefined until there was one. */
-  from: (MeasuredImage & { readonly sentAtMs: number }) | undefined;
+  from: (MeasuredShard & { readonly sentAtMs: number }) | undefined;
   /** Undefined until two images were far enough apart. */
   rate: { readonly unitsPerSecond: number; readonly atMs: number } | undefined;
   /** What was attempted within the second that began then. */
@@ -148,8 +148,8 @@ export class Pressure {
    * Notes the image of a shard that came back for a request sent at `sentAtMs`, by the clock of
    * this process. Returns whether the shard is hot, at most once for each measured period.
    */
-  noteWrite({ shard, version, creation, writes }: MeasuredImage, sentAtMs: number): boolean {
-    const held = this.#attemptOn(shard, sentAtMs);
+  noteWrite({ shard, version, creation, writes }: MeasuredShard, sentAtMs: number): boolean {
+    const held = this.#countAttempt(shard, sentAtMs);
     const { from } = held;
     const isSame = from?.version === version && from.creation === creation;
     const elapsedMs = isSame ? sentAtMs - from.sentAtMs : 0;
@@ -172,7 +172,7 @@ export class Pressure {
   ): boolean {
     const isAgain = nowMs - this.#throttledAtMs <= THROTTLED_AGAIN_MS;
     this.#throttledAtMs = nowMs;
-    const attempts = this.#attemptOn(shard, nowMs);
+    const attempts = this.#countAttempt(shard, nowMs);
     attempts.throttled += 1;
     const isMost = attempts.made >= MANY_ATTEMPTS && attempts.throttled * 2 >= attempts.made;
     return isAgain && (this.#isNearlyHot(shard, nowMs) || (isOfKeys && isMost));
@@ -185,7 +185,7 @@ export class Pressure {
   }
 
   /** Counts an attempt: a second begins with the first one after the second before. */
-  #attemptOn(shard: number, nowMs: number): ShardMeasure {
+  #countAttempt(shard: number, nowMs: number): ShardMeasure {
     const held = (this.#measures[shard] ??= newMeasure());
     const isWithin = Math.abs(nowMs - held.sinceMs) < 1000;
     if (!isWithin) {
@@ -214,6 +214,3 @@ export class Pressure {
 function newMeasure(): ShardMeasure {
   return { from: undefined, rate: undefined, sinceMs: -Infinity, made: 0, throttled: 0 };
 }
-
-/** The parts of an image that the pressure is computed from. */
-export type MeasuredImage = Pick<BucketImage, "shard" | "version" | "creation" | "writes">;

@@ -28,7 +28,7 @@ describe("the tree of shards", () => {
     expect(nextHalf({ shard: 1, divisor: 8 })).toEqual({ shard: 9, divisor: 16 });
   });
 
-  it("every number has exactly one owner, which ownerOf returns", () => {
+  it("every number has exactly one owner, which findOwner returns", () => {
     fc.assert(
       fc.property(tree, fc.nat({ max: LARGEST - 1 }), (shards, number) => {
         const owners = shards.filter(({ shard, divisor }) => number % divisor === shard);

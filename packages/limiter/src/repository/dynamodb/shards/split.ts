@@ -51,7 +51,7 @@ export type SplitObstacle =
 
 /**
  * What prevents the split of a shard, if anything does. A limit of an unknown kind prevents even
- * its image: `imageOf` throws.
+ * its image: `parseBucketItem` throws.
  */
 export function splitObstacle(
   { bucket, divisor }: BucketImage,

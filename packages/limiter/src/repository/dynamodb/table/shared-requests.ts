@@ -55,7 +55,7 @@ const ALONE_MS = 2000;
 /** The most items whose writes go alone; the one that failed first is forgotten. */
 const MAX_ALONE = 1000;
 
-/** Invalid statements before the first valid one after which the table is not asked again. */
+/** How many invalid statements, before the first valid one, end the sharing. */
 const MAX_INVALID = 50;
 
 /** How DynamoDB says that a statement adds to an attribute that does not exist. */

@@ -141,7 +141,7 @@ it.each([
   ],
 ])("sums with quoted names %s", async (_, message, aloneError, areAlone) => {
   const sendAll = async (...entities: readonly string[]): Promise<void> => {
-    for (const entity of entities) table.send(quote(entity)).catch(() => {});
+    for (const entity of entities) table.send(buildQuotedUpdate(entity)).catch(() => {});
     await table.sendAll("plain-1", "plain-2");
   };
   await sendAll("a");
@@ -179,7 +179,7 @@ async function expectNotShared(why: RegExp): Promise<void> {
 }
 
 /** An update of a limit whose name has a dash. */
-function quote(entity: string): ReturnType<typeof getUpdate> {
+function buildQuotedUpdate(entity: string): ReturnType<typeof getUpdate> {
   return {
     ...getUpdate(entity),
     statement: (tableName) => ({

@@ -25,8 +25,8 @@ describe("an update", () => {
       fc.property(fc.array(step, { minLength: 1, maxLength: 6 }), (steps) => {
         const { update, conditions } = saidBy(steps);
         const built = runBuilder(steps).build();
-        expect(resolveIt(built.UpdateExpression, built)).toBe(update);
-        expect(resolveIt(built.ConditionExpression, built)).toBe(conditions.join(" AND "));
+        expect(resolveAliases(built.UpdateExpression, built)).toBe(update);
+        expect(resolveAliases(built.ConditionExpression, built)).toBe(conditions.join(" AND "));
       }),
       { numRuns: 300 },
     );
@@ -130,7 +130,7 @@ function saidBy(steps: readonly Step[]): {
   };
 }
 
-function resolveIt(
+function resolveAliases(
   expression: string,
   {
     ExpressionAttributeNames: names = {},

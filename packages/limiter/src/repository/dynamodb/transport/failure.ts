@@ -211,10 +211,10 @@ export interface ErrorParts {
   readonly throttling: readonly string[];
 }
 
-/** DynamoDB's longest name of an error has 40 letters. */
+/** DynamoDB's longest error name has 40 letters. */
 const MAX_NAME_LENGTH = 100;
 
-/** DynamoDB's longest messages, about policies and expressions, have some hundred letters. */
+/** DynamoDB's longest messages, about policies and expressions, have a few hundred letters. */
 const MAX_MESSAGE_LENGTH = 1000;
 
 /**
@@ -263,7 +263,7 @@ export function readError(error: unknown): ErrorParts {
       code: shorten(Code ?? "None", MAX_NAME_LENGTH),
       item: Item,
     })),
-    // One kind of exception spells it with a small letter.
+    // One kind of exception spells it with a lowercase letter.
     throttling: (raw.ThrottlingReasons ?? raw.throttlingReasons ?? []).map(
       ({ reason }) => reason ?? "",
     ),

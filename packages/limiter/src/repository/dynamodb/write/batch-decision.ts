@@ -169,13 +169,13 @@ function isLimited(limits: Bucket["limits"], name: string, kind: BatchStep["kind
 }
 
 /** The costs of one kind. */
-export function costsThat(costs: Costs, isWanted: (cost: number) => boolean): Costs {
+export function filterCosts(costs: Costs, isWanted: (cost: number) => boolean): Costs {
   return Object.fromEntries(Object.entries(costs).filter(([, cost]) => isWanted(cost)));
 }
 
 /** What is charged, without what is given back. */
 export function positiveCosts(costs: Costs): Costs {
-  return costsThat(costs, (cost) => cost > 0);
+  return filterCosts(costs, (cost) => cost > 0);
 }
 
 /** A step without what it gives back. */

@@ -12,8 +12,8 @@
  *       at most MAX_OVERTAKEN times; then acquires end as contended
  *
  * Writes of one process to one shard go one after another: they would only fail each other's
- * conditions. The writer keeps a lane for each shard, and it alone changes it. What became of
- * writes that got no answer, and of their members, is in write-outcomes.ts.
+ * conditions. The writer keeps a `ShardWrites` for each shard, and it alone changes that. What
+ * became of writes that got no answer, and of their members, is in write-outcomes.ts.
  *
  * A batch that was overtaken by a refill is decided as of that refill, not as of now: it takes what
  * the other has left, which needs no refill and no lock, and what did not fit then is refused.
@@ -106,7 +106,7 @@ export class BucketWriter {
   readonly #largestTickMs: number;
   readonly #observer: WriteObserver;
   readonly #counts: WriteCounts;
-  readonly #lanes = new WeakMap<BucketEntry, ShardWrites>();
+  readonly #shardWrites = new WeakMap<BucketEntry, ShardWrites>();
 
   constructor(options: {
     readonly connection: Connection;
@@ -138,7 +138,7 @@ export class BucketWriter {
    */
   write(key: BucketKey, intent: WriteIntent): Promise<WriteOutcome> {
     const entry = this.#known.entry(key);
-    const shardWrites = this.#lanes.get(entry) ?? this.#newLane(key, entry);
+    const shardWrites = this.#shardWrites.get(entry) ?? this.#newShardWrites(key, entry);
     this.#known.pin(entry);
     const operation = intent.operation ?? { history: undefined };
     return shardWrites.queue.submit({ intent, operation, policy: undefined }, (members) =>
@@ -152,11 +152,11 @@ export class BucketWriter {
     );
   }
 
-  #newLane(key: BucketKey, entry: BucketEntry): ShardWrites {
+  #newShardWrites(key: BucketKey, entry: BucketEntry): ShardWrites {
     const queue = new GroupCommit<Work, WriteOutcome>(() => this.#known.unpin(entry));
     const outcomes = new WriteOutcomes(key, { ids: this.#ids, known: this.#known });
     const shardWrites: ShardWrites = { queue, outcomes, tickMs: 1, failedUnits: 0 };
-    this.#lanes.set(entry, shardWrites);
+    this.#shardWrites.set(entry, shardWrites);
     return shardWrites;
   }
 

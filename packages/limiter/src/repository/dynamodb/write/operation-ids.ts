@@ -167,11 +167,11 @@ export class OperationIds {
       const writtenMs = parseWrittenAtMs(slots[slot], nowMs);
       if (writtenMs < oldestMs) [oldest, oldestMs] = [slot, writtenMs];
     }
-    return this.#claim(nowMs - oldestMs, nowMs) ? oldest : undefined;
+    return this.#mayTakeOver(nowMs - oldestMs, nowMs) ? oldest : undefined;
   }
 
   /** Whether a slot may be taken over that was written so long ago; counts hasty takeovers. */
-  #claim(ageMs: number, nowMs: number): boolean {
+  #mayTakeOver(ageMs: number, nowMs: number): boolean {
     if (ageMs >= IDLE_MS) return true;
     if (nowMs - this.#hasty.sinceMs >= HASTY_WINDOW_MS) this.#hasty = { sinceMs: nowMs, count: 0 };
     this.#hasty.count += 1;

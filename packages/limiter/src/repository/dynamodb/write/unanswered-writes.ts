@@ -20,8 +20,8 @@
  * pending ones were not and cannot be: the slot holds a later id. Where there is nothing to write,
  * a fence does that (fence.ts). A write that creates the bucket leaves its id in `cr` for good.
  *
- * The lane of a shard owns its list of pending writes (`UnansweredWrites`); each operation owns its
- * history, which shares these writes and so learns what became of them (ADR 009).
+ * `WriteOutcomes` owns the list of a shard's pending writes (`UnansweredWrites`); each operation
+ * owns its history, which shares these writes and so learns what became of them (ADR 009).
  */
 import type { Policy } from "../../../core/bucket/policy.ts";
 import type { BatchStep } from "./batch-decision.ts";
@@ -230,12 +230,12 @@ export class OperationHistory {
 const FATES_BY_WEIGHT = ["applied", "unknown", "pending"] as const;
 
 /**
- * Pending writes of one lane. A caller that ends a lease retries at once, with the next batch or
+ * Pending writes of one shard. A caller that ends a lease retries at once, with the next batch or
  * the one after it, so nothing waits for older ones.
  */
 const MAX_PENDING = 32;
 
-/** The writes of one lane whose fate is open. */
+/** The writes to one shard whose fate is open. */
 export class UnansweredWrites {
   #pending: readonly UnansweredWrite[] = [];
 

@@ -1,5 +1,5 @@
 /*
- * What became of this process's writes to one shard, for its lane in the writer:
+ * What became of this process's writes to one shard, for its writer:
  *
  *   mark      the id that the next write leaves on the shard. Enough while every write is answered
  *   learn     before each decision: concludes what images show of writes without an answer, and
@@ -95,7 +95,7 @@ export class WriteOutcomes implements WriteMarker {
     if (write.mark !== undefined) (this.#unanswered ??= new UnansweredWrites()).add(left);
   }
 
-  /** Resumes the writes that members still wait for, which may have been sent in another lane. */
+  /** Resumes the writes that members still wait for: this object may be newer than they are. */
   #resume(members: readonly BatchMember[]): void {
     for (const { work } of members) {
       const pending = work.operation.history?.pending;

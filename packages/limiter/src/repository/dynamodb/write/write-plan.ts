@@ -85,7 +85,7 @@ export interface PlanRequest {
   readonly ttlMultiplier: number;
 }
 
-/** Marks writes, so that it shows whether they were applied; see write-outcomes.ts. */
+/** Marks writes, so that an image shows whether they were applied; see write-outcomes.ts. */
 export interface WriteMarker {
   mark(slots: BucketImage["slots"], nowMs: number): OperationMark | undefined;
 }
@@ -127,7 +127,7 @@ export function planWrite(request: PlanRequest): Plan {
   const { intents, policy, image, nowMs, asOfMs } = request;
   if (image === undefined) return planCreation(request);
   if (intents[0]!.kind === "applyLimits") return planLimitsOnly(request, image);
-  const present = thoseThat(
+  const present = filterList(
     intents,
     (intent) =>
       isFor(image, intent, nowMs) && !isDivided(image, intent) && !overdraws(request, intent),
@@ -143,7 +143,7 @@ export function planWrite(request: PlanRequest): Plan {
     accepted,
     otherwise: (intent) => (isFor(image, intent, nowMs) ? "split" : "gone"),
   });
-  const written = thoseThat(present, (_, index) => accepted[index] === true);
+  const written = filterList(present, (_, index) => accepted[index] === true);
   if (written.length === 0) return { write: undefined, verdicts };
   const { limits } = bucket;
   if (rewrites)
@@ -227,8 +227,8 @@ function listVerdicts(
   return verdicts;
 }
 
-/** The list itself when all of it is wanted, as is the rule. */
-function thoseThat<Item>(
+/** The list itself when all of it is wanted, as it usually is. */
+function filterList<Item>(
   list: readonly Item[],
   isWanted: (item: Item, index: number) => boolean,
 ): readonly Item[] {
@@ -301,7 +301,7 @@ function planCreation(request: PlanRequest): Plan {
   );
   const { accepted, folds } = decideBatch(bucket, present, nowMs);
   const verdicts = listVerdicts(intents, { present, accepted, otherwise: () => "gone" });
-  const written = thoseThat(present, (_, index) => accepted[index] === true);
+  const written = filterList(present, (_, index) => accepted[index] === true);
   if (written.length === 0) return { write: undefined, verdicts };
   // A new item has free slots.
   const mark = outcomes.mark([], nowMs)!;

@@ -33,9 +33,9 @@ describe("the heartbeat of a runner", () => {
     table.findShard = () => "s1";
     const runner = startRunner(table, clock);
     await clock.advance(10_000);
-    expect(parseHeartbeat(table)).toBeGreaterThan(0);
+    expect(readCountedUntil(table)).toBeGreaterThan(0);
     await clock.advance(120_000);
-    expect(parseHeartbeat(table)).toBeGreaterThan(clock.now() - 60_000);
+    expect(readCountedUntil(table)).toBeGreaterThan(clock.now() - 60_000);
     await runner.end();
   });
 
@@ -55,9 +55,9 @@ describe("the heartbeat of a runner", () => {
       await clock.advance(60_000);
     }
     expect(runner.problems.length).toBeGreaterThan(0);
-    expect(parseHeartbeat(table)).toBeLessThanOrEqual(stuckAtMs);
+    expect(readCountedUntil(table)).toBeLessThanOrEqual(stuckAtMs);
     isStuck = false;
-    await until(clock, () => parseHeartbeat(table) > stuckAtMs + 240_000);
+    await until(clock, () => readCountedUntil(table) > stuckAtMs + 240_000);
     await runner.end();
   });
 });
@@ -78,6 +78,6 @@ function noteEmpty(time: CountedTime, times: number, beganAtMs: number): void {
   for (let reply = 0; reply < times; reply += 1) time.note({ records: [] }, beganAtMs);
 }
 
-function parseHeartbeat(table: StreamedTable): number {
+function readCountedUntil(table: StreamedTable): number {
   return getNumber(table.system("#AGGREGATOR")?.["counted_until_ms"]) ?? 0;
 }

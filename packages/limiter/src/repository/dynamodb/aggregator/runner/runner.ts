@@ -12,12 +12,12 @@ export interface RunnerOptions extends AggregatorOptions {
   /** Ends the runner after the batches that are under way. */
   readonly signal?: AbortSignal;
   /**
-   * Is called after each batch, and when the shards that the runner reads change.
+   * Called after each batch, and when the shards that the runner reads change.
    * @example await runAggregator({ onProgress: ({ lagMs }) => console.log(lagMs) });
    */
   readonly onProgress?: (progress: RunnerProgress) => void;
   /**
-   * Is called when something fails and will be tried again, and when records were lost.
+   * Called when something fails and will be tried again, and when records were lost.
    * @example await runAggregator({ onProblem: (problem) => log.warn(problem) });
    */
   readonly onProblem?: (problem: RunnerProblem) => void;

@@ -22,7 +22,7 @@ export interface CursorOptions {
 
 /**
  * The least time between two reads. A shard may be read five times a second by all its readers; the
- * fifth is left to a runner whose lease has just ended, and to people who look.
+ * fifth is left to a runner whose lease has just ended, and to people who inspect the stream.
  */
 const PACE_MS = 250;
 

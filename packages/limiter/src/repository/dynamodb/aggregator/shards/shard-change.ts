@@ -1,11 +1,12 @@
 import { bucketKey, type BucketKey } from "../../items/bucket-key.ts";
 import { parseBucketPartition } from "../../items/key-parsers.ts";
-import { firstKey, type MeasuredImage } from "../../shards/pressure.ts";
+import type { MeasuredShard } from "../../shards/merge-monitor.ts";
+import { firstKey } from "../../shards/pressure.ts";
 import { getNumber, getString, type AttributeMap } from "../../transport/attribute-values.ts";
 import { keyOfRecord, type StreamRecord } from "../stream-record.ts";
 
 /** What a record says of a shard. The rest of its image is not read: the table has a newer one. */
-interface ShardImage extends MeasuredImage {
+interface ShardImage extends MeasuredShard {
   readonly divisor: number;
 }
 

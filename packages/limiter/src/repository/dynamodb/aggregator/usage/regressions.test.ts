@@ -26,7 +26,7 @@ function acquires(count: number, atMs = MIDNIGHT_MS): readonly StreamRecord[] {
   return listRecords(items, { atMs });
 }
 
-describe("faults of the original's aggregator", () => {
+describe("faults of the Python zae-limiter's aggregator", () => {
   it("a hot entity costs one write for each window of a batch, whatever it has of limits [W-18]", async () => {
     const { table, counter } = usageProcess();
     expect(await counter.count(acquires(100))).toMatchObject({ counted: 100, snapshotWrites: 3 });

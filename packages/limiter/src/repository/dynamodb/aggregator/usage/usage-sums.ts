@@ -62,10 +62,10 @@ export function usageSums(
  */
 export function newerPart(
   sum: UsageSum,
-  buildPosition: (shard: number) => string | undefined,
+  getPosition: (shard: number) => string | undefined,
 ): UsageSum | undefined {
   const parts = sum.parts.flatMap(({ shard, contributions }): readonly ShardPart[] => {
-    const counted = buildPosition(shard);
+    const counted = getPosition(shard);
     if (counted === undefined) return [{ shard, contributions }];
     const newer = contributions.filter(({ record }) => record.position > counted);
     return newer.length === 0 ? [] : [{ shard, contributions: newer }];

@@ -25,13 +25,13 @@ export interface LeanTransportOptions {
   /** An address other than AWS's. @default `AWS_ENDPOINT_URL_DYNAMODB`, or the region's */
   readonly endpointUrl?: string;
   /**
-   * Credentials, or a function that finds them, which is called again before they expire. @default
-   * those of the environment, or what the SDK finds
+   * Credentials, or a function that finds them, which is called again before they expire.
+   * @default those of the environment, or what the SDK finds
    */
   readonly credentials?: AwsCredentials | CredentialProvider;
   /**
-   * Makes the connections, for a proxy or your own certificates; the caller closes it. @default one
-   * that keeps up to 128 connections
+   * Makes the connections, for a proxy or your own certificates; the caller closes it.
+   * @default one that keeps up to 128 connections
    */
   readonly agent?: HttpAgent;
 }
