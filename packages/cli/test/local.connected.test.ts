@@ -103,6 +103,17 @@ describeUnlessMissing("a local system", whyMissing("dynoxide"), () => {
     expect((await followed).stdout).toMatch(/ Ready at .*\n.* The engine ended \(SIGKILL\)\..*\n$/);
   });
 
+  it("says what failed, not that its engine ended, when its aggregator cannot start", async () => {
+    const { code, stderr } = await zaeLimiter("local up --port 0", {
+      env: systems.env,
+      runAggregator: () => {
+        throw new Error("the aggregator cannot start");
+      },
+    });
+    expect(code).toBe(1);
+    expect(stderr).toMatch(/error: the aggregator cannot start\n$/);
+  });
+
   it("ends when its folder is removed, because no command could end it then", async () => {
     const { outcome } = await up("--port 0");
     const engine = findEngine();

@@ -104,7 +104,9 @@ export class MemoryEntities implements EntityStore {
     );
     if (recordsDeleted === 0) throw new EntityNotFoundError(entityId);
     this.#entities.delete(entityId);
-    if (entity?.parentId !== undefined) this.#children.get(entity.parentId)?.delete(entityId);
+    const siblings = this.#children.get(entity?.parentId ?? "");
+    siblings?.delete(entityId);
+    if (siblings?.size === 0) this.#children.delete(entity!.parentId!);
     this.#audit.add(
       Object.freeze({ ...event, details: Object.freeze({ ...event.details, recordsDeleted }) }),
     );

@@ -167,6 +167,10 @@ class LocalSystem {
     try {
       this.#update({ endpointUrl: engine.endpointUrl });
       await this.#aggregate(engine);
+    } catch (error) {
+      // Before the engine stops, because its end would be taken for the reason.
+      this.#fail(toMessage(error));
+      throw error;
     } finally {
       await engine.stop();
     }
