@@ -6,7 +6,7 @@
  */
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type Server } from "node:http";
-import { connect, type AddressInfo, type Socket } from "node:net";
+import type { AddressInfo } from "node:net";
 import { Account, type AccountOptions } from "./account.ts";
 import type { Usage } from "./protocol.ts";
 import { respond, type Reply } from "./respond.ts";
@@ -39,6 +39,12 @@ export interface Provider {
   stop(): Promise<void>;
 }
 
+/**
+ * No server listens there, no system gives this port out, and it is not one of those that `fetch`
+ * refuses to call.
+ */
+const REFUSED_URL = "http://127.0.0.1:2";
+
 /** How many requests are remembered. */
 const MAX_REQUESTS = 1000;
 
@@ -53,8 +59,7 @@ class LocalProvider implements Provider {
   readonly #account: Account | undefined;
   readonly #attempts = new Map<string, number>();
   readonly #waiting: (() => void)[] = [];
-  /** Holds a port on which no server listens. */
-  #placeholder: Socket | undefined;
+  readonly refusedUrl = REFUSED_URL;
   readonly requests: ProviderRequest[] = [];
   readonly statuses = new Map<number, number>();
   readonly used = new Map<string, Usage>();
@@ -75,16 +80,10 @@ class LocalProvider implements Provider {
 
   async start(port: number): Promise<void> {
     await once(this.#server.listen(port, "127.0.0.1"), "listening");
-    this.#placeholder = connect(this.#port, "127.0.0.1");
-    await once(this.#placeholder, "connect");
   }
 
   get url(): string {
     return `http://127.0.0.1:${this.#port}`;
-  }
-
-  get refusedUrl(): string {
-    return `http://127.0.0.1:${this.#placeholder?.localPort}`;
   }
 
   get environment(): Readonly<Record<string, string>> {
@@ -106,7 +105,6 @@ class LocalProvider implements Provider {
     return new Promise((resolve) => {
       this.#server.close(() => resolve());
       this.#server.closeAllConnections();
-      this.#placeholder?.destroy();
     });
   }
 
