@@ -1,4 +1,3 @@
-import { LeaseExpiredError } from "../core/errors.ts";
 import { endSafely, type EndCost } from "../limiter/end-safely.ts";
 import type { Lease } from "../limiter/lease.ts";
 import type { RateLimiter } from "../limiter/rate-limiter.ts";
@@ -79,11 +78,7 @@ export class RequestLease<Q> {
   #endOnce(findCost: () => MaybePromise<EndCost>): void {
     if (this.#isEnded) return;
     this.#isEnded = true;
-    const cost = findCost();
-    const settled =
-      cost instanceof Promise
-        ? cost.then((found) => endSafely(this.lease, found, warnOfFailure))
-        : endSafely(this.lease, cost, warnOfFailure);
+    const settled = endSafely(this.lease, findCost, warnOfFailure);
     this.#resolveSettled?.(settled);
   }
 
@@ -102,13 +97,7 @@ export class RequestLease<Q> {
     settle: NonNullable<HttpLimitOptions<Q>["settle"]>,
     end: RequestEnd,
   ): Promise<EndCost> {
-    try {
-      return (await settle({ request: this.#request, ...end }, this.lease)) ?? "as taken";
-    } catch (error) {
-      // The handler may have ended the lease itself. Then there is nothing left to settle.
-      if (!(error instanceof LeaseExpiredError)) warnOfFailure(error);
-      return "as taken";
-    }
+    return (await settle({ request: this.#request, ...end }, this.lease)) ?? "as taken";
   }
 }
 

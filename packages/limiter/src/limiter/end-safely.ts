@@ -1,5 +1,6 @@
 import type { Amounts } from "../core/amounts.ts";
 import { LeaseExpiredError } from "../core/errors.ts";
+import type { MaybePromise } from "../repository/port.ts";
 import type { Lease } from "./lease.ts";
 
 /** The cost of a call that ends without a caller: totals by limit, the estimate, or nothing. */
@@ -11,14 +12,19 @@ export type EndCost = Amounts | "as taken" | "give-back";
  */
 export async function endSafely(
   lease: Lease,
-  cost: EndCost,
+  findCost: () => MaybePromise<EndCost>,
   warn: (error: unknown) => void,
 ): Promise<void> {
+  let how: "commit" | "rollback" = "commit";
   try {
-    if (typeof cost === "object") lease.settle(cost);
+    const found = findCost();
+    // A cost that is known at once ends the lease in this step.
+    const cost = found instanceof Promise ? await found : found;
+    if (cost === "give-back") how = "rollback";
+    else if (cost !== "as taken") lease.settle(cost);
   } catch (error) {
     // The application may have ended the lease itself. Then there is nothing left to settle.
     if (!(error instanceof LeaseExpiredError)) warn(error);
   }
-  await lease.finish(cost === "give-back" ? "rollback" : "commit", true).catch(warn);
+  await lease.finish(how, true).catch(warn);
 }

@@ -124,7 +124,11 @@ export class MeteredCall {
     const { estimate, lease } = this.#reserved;
     const { usage, source, cost } = computeSettlement(end, { metering, estimate, abandoned });
     if (source === "reported") this.#meter.estimator.learn(this.#call, estimate, usage);
-    await endSafely(lease, cost, (error) => warnOfFailure("The settlement", error));
+    await endSafely(
+      lease,
+      () => cost,
+      (error) => warnOfFailure("The settlement", error),
+    );
     this.#publish({
       entityId: lease.entityId,
       resource: lease.resource,

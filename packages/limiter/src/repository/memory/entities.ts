@@ -104,12 +104,16 @@ export class MemoryEntities implements EntityStore {
     );
     if (recordsDeleted === 0) throw new EntityNotFoundError(entityId);
     this.#entities.delete(entityId);
-    const siblings = this.#children.get(entity?.parentId ?? "");
-    siblings?.delete(entityId);
-    if (siblings?.size === 0) this.#children.delete(entity!.parentId!);
+    if (entity?.parentId !== undefined) this.#removeChild(entity.parentId, entityId);
     this.#audit.add(
       Object.freeze({ ...event, details: Object.freeze({ ...event.details, recordsDeleted }) }),
     );
+  }
+
+  #removeChild(parentId: string, entityId: string): void {
+    const children = this.#children.get(parentId);
+    children?.delete(entityId);
+    if (children?.size === 0) this.#children.delete(parentId);
   }
 
   clear(): number {
