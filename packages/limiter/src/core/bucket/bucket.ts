@@ -1,5 +1,14 @@
 import { MILLI } from "../amounts.ts";
 import { reduceRate, type Limit } from "../limit.ts";
+import {
+  buildWindow,
+  carriesNothing,
+  chargeWindow,
+  computeWindowMilli,
+  computeWindowWaitMs,
+  type LimitWindow,
+  type WindowEnds,
+} from "./windows.ts";
 
 /**
  * A limit as a bucket counts it: millitokens and milliseconds, with its rate reduced to lowest
@@ -8,8 +17,10 @@ import { reduceRate, type Limit } from "../limit.ts";
 export interface BucketLimit {
   /** The limit that it was made from. */
   readonly limit: Limit;
-  /** The most that the bucket can hold, in millitokens. */
+  /** The most that the bucket can hold, in millitokens; of a quota, what a window begins with. */
   readonly capacityMilli: number;
+  /** How a quota or session resets; undefined for a rate, which refills all the time. */
+  readonly window: LimitWindow | undefined;
   /** Millitokens that flow back in every period. */
   readonly refillAmountMilli: number;
   /** The period of the refill. */
@@ -30,8 +41,9 @@ export interface BucketLimit {
  * except `applyInPlace`.
  *
  * `balances` holds three numbers for each limit, in the order of `limits`: the tokens in
- * millitokens (negative in debt), the remainder of the refill in units of 1/period millitoken, and
- * the net total consumed in millitokens. One flat array takes half the memory of one object per
+ * millitokens (negative in debt); the remainder of the refill in units of 1/period millitoken or,
+ * of a limit with windows, the end of the window that the tokens belong to (0 when none was
+ * opened); and the net total consumed in millitokens. One flat array takes half the memory of one object per
  * limit, and a limiter holds more buckets than anything else. An implementation may keep further
  * numbers behind these (the memory backend keeps its stamp there), so index from the front.
  */
@@ -55,11 +67,16 @@ export function bucketLimits(limits: readonly Limit[]): readonly BucketLimit[] {
 
 /** Prepares one limit for arithmetic. */
 export function bucketLimit(limit: Limit, hidden: boolean): BucketLimit {
+  const window = buildWindow(limit);
+  const capacityMilli = limit.capacity * MILLI;
+  if (limit.kind !== undefined && limit.kind !== "rate")
+    return { limit, capacityMilli, window, ...NO_REFILL, hidden };
   const refillAmountMilli = limit.refillAmount * MILLI;
   const refillPeriodMs = limit.refillPeriodSeconds * MILLI;
   return {
     limit,
-    capacityMilli: limit.capacity * MILLI,
+    capacityMilli,
+    window,
     refillAmountMilli,
     refillPeriodMs,
     ...reduceRate(refillAmountMilli, refillPeriodMs),
@@ -67,18 +84,21 @@ export function bucketLimit(limit: Limit, hidden: boolean): BucketLimit {
   };
 }
 
+/** What a limit that is not a rate earns: nothing. */
+const NO_REFILL = { refillAmountMilli: 0, refillPeriodMs: 0, amount: 0, period: 1 };
+
 /** A new bucket: every limit is full. */
 export function fullBucket(limits: readonly BucketLimit[], nowMs: number): Bucket {
   return {
     limits,
     refilledAtMs: nowMs,
-    balances: limits.flatMap((limit) => [ceilingMilli(limit), 0, 0]),
+    balances: limits.flatMap(({ capacityMilli }) => [capacityMilli, 0, 0]),
   };
 }
 
 /** The most a limit can hold. */
-export function ceilingMilli(limit: BucketLimit): number {
-  return limit.capacityMilli;
+export function ceilingMilli({ capacityMilli, window }: BucketLimit): number {
+  return window === undefined ? capacityMilli : capacityMilli + window.unusedMilli;
 }
 
 /** The tokens of one limit as stored, before any refill. */
@@ -88,7 +108,12 @@ export function getStoredMilli(bucket: Bucket, index: number): number {
 
 /** The remainder of one limit's refill as stored. */
 export function getStoredRemainder(bucket: Bucket, index: number): number {
-  return bucket.balances[index * FIELDS + 1]!;
+  return bucket.limits[index]!.window === undefined ? bucket.balances[index * FIELDS + 1]! : 0;
+}
+
+/** The end of the window that one limit's tokens belong to; 0 for a rate, and while none is open. */
+export function getStoredEndMs(bucket: Bucket, index: number): number {
+  return bucket.limits[index]!.window === undefined ? 0 : bucket.balances[index * FIELDS + 1]!;
 }
 
 /** What was consumed of one limit over the life of the bucket, net of what was given back. */
@@ -98,12 +123,49 @@ export function getConsumedMilli(bucket: Bucket, index: number): number {
 
 /** The tokens of one limit at the given time, refill included. */
 export function balanceMilli(bucket: Bucket, index: number, nowMs: number): number {
-  return computeRefilledMilli(
-    bucket.limits[index]!,
-    getStoredMilli(bucket, index),
-    getStoredRemainder(bucket, index),
-    nowMs - bucket.refilledAtMs,
-  );
+  const limit = bucket.limits[index]!;
+  const at = index * FIELDS;
+  const [stored, state] = [bucket.balances[at]!, bucket.balances[at + 1]!];
+  return limit.window === undefined
+    ? computeRefilledMilli(limit, stored, state, nowMs - bucket.refilledAtMs)
+    : computeWindowMilli(limit.window, stored, state, nowMs);
+}
+
+/**
+ * Whether what was taken from a limit cannot go back to its balance, because the window that it was
+ * taken in is not the open one. It only counts then.
+ */
+export function isReturnLost(
+  bucket: Bucket,
+  index: number,
+  ends: WindowEnds | undefined,
+  nowMs: number,
+): boolean {
+  const { window, limit } = bucket.limits[index]!;
+  return window !== undefined && findOpenEndMs(bucket, index, nowMs) !== (ends?.[limit.name] ?? 0);
+}
+
+/** Whether a window ends after one time and not after the other. */
+export function crossesEnd({ limits, balances }: Bucket, fromMs: number, toMs: number): boolean {
+  return limits.some(({ window }, index) => {
+    const endMs = balances[index * FIELDS + 1]!;
+    return window !== undefined && fromMs < endMs && endMs <= toMs;
+  });
+}
+
+/** The end of the window of each limit that has windows; undefined when none does. */
+export function listWindowEnds(bucket: Bucket): WindowEnds | undefined {
+  let ends: Record<string, number> | undefined;
+  bucket.limits.forEach(({ window, limit: { name } }, index) => {
+    if (window !== undefined) (ends ??= {})[name] = getStoredEndMs(bucket, index);
+  });
+  return ends;
+}
+
+/** The end of the window of one limit that is open at the given time, if one is. */
+export function findOpenEndMs(bucket: Bucket, index: number, nowMs: number): number | undefined {
+  const endMs = getStoredEndMs(bucket, index);
+  return nowMs < endMs ? endMs : undefined;
 }
 
 /**
@@ -116,11 +178,13 @@ export function holds(bucket: Bucket, costsMilli: readonly number[], nowMs: numb
   for (let index = 0; index < limits.length; index += 1) {
     const limit = limits[index]!;
     const at = index * FIELDS;
-    if (
-      !limit.hidden &&
-      computeRefilledMilli(limit, balances[at]!, balances[at + 1]!, elapsedMs) < costsMilli[index]!
-    )
-      return false;
+    if (limit.hidden) continue;
+    const [stored, state] = [balances[at]!, balances[at + 1]!];
+    const milli =
+      limit.window === undefined
+        ? computeRefilledMilli(limit, stored, state, elapsedMs)
+        : computeWindowMilli(limit.window, stored, state, nowMs);
+    if (milli < costsMilli[index]!) return false;
   }
   return true;
 }
@@ -130,24 +194,36 @@ export function holds(bucket: Bucket, costsMilli: readonly number[], nowMs: numb
  * decide the same.
  */
 export function isFull(bucket: Bucket, nowMs: number): boolean {
-  return bucket.limits.every(
-    (limit, index) => balanceMilli(bucket, index, nowMs) >= ceilingMilli(limit),
-  );
+  return bucket.limits.every((_, index) => isLimitFull(bucket, index, nowMs));
+}
+
+/** Whether one limit is as a new one would be. */
+export function isLimitFull(bucket: Bucket, index: number, nowMs: number): boolean {
+  const { capacityMilli, window } = bucket.limits[index]!;
+  // What is carried over the end of a window is lost with the bucket.
+  return window === undefined || carriesNothing(window)
+    ? balanceMilli(bucket, index, nowMs) >= capacityMilli
+    : getStoredEndMs(bucket, index) === 0;
 }
 
 /**
  * Refills all limits, then takes `costsMilli` (by index; a negative cost gives back). It does not
  * check whether the costs fit: that was decided before. When time goes backwards, nothing is earned
- * and the stamp stays.
+ * and the stamp stays. `ends` are those of the windows that something goes back to.
  */
-export function apply(bucket: Bucket, costsMilli: readonly number[], nowMs: number): Bucket {
+export function apply(
+  bucket: Bucket,
+  costsMilli: readonly number[],
+  nowMs: number,
+  ends?: WindowEnds,
+): Bucket {
   // `slice` allocates exactly what is needed; pushing would reserve 17 numbers in every bucket.
   const next: OwnedBucket = {
     limits: bucket.limits,
     refilledAtMs: bucket.refilledAtMs,
     balances: bucket.balances.slice(),
   };
-  applyInPlace(next, costsMilli, nowMs);
+  applyInPlace(next, costsMilli, nowMs, ends);
   return next;
 }
 
@@ -159,6 +235,7 @@ export function applyInPlace(
   bucket: OwnedBucket,
   costsMilli: readonly number[],
   nowMs: number,
+  ends?: WindowEnds,
 ): void {
   const { limits, balances } = bucket;
   const elapsedMs = nowMs - bucket.refilledAtMs;
@@ -166,6 +243,15 @@ export function applyInPlace(
     const limit = limits[index]!;
     const cost = costsMilli[index]!;
     const at = index * FIELDS;
+    if (limit.window !== undefined) {
+      const state = { storedMilli: balances[at]!, endMs: balances[at + 1]! };
+      const charge = { costMilli: cost, takenEndMs: ends?.[limit.limit.name] };
+      const { storedMilli, endMs } = chargeWindow(limit.window, state, charge, nowMs);
+      balances[at] = storedMilli;
+      balances[at + 1] = endMs;
+      balances[at + 2] = balances[at + 2]! + cost;
+      continue;
+    }
     const remainder = balances[at + 1]!;
     const ceiling = ceilingMilli(limit);
     const refilled = computeRefilledMilli(limit, balances[at]!, remainder, elapsedMs);
@@ -193,7 +279,7 @@ export function computeEarned(
   const limit = bucket.limits[index]!;
   const remainder = getStoredRemainder(bucket, index);
   const elapsedMs = nowMs - bucket.refilledAtMs;
-  if (elapsedMs <= 0) return { milli: 0, remainder };
+  if (elapsedMs <= 0 || limit.window !== undefined) return { milli: 0, remainder };
   const rest = elapsedMs % limit.period;
   const whole = ((elapsedMs - rest) / limit.period) * limit.amount;
   const restUnits = rest * limit.amount + remainder;
@@ -218,6 +304,10 @@ export function waitMs(bucket: Bucket, index: number, neededMilli: number, nowMs
   if (neededMilli > ceilingMilli(limit)) return Infinity;
   if (balanceMilli(bucket, index, nowMs) >= neededMilli) return 0;
   const stored = getStoredMilli(bucket, index);
+  if (limit.window !== undefined) {
+    const endMs = getStoredEndMs(bucket, index);
+    return computeWindowWaitMs(limit.window, { storedMilli: stored, endMs }, neededMilli, nowMs);
+  }
   const earn =
     Number.isSafeInteger(neededMilli - stored) && isCountable(limit)
       ? computeWaitMs

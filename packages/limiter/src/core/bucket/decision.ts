@@ -1,6 +1,7 @@
 import { addAmounts, getAmount, checkNames, MILLI, NO_AMOUNTS, type Amounts } from "../amounts.ts";
 import {
   balanceMilli,
+  findOpenEndMs,
   fullBucket,
   holds,
   waitMs,
@@ -9,7 +10,7 @@ import {
 } from "./bucket.ts";
 import { ValidationError } from "../errors.ts";
 import { withLimits } from "./limit-change.ts";
-import { sameLimits, type Limit } from "../limit.ts";
+import { sameLimits, type Limit, type LimitKind } from "../limit.ts";
 import { sourceOfLimit, type ConfigSource, type Policy } from "./policy.ts";
 import { shardSumMilli, waitForShardSumMs } from "./shard-sums.ts";
 
@@ -43,6 +44,10 @@ export interface LimitStatus {
   readonly limit: Limit;
   /** The level that the limit came from. */
   readonly source: ConfigSource;
+  /** The kind of the limit. */
+  readonly kind: LimitKind;
+  /** The end of the open window of a quota or session; undefined while none is open. */
+  readonly resetsAt: Date | undefined;
   /** Whole tokens, rounded down; negative in debt. */
   readonly available: number;
   /** Whole tokens that the call wanted; 0 if it did not name the limit. */
@@ -179,6 +184,7 @@ function computeStatus(
       ? balanceMilli(bucket, index, nowMs)
       : shardSumMilli(shards, limit.name, nowMs);
   const available = Math.floor(balance / MILLI);
+  const endMs = findOpenEndMs(bucket, index, nowMs);
   const exceeded = available < requested;
   const wait = (neededMilli: number): number =>
     shards === undefined
@@ -190,6 +196,8 @@ function computeStatus(
     limitName: limit.name,
     limit,
     source: sourceOfLimit(policy, limit.name),
+    kind: limit.kind ?? "rate",
+    resetsAt: endMs === undefined ? undefined : new Date(endMs),
     available,
     requested,
     exceeded,

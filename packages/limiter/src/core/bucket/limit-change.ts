@@ -1,20 +1,24 @@
 import {
   apply,
+  balanceMilli,
   ceilingMilli,
   getConsumedMilli,
+  getStoredEndMs,
+  isLimitFull,
   scaleRemainder,
   getStoredMilli,
   getStoredRemainder,
   type Bucket,
   type BucketLimit,
 } from "./bucket.ts";
+import { computeWindowEnd, convertWindow } from "./windows.ts";
 
 /**
  * Carries a bucket over to another list of limits. However often the lists change, no tokens are
  * minted:
  *
  * - What a limit has earned so far, it earned at its old rate.
- * - A lowered capacity cuts the balance.
+ * - A lowered capacity cuts the balance; that of a quota or session moves with the capacity.
  * - A limit that leaves the list stays in the bucket, hidden, so that only a limit that is new to
  *   the bucket starts full. It stays even when it is full. Otherwise three calls with overrides
  *   could fill it: lower its capacity to the balance, remove it, add it with its old capacity.
@@ -42,25 +46,15 @@ export function withLimits(
   };
   for (const limit of wanted) {
     const index = old.limits.findIndex((other) => other.limit.name === limit.limit.name);
-    if (index < 0) add(limit, ceilingMilli(limit), 0, 0);
-    else if (keepCut && getStoredMilli(old, index) > ceilingMilli(limit))
-      add(
-        { ...old.limits[index]!, hidden: false },
-        getStoredMilli(old, index),
-        getStoredRemainder(old, index),
-        getConsumedMilli(old, index),
-      );
-    else add(limit, ...convertLimit(old, index, limit));
+    if (index < 0) add(limit, limit.capacityMilli, 0, 0);
+    else if (keepCut && isCut(old, index, limit, nowMs))
+      add({ ...old.limits[index]!, hidden: false }, ...getNumbers(old, index));
+    else add(limit, ...convertLimit(old, index, limit, nowMs));
   }
   old.limits.forEach((limit, index) => {
     if (wanted.some((other) => other.limit.name === limit.limit.name)) return;
-    if (limits.length >= MOST_LIMITS && getStoredMilli(old, index) >= ceilingMilli(limit)) return;
-    add(
-      limit.hidden ? limit : { ...limit, hidden: true },
-      getStoredMilli(old, index),
-      getStoredRemainder(old, index),
-      getConsumedMilli(old, index),
-    );
+    if (limits.length >= MOST_LIMITS && isLimitFull(old, index, nowMs)) return;
+    add(limit.hidden ? limit : { ...limit, hidden: true }, ...getNumbers(old, index));
   });
   const same =
     limits.length === wanted.length && limits.every((limit, index) => limit === wanted[index]);
@@ -73,21 +67,47 @@ export function withLimits(
  */
 const MOST_LIMITS = 64;
 
+type Numbers = readonly [tokens: number, state: number, consumed: number];
+
+/** The three numbers of one limit, as stored. */
+function getNumbers(bucket: Bucket, index: number): Numbers {
+  const { window } = bucket.limits[index]!;
+  const state =
+    window === undefined ? getStoredRemainder(bucket, index) : getStoredEndMs(bucket, index);
+  return [getStoredMilli(bucket, index), state, getConsumedMilli(bucket, index)];
+}
+
+/** Whether a balance would be cut. That of a window moves with the capacity instead. */
+function isCut(bucket: Bucket, index: number, limit: BucketLimit, nowMs: number): boolean {
+  return (
+    limit.window?.kind !== bucket.limits[index]!.window?.kind ||
+    (limit.window === undefined && balanceMilli(bucket, index, nowMs) > ceilingMilli(limit))
+  );
+}
+
 /**
  * The three numbers of one limit under new parameters. The remainder is in units of 1/period, so it
- * is scaled to the new period.
+ * is scaled to the new period. A limit of another kind takes its balance along, a quota or session
+ * into a window that opens now.
  */
-function convertLimit(
-  bucket: Bucket,
-  index: number,
-  limit: BucketLimit,
-): readonly [number, number, number] {
+function convertLimit(bucket: Bucket, index: number, limit: BucketLimit, nowMs: number): Numbers {
+  const before = bucket.limits[index]!;
+  const consumed = getConsumedMilli(bucket, index);
+  const { window } = limit;
+  if (window?.kind !== before.window?.kind) {
+    const tokens = Math.min(limit.capacityMilli, balanceMilli(bucket, index, nowMs));
+    return [tokens, window === undefined ? 0 : computeWindowEnd(window, nowMs, 0), consumed];
+  }
+  if (window !== undefined) {
+    const [stored, endMs] = getNumbers(bucket, index);
+    const state = convertWindow(before.window!, { storedMilli: stored, endMs }, window, nowMs);
+    return [state.storedMilli, state.endMs, consumed];
+  }
   const ceiling = ceilingMilli(limit);
   const tokens = Math.min(ceiling, getStoredMilli(bucket, index));
-  const before = bucket.limits[index]!;
   const remainder =
     tokens >= ceiling
       ? 0
       : scaleRemainder(getStoredRemainder(bucket, index), before.period, limit.period);
-  return [tokens, remainder, getConsumedMilli(bucket, index)];
+  return [tokens, remainder, consumed];
 }

@@ -23,6 +23,8 @@ export interface Policy {
   readonly bucketLimits: readonly BucketLimit[];
   /** The names of the limits. */
   readonly names: ReadonlySet<string>;
+  /** Whether any of the limits has windows. */
+  readonly hasWindows: boolean;
 }
 
 /** What one level stores for an entity and a resource. */
@@ -70,13 +72,15 @@ export function buildPolicy(
   source: ConfigSource,
   { inherits = false, inherited }: Partial<Pick<Policy, "inherits" | "inherited">> = {},
 ): Policy {
+  const prepared = bucketLimits(limits);
   return {
     source,
     inherited,
     inherits,
     limits,
-    bucketLimits: bucketLimits(limits),
+    bucketLimits: prepared,
     names: new Set(limits.map((limit) => limit.name)),
+    hasWindows: prepared.some(({ window }) => window !== undefined),
   };
 }
 

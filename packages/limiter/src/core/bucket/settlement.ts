@@ -1,5 +1,6 @@
 import { getAmount, NO_AMOUNTS, type Amounts } from "../amounts.ts";
 import type { Bucket } from "./bucket.ts";
+import type { WindowEnds } from "./windows.ts";
 import {
   knows,
   computeStatuses,
@@ -24,6 +25,8 @@ export interface TakenPart {
   readonly amounts: Amounts;
   /** What was only counted, because the policy had no limit of that name. */
   readonly unlimited?: Amounts | undefined;
+  /** The windows that it was charged in; undefined when no limit has windows. */
+  readonly windowEnds?: WindowEnds | undefined;
 }
 
 /** What one bucket bears of a difference: what it is charged, and what it only counts. */

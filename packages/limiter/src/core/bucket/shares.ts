@@ -20,10 +20,16 @@ export function computeShare(whole: number, shard: number, divisor: number): num
  */
 export function shardLimit(limit: BucketLimit, shard: number, divisor: number): BucketLimit {
   if (divisor === 1) return limit;
+  const capacityMilli = computeShare(limit.capacityMilli, shard, divisor);
+  const { window } = limit;
+  if (window !== undefined) {
+    const unusedMilli = computeShare(window.unusedMilli, shard, divisor);
+    return { ...limit, capacityMilli, window: { ...window, capacityMilli, unusedMilli } };
+  }
   const refillAmountMilli = computeShare(limit.refillAmountMilli, shard, divisor);
   return {
     ...limit,
-    capacityMilli: computeShare(limit.capacityMilli, shard, divisor),
+    capacityMilli,
     refillAmountMilli,
     ...reduceRate(refillAmountMilli, limit.refillPeriodMs),
   };

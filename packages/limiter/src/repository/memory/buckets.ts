@@ -2,6 +2,7 @@ import {
   applyInPlace,
   fullBucket,
   isFull,
+  listWindowEnds,
   type Bucket,
   type BucketLimit,
 } from "../../core/bucket/bucket.ts";
@@ -18,6 +19,7 @@ import {
   type LimitStatus,
   buildClaims,
   takesAnything,
+  type DividedAmounts,
   type Levels,
   type WantedBucket,
 } from "../../core/bucket/decision.ts";
@@ -49,7 +51,7 @@ const SWEPT_PER_BUCKET = 2;
 const UNRESOLVED = -1;
 
 /** What a bucket is charged: whole tokens by name, and the same in millitokens by index. */
-type Cost = Pick<CellClaim, "amounts" | "costs" | "unlimited">;
+type Cost = Pick<CellClaim, "amounts" | "costs" | "unlimited" | "windowEnds">;
 
 /** What the buckets need from the rest of their namespace. */
 interface Dependencies {
@@ -95,6 +97,7 @@ export class MemoryBuckets implements BucketStore {
     for (const claim of claims) {
       claim.requests = extending === undefined ? 1 : 0;
       this.#take(claim, nowMs);
+      if (claim.policy.hasWindows) claim.windowEnds = listWindowEnds(claim.cell!);
     }
     const taken = new MemoryReceipt(claims);
     return extending === undefined ? taken : (extending as MemoryReceipt).extend(taken);
@@ -191,6 +194,7 @@ export class MemoryBuckets implements BucketStore {
       cell,
       isCascaded: wanted.isParent,
       requests: 0,
+      windowEnds: undefined,
       parentId: entity?.cascade === true ? entity.parentId : undefined,
     };
   };
@@ -240,7 +244,7 @@ export class MemoryBuckets implements BucketStore {
   }
 
   #write(cell: Cell, cost: Cost, counted: Counted, nowMs: number): void {
-    applyInPlace(cell, cost.costs, nowMs);
+    applyInPlace(cell, cost.costs, nowMs, cost.windowEnds);
     if (cell instanceof MeteredCell)
       this.#dependencies.usage?.record(cell.meter, addDivided(cost), counted, nowMs);
     this.writes += 1;
@@ -256,14 +260,15 @@ export class MemoryBuckets implements BucketStore {
    * Writes the end of a lease to a bucket. If it was dropped meanwhile, it was full and comes back
    * full; if it was deleted, nothing is written.
    */
-  #writeEnd(part: CellClaim, share: Omit<Cost, "costs">, requests: number, nowMs: number): void {
-    const { entityId, resource, policy } = part;
+  #writeEnd(part: CellClaim, share: DividedAmounts, requests: number, nowMs: number): void {
+    const { entityId, resource, policy, windowEnds } = part;
     if (part.cell !== undefined && this.#deleted.has(part.cell)) return;
     const cell =
       this.#cells.get(resource)?.get(entityId) ??
       this.#create({ ...part, bucket: fullBucket(policy.bucketLimits, nowMs) }, UNRESOLVED);
     const counted = { requests, isCascaded: part.isCascaded };
-    this.#write(cell, { ...share, costs: costsMilli(cell, share.amounts) }, counted, nowMs);
+    const costs = costsMilli(cell, share.amounts);
+    this.#write(cell, { ...share, costs, windowEnds }, counted, nowMs);
   }
 
   #create({ entityId, resource, policy, bucket }: CellClaim, version: number): Cell {

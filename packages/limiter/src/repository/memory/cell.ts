@@ -1,5 +1,6 @@
 import type { Bucket, BucketLimit, OwnedBucket } from "../../core/bucket/bucket.ts";
 import type { BucketClaim, OwnedClaim } from "../../core/bucket/decision.ts";
+import type { WindowEnds } from "../../core/bucket/windows.ts";
 import type { Policy } from "../../core/bucket/policy.ts";
 import type { ConsumeOutcome, Receipt } from "../port.ts";
 import type { Meter } from "./usage.ts";
@@ -81,6 +82,7 @@ export interface CellClaim extends OwnedClaim {
   readonly isCascaded: boolean;
   /** 1 if it counts as a request: the acquire does, later takes by `lease.consume` do not. */
   requests: 0 | 1;
+  windowEnds: WindowEnds | undefined;
 }
 
 /** A claim as it was decided: without the cell, which later calls change. */

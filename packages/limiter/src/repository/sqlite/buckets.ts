@@ -1,4 +1,5 @@
-import { apply, type Bucket } from "../../core/bucket/bucket.ts";
+import { apply, listWindowEnds, type Bucket } from "../../core/bucket/bucket.ts";
+import type { WindowEnds } from "../../core/bucket/windows.ts";
 import {
   afterRefusal,
   costsMilli,
@@ -89,7 +90,7 @@ export class SqliteBuckets implements BucketStore {
     if (!decision.granted) return decision;
     const receipt = (extending ?? { parts: [], ending: undefined }) as SqliteReceipt;
     // New buckets have ids by now: their rows were written at the end of the transaction.
-    for (const { loaded, claim } of decision.taken) {
+    for (const { loaded, claim, windowEnds } of decision.taken) {
       const { entityId, resource, policy, amounts, unlimited, isCascaded } = claim;
       receipt.parts.push({
         entityId,
@@ -97,6 +98,7 @@ export class SqliteBuckets implements BucketStore {
         policy,
         amounts,
         unlimited,
+        windowEnds,
         bucketId: loaded.id!,
         requests,
         isCascaded,
@@ -171,7 +173,8 @@ export class SqliteBuckets implements BucketStore {
     if (!fits(claims, nowMs)) return this.#refuse(set, claims, nowMs);
     const taken = claims.map((claim) => {
       const loaded = this.#take(set, claim, requests, nowMs);
-      return { loaded, claim };
+      const windowEnds = claim.policy.hasWindows ? listWindowEnds(loaded.bucket) : undefined;
+      return { loaded, claim, windowEnds };
     });
     return { granted: true, taken, limitNames: listLimitNames(request, claims) };
   }
@@ -246,19 +249,20 @@ export class SqliteBuckets implements BucketStore {
   }
 
   #write(set: WorkingSet, loaded: LoadedBucket, bucket: Bucket, change: Change & Counted): void {
-    const { amounts, nowMs } = change;
-    set.put(loaded, apply(bucket, costsMilli(bucket, amounts), nowMs));
+    const { amounts, nowMs, windowEnds } = change;
+    set.put(loaded, apply(bucket, costsMilli(bucket, amounts), nowMs, windowEnds));
     if (this.#recordUsage) set.record(loaded, addDivided(change), change, nowMs);
   }
 
   /** Writes the end of a lease to a bucket, unless the bucket was deleted meanwhile. */
   #writeEnd(
     set: WorkingSet,
-    { bucketId, isCascaded }: ReceiptPart,
+    { bucketId, isCascaded, windowEnds }: ReceiptPart,
     change: Change & Pick<Counted, "requests">,
   ): void {
     const loaded = set.findById(bucketId);
-    if (loaded !== undefined) this.#write(set, loaded, loaded.bucket, { ...change, isCascaded });
+    if (loaded === undefined) return;
+    this.#write(set, loaded, loaded.bucket, { ...change, isCascaded, windowEnds });
   }
 
   #end(
@@ -277,7 +281,7 @@ export class SqliteBuckets implements BucketStore {
 }
 
 /** What a bucket is charged, and what it only counts, in whole tokens. */
-interface Change extends DividedAmounts {
+interface Change extends DividedAmounts, Pick<TakenPart, "windowEnds"> {
   readonly requests: number;
   readonly nowMs: number;
 }
@@ -285,7 +289,11 @@ interface Change extends DividedAmounts {
 type Decision =
   | {
       readonly granted: true;
-      readonly taken: readonly { readonly loaded: LoadedBucket; readonly claim: FoundClaim }[];
+      readonly taken: readonly {
+        readonly loaded: LoadedBucket;
+        readonly claim: FoundClaim;
+        readonly windowEnds: WindowEnds | undefined;
+      }[];
       readonly limitNames: readonly ReadonlySet<string>[];
     }
   | { readonly granted: false; readonly statuses: readonly LimitStatus[] };

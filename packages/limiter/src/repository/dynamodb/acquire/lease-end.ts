@@ -290,8 +290,9 @@ export function buildEnds(
   for (const { part, amounts, unlimited = NO_AMOUNTS, requests = 0 } of shares) {
     // Takes before and after a split belong to different classes under one key; takes before and
     // after a deletion belong to two buckets.
-    const { creation, divisor, splitAtMs } = part.incarnation;
-    const id = `${part.key.text}/${creation}/${divisor}/${splitAtMs}`;
+    const { creation, divisor, splitAtMs, windowEnds } = part.incarnation;
+    const windows = windowEnds === undefined ? "" : JSON.stringify(windowEnds);
+    const id = `${part.key.text}/${creation}/${divisor}/${splitAtMs}/${windows}`;
     const held = byShard.get(id);
     const costs = addAmounts(held?.costs ?? NO_AMOUNTS, amounts);
     const counted = addAmounts(held?.unlimited ?? NO_AMOUNTS, unlimited);

@@ -3,17 +3,18 @@ import { IncompatibleSchemaError } from "../../../core/errors.ts";
 import { VERSION } from "../../../core/version.ts";
 import {
   bucketLimit,
-  ceilingMilli,
   getConsumedMilli,
+  getStoredEndMs,
   getStoredMilli,
   getStoredRemainder,
   type Bucket,
   type BucketLimit,
 } from "../../../core/bucket/bucket.ts";
+import { isRate } from "../../../core/limit.ts";
 import { shardLimit } from "../../../core/bucket/shares.ts";
 import { getNumber, getString, type AttributeMap } from "../transport/attribute-values.ts";
 import { parseBucketPartition } from "./key-parsers.ts";
-import { assertSupportedKind } from "./limit-kind.ts";
+import { parseStoredKind } from "./limit-kind.ts";
 
 /** Operation ids that an item remembers. */
 export const SLOT_COUNT = 8;
@@ -83,9 +84,10 @@ export function limitAttribute(limitName: string, field: LimitField): string {
 
 /**
  * tk tokens, cp capacity, ra refill amount, rp refill period, tc total consumed, cc how much of it
- * by cascade, rm remainder, hd hidden, kd kind.
+ * by cascade, rm remainder, hd hidden, kd kind and definition, we end of the window. Limits with
+ * windows have kd and perhaps we, but no ra, rp and rm.
  */
-const FIELDS = ["tk", "cp", "ra", "rp", "tc", "cc", "rm", "hd", "kd"] as const;
+const FIELDS = ["tk", "cp", "ra", "rp", "tc", "cc", "rm", "hd", "kd", "we"] as const;
 /** A field of a limit on a bucket. */
 export type LimitField = (typeof FIELDS)[number];
 type LimitAttributes = Readonly<Record<LimitField, string>>;
@@ -269,18 +271,18 @@ function readBucket(
 ): Bucket {
   const balances = like.slice();
   let at = 0;
-  for (const { limit } of limits) {
-    const { tk, rm, tc } = getAttributes(limit.name);
+  for (const { limit, window } of limits) {
+    const { tk, rm, we, tc } = getAttributes(limit.name);
     balances[at++] = number(item, tk);
-    balances[at++] = number(item, rm);
+    balances[at++] = number(item, window === undefined ? rm : we);
     balances[at++] = number(item, tc);
   }
   return { limits, refilledAtMs: number(item, "rf"), balances };
 }
 
 /** The attributes of a bucket's limits and balances, for an item that is put whole. */
-export function bucketAttributes(bucket: Bucket): Record<string, number> {
-  const item: Record<string, number> = { rf: bucket.refilledAtMs };
+export function bucketAttributes(bucket: Bucket): Record<string, number | string> {
+  const item: Record<string, number | string> = { rf: bucket.refilledAtMs };
   bucket.limits.forEach((limit, index) => {
     const { name } = limit.limit;
     Object.assign(item, parameterAttributes(limit));
@@ -288,6 +290,8 @@ export function bucketAttributes(bucket: Bucket): Record<string, number> {
     item[limitAttribute(name, "tc")] = getConsumedMilli(bucket, index);
     const remainder = getStoredRemainder(bucket, index);
     if (remainder > 0) item[limitAttribute(name, "rm")] = remainder;
+    const endMs = getStoredEndMs(bucket, index);
+    if (endMs > 0) item[limitAttribute(name, "we")] = endMs;
   });
   return item;
 }
@@ -296,12 +300,19 @@ export function bucketAttributes(bucket: Bucket): Record<string, number> {
  * The attributes of one limit's parameters: every shard has those of the whole, so that it can
  * compute its share for any divisor.
  */
-export function parameterAttributes({ limit, hidden }: BucketLimit): Record<string, number> {
+export function parameterAttributes({
+  limit,
+  window,
+  hidden,
+}: BucketLimit): Record<string, number | string> {
   const { name } = limit;
   return {
     [limitAttribute(name, "cp")]: limit.capacity * MILLI,
-    [limitAttribute(name, "ra")]: limit.refillAmount * MILLI,
-    [limitAttribute(name, "rp")]: limit.refillPeriodSeconds * MILLI,
+    ...(window !== undefined && { [limitAttribute(name, "kd")]: window.definition }),
+    ...(isRate(limit) && {
+      [limitAttribute(name, "ra")]: limit.refillAmount * MILLI,
+      [limitAttribute(name, "rp")]: limit.refillPeriodSeconds * MILLI,
+    }),
     ...(hidden && { [limitAttribute(name, "hd")]: 1 }),
   };
 }
@@ -319,13 +330,17 @@ function listLimitNames(item: AttributeMap): readonly string[] {
 }
 
 function readLimit(item: AttributeMap, name: string): BucketLimit {
-  assertSupportedKind(item, name, limitAttribute(name, "kd"));
-  const limit = {
-    name,
-    capacity: number(item, limitAttribute(name, "cp")) / MILLI,
-    refillAmount: number(item, limitAttribute(name, "ra")) / MILLI,
-    refillPeriodSeconds: number(item, limitAttribute(name, "rp")) / MILLI,
-  };
+  const capacity = number(item, limitAttribute(name, "cp")) / MILLI;
+  const definition = getString(item[limitAttribute(name, "kd")]);
+  const limit =
+    definition === undefined
+      ? {
+          name,
+          capacity,
+          refillAmount: number(item, limitAttribute(name, "ra")) / MILLI,
+          refillPeriodSeconds: number(item, limitAttribute(name, "rp")) / MILLI,
+        }
+      : parseStoredKind(item, { name, capacity, definition });
   return bucketLimit(limit, item[limitAttribute(name, "hd")] !== undefined);
 }
 
@@ -335,43 +350,4 @@ function readLimit(item: AttributeMap, name: string): BucketLimit {
  */
 function number(item: AttributeMap, name: string): number {
   return getNumber(item[name]) ?? 0;
-}
-
-/**
- * When the item may expire, and for each limit the lowest balance after the write that will have
- * refilled by then. `afterMilli` are the balances that the image predicts; a whole capacity is left
- * for what others take meanwhile.
- */
-export function expiry(
-  limits: readonly BucketLimit[],
-  {
-    nowMs,
-    multiplier,
-    afterMilli,
-  }: {
-    readonly nowMs: number;
-    readonly multiplier: number;
-    readonly afterMilli: readonly number[];
-  },
-): { readonly ttlSeconds: number; readonly floorsMilli: readonly number[] } {
-  let horizonMs = 0;
-  for (let index = 0; index < limits.length; index += 1) {
-    const limit = limits[index]!;
-    const capacity = ceilingMilli(limit);
-    const fillsMs =
-      fillMs(limit, 2 * capacity - Math.min(0, afterMilli[index]!)) +
-      fillMs(limit, capacity) * Math.max(0, multiplier - 2);
-    horizonMs = Math.max(horizonMs, fillsMs);
-  }
-  const ttlSeconds = Math.ceil((nowMs + horizonMs) / 1000);
-  const leftMs = ttlSeconds * 1000 - nowMs;
-  // The last digits of a debt beyond the safe range are lost: a capacity is left for them too.
-  const floorsMilli = limits.map(
-    (limit) => ceilingMilli(limit) + 1 - Math.floor((leftMs / limit.period) * limit.amount),
-  );
-  return { ttlSeconds, floorsMilli };
-}
-
-function fillMs({ amount, period }: BucketLimit, milli: number): number {
-  return Math.ceil((milli / amount) * period);
 }

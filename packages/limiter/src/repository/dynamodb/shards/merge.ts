@@ -33,11 +33,11 @@ import { sameLimits, type Limit } from "../../../core/limit.ts";
 import { readNumber, type AttributeMap } from "../transport/attribute-values.ts";
 import {
   type BucketImage,
-  expiry,
   limitAttribute,
   listMergedIds,
   parameterAttributes,
 } from "../items/bucket-item.ts";
+import { computeExpiry, predict } from "../items/bucket-expiry.ts";
 import type { BucketKey } from "../items/bucket-key.ts";
 import { TRANSACTION_WRITE_UNITS, type TransactItem } from "../table/connection.ts";
 import { ExpressionBuilder } from "../table/update-expression.ts";
@@ -199,7 +199,7 @@ function updateOfKept(
   builder.add("b_wcu_tc", gone.image.writes + 2 * TRANSACTION_WRITE_UNITS);
   for (const total of listTotals(gone.item)) builder.add(total, numberIn(gone.item, total) ?? 0);
   if (divisor === 1 && ttlMultiplier > 0)
-    builder.set("ttl", computeExpiry(merged, nowMs, ttlMultiplier));
+    renewExpiry(builder, merged, nowMs, ttlMultiplier);
   return { ...builder.build(), ReturnValuesOnConditionCheckFailure: "ALL_OLD" };
 }
 
@@ -209,10 +209,16 @@ function listTotals(item: AttributeMap): readonly string[] {
 }
 
 /** A bucket that is whole again may expire, once all that it owes has been earned back. */
-function computeExpiry(merged: Bucket, nowMs: number, multiplier: number): number {
-  const afterMilli = merged.limits.map((_, index) => getStoredMilli(merged, index));
+function renewExpiry(
+  builder: ExpressionBuilder,
+  merged: Bucket,
+  nowMs: number,
+  multiplier: number,
+): void {
   const fromMs = Math.max(nowMs, merged.refilledAtMs);
-  return expiry(merged.limits, { nowMs: fromMs, multiplier, afterMilli }).ttlSeconds;
+  const options = { nowMs: fromMs, multiplier, ...predict(merged) };
+  const expiry = computeExpiry(merged.limits, options);
+  if (expiry !== undefined) builder.set("ttl", expiry.ttlSeconds);
 }
 
 function conditionOn(image: BucketImage): object {

@@ -47,7 +47,9 @@ export type SplitObstacle =
    */
   | "shares below one token"
   /** A debt so deep that its last digits were lost on reading it: half of it would not be half. */
-  | "balance not exact";
+  | "balance not exact"
+  /** Quotas and sessions, whose windows are not divided yet. */
+  | "limits with windows";
 
 /**
  * What prevents the split of a shard, if anything does. A limit of an unknown kind prevents even
@@ -58,6 +60,7 @@ export function splitObstacle(
   maxShards: number,
 ): SplitObstacle | undefined {
   if (divisor * 2 > maxShards) return "more than maxShards allows";
+  if (bucket.limits.some(({ window }) => window !== undefined)) return "limits with windows";
   // Checked for the smallest share of the next level, so that either all shards of a level can come
   // to exist or none.
   const isTooSmall = ({ limit, hidden }: BucketLimit): boolean =>

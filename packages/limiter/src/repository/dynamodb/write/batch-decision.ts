@@ -9,7 +9,14 @@
  *          would have been cut off first
  */
 import { addAmounts, getAmount } from "../../../core/amounts.ts";
-import { applyInPlace, holds, type Bucket, type OwnedBucket } from "../../../core/bucket/bucket.ts";
+import {
+  applyInPlace,
+  holds,
+  isReturnLost,
+  type Bucket,
+  type OwnedBucket,
+} from "../../../core/bucket/bucket.ts";
+import type { WindowEnds } from "../../../core/bucket/windows.ts";
 
 /** Millitokens by limit name; negative gives back. */
 export type Costs = Readonly<Record<string, number>>;
@@ -34,6 +41,8 @@ export interface BatchStep {
    * separately.
    */
   readonly isCascaded: boolean;
+  /** The windows that its lease took from: nothing goes back to another one. */
+  readonly incarnation?: { readonly windowEnds: WindowEnds | undefined } | undefined;
 }
 
 /**
@@ -86,12 +95,15 @@ export function decideBatch(
     const fits = kind !== "take" || holds(running ?? bucket, costsMilli, nowMs);
     accepted.push(fits);
     if (!fits) continue;
-    if (running !== undefined) applyInPlace(running, costsMilli, nowMs);
+    const ends = step.incarnation?.windowEnds;
     folds.forEach((fold, index) => {
       const costMilli = costsMilli[index]!;
-      if (kind === "take" && !bucket.limits[index]!.hidden) fold.take(costMilli, isCascaded);
+      if (costMilli < 0 && isReturnLost(running ?? bucket, index, ends, nowMs))
+        fold.count(costMilli, isCascaded);
+      else if (kind === "take" && !bucket.limits[index]!.hidden) fold.take(costMilli, isCascaded);
       else fold.settle(costMilli, isCascaded);
     });
+    if (running !== undefined) applyInPlace(running, costsMilli, nowMs, ends);
     if (unlimited !== undefined) countIn(byName, unlimited, isCascaded);
   }
   return { accepted, folds: byName };
@@ -206,6 +218,8 @@ export class LimitFold {
   cascadedMilli = 0;
   /** Whether any member takes, so that it matters where the ceiling cuts off. */
   isCharged = false;
+  /** Whether any member gives back, so that it matters which window is open. */
+  isReturned = false;
   /** The costs of all members, when there are several: that of a single one is the net amount. */
   #costs: number[] | undefined;
 
@@ -225,7 +239,7 @@ export class LimitFold {
     if (costMilli > 0) {
       this.isCharged = true;
       this.riseMilli = Math.max(this.riseMilli, -this.netMilli);
-    }
+    } else this.isReturned = true;
     if (this.#costs !== undefined) this.#costs.push(costMilli);
     else if (this.netMilli !== 0) this.#costs = [this.netMilli, costMilli];
     this.netMilli += costMilli;

@@ -1,6 +1,8 @@
-import { ceilingMilli, getStoredMilli, type Bucket } from "../../../core/bucket/bucket.ts";
+import { listWindowEnds, type Bucket } from "../../../core/bucket/bucket.ts";
+import { computeWindowEnd, type WindowEnds } from "../../../core/bucket/windows.ts";
 import { marshalItem, type AttributeMap } from "../transport/attribute-values.ts";
-import { bucketAttributes, expiry, limitAttribute, slotAttribute } from "../items/bucket-item.ts";
+import { bucketAttributes, limitAttribute, slotAttribute } from "../items/bucket-item.ts";
+import { computeExpiry, predict } from "../items/bucket-expiry.ts";
 import { keyAttributes, type BucketKey } from "../items/bucket-key.ts";
 import type { BucketChange } from "./bucket-update.ts";
 import type { OperationMark } from "./operation-ids.ts";
@@ -11,11 +13,14 @@ export function buildPut(
   key: BucketKey,
   full: Bucket,
   change: Omit<BucketChange, "limits"> & { readonly mark: OperationMark },
-): { readonly Item: AttributeMap } {
+): { readonly input: { readonly Item: AttributeMap }; readonly windowEnds: WindowEnds | undefined } {
   const { folds, cascadedRequests, overridden, writeUnits, mark, ttlMultiplier } = change;
   const bucket = buildChargedBucket(full, folds);
   const nowMs = full.refilledAtMs;
-  const afterMilli = bucket.limits.map((_, index) => getStoredMilli(bucket, index));
+  const expiry =
+    ttlMultiplier > 0
+      ? computeExpiry(bucket.limits, { nowMs, multiplier: ttlMultiplier, ...predict(bucket) })
+      : undefined;
   const item = marshalItem({
     ...keyAttributes(key),
     ...buildCountedAttributes(folds),
@@ -29,9 +34,7 @@ export function buildPut(
     ...(overridden && { po: 1 }),
     [slotAttribute(mark.slot)]: mark.id,
     cr: mark.id,
-    ...(ttlMultiplier > 0 && {
-      ttl: expiry(bucket.limits, { nowMs, multiplier: ttlMultiplier, afterMilli }).ttlSeconds,
-    }),
+    ...(expiry !== undefined && { ttl: expiry.ttlSeconds }),
   });
   const alias = new Aliases();
   const input = {
@@ -40,7 +43,7 @@ export function buildPut(
     ...alias.fields(),
     ReturnValuesOnConditionCheckFailure: "ALL_OLD",
   };
-  return input;
+  return { input, windowEnds: listWindowEnds(bucket) };
 }
 
 /** What is only counted, and what came by cascade; the totals of limits are written over it. */
@@ -55,13 +58,16 @@ function buildCountedAttributes(folds: BucketChange["folds"]): Record<string, nu
 
 /**
  * A full bucket after a batch. What a member gives back to a full limit is cut off, even if others
- * take afterwards.
+ * take afterwards. A limit with windows opens its first one if it is charged.
  */
 function buildChargedBucket(bucket: Bucket, folds: BucketChange["folds"]): Bucket {
   const balances = bucket.limits.flatMap((limit) => {
     const fold = folds.get(limit.limit.name)!;
-    const { milli } = fold.computeBalanceAfter(ceilingMilli(limit), ceilingMilli(limit));
-    return [milli, 0, fold.netMilli + fold.countedMilli];
+    const { capacityMilli, window } = limit;
+    const { milli } = fold.computeBalanceAfter(capacityMilli, capacityMilli);
+    const opens = window !== undefined && fold.isCharged;
+    const endMs = opens ? computeWindowEnd(window, bucket.refilledAtMs, 0) : 0;
+    return [milli, endMs, fold.netMilli + fold.countedMilli];
   });
   return { ...bucket, balances };
 }

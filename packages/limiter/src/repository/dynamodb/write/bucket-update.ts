@@ -1,15 +1,12 @@
 /*
  * The two updates of a bucket, built from its image and the clock, for a batch that takes c in all,
  * needs n of the balance it finds, and lifts it by g before it charges (batch-decision.ts; for a
- * lone acquire n = c and g = 0). Each requires, for each limit:
+ * lone acquire n = c and g = 0). Each requires, for each rate:
  *
  *   take               ADD tk −c, tc +c       rf ≥ seen, and n ≤ tk ≤ cp − earned − g if charged
- *   refill and take    SET rf, rm
- *     not cut off      ADD tk r−c             rf = seen, and n − r ≤ tk ≤ cp − r − g
- *     credit cut off   SET tk = cp less c     rf = seen, and tk ≥ cp − earned
- *     give-back cut    SET tk                 rf = seen, and tk = seen
+ *   refill and take    SET rf, rm, tk         rf = seen, and what limit-forms.ts says of tk
  *
- * Takes commute, so processes that share a bucket do not disturb each other until one must refill.
+ * Limits with windows move in either (limit-forms.ts). Takes commute, so processes that share a bucket do not disturb each other until one must refill.
  * The upper bounds are what keeps an idle bucket that overflowed from being credited twice: take
  * from it only if it cannot have overflowed, else refill it first. A change of limits is a refill
  * that also writes parameters. A batch without acquires drops the lower bounds; one that only gives
@@ -22,21 +19,30 @@ import {
   ceilingMilli,
   computeEarned,
   roundUp,
-  scaleRemainder,
+  getStoredEndMs,
   getStoredMilli,
-  getStoredRemainder,
   type BucketLimit,
 } from "../../../core/bucket/bucket.ts";
+import { computeWindowEnd, type WindowEnds } from "../../../core/bucket/windows.ts";
 import { LimitFold, type CountedCalls } from "./batch-decision.ts";
+import { computeExpiry, type Expiry, type Predicted } from "../items/bucket-expiry.ts";
 import {
   type BucketImage,
-  expiry,
   hasOldMergedIds,
   limitAttribute,
   slotAttribute,
 } from "../items/bucket-item.ts";
+import {
+  largest,
+  moveTokens,
+  moveWindow,
+  planWindowEnd,
+  refillRate,
+  type LimitMove,
+} from "./limit-forms.ts";
 import type { OperationMark } from "./operation-ids.ts";
-import { addLimit, countUnlimited, dropLimit, writeParameters } from "./parameter-update.ts";
+import { addLimit, changeKind, countUnlimited, dropLimit, writeParameters } from "./parameter-update.ts";
+import { MILLI } from "../../../core/amounts.ts";
 import { ExpressionBuilder } from "../table/update-expression.ts";
 
 /** A change to a bucket. */
@@ -65,6 +71,8 @@ export interface BucketUpdate {
   readonly returns: "ALL_NEW" | "UPDATED_NEW";
   /** Whether it requires the stamp to be the seen one, which moves with every refill. */
   readonly requiresStamp: boolean;
+  /** The windows that it leaves open; undefined when no limit has windows. */
+  readonly windowEnds: WindowEnds | undefined;
 }
 
 /** The update that carries a change out, given the image that it was decided with. */
@@ -74,7 +82,7 @@ export function buildUpdate(image: BucketImage, change: BucketChange, nowMs: num
   builder.requireEqual("cr", image.creation);
   const giveBack = isGiveBack(change, image);
   const requiresStamp = !giveBack && !needsNoRefill(image, change, nowMs);
-  if (giveBack) addTokens(builder, change);
+  if (giveBack) giveTokensBack(builder, image, change, nowMs);
   else if (requiresStamp) refillAndTake(builder, image, change, nowMs);
   else take(builder, image, change, nowMs);
   builder.add("b_wcu_tc", change.writeUnits);
@@ -93,7 +101,25 @@ export function buildUpdate(image: BucketImage, change: BucketChange, nowMs: num
     expression: builder,
     returns: isMarked && writesAllBalances(builder, image, change) ? "UPDATED_NEW" : "ALL_NEW",
     requiresStamp,
+    windowEnds: planWindowEnds(image, change, nowMs),
   };
+}
+
+/** The windows that are open after the update, by limit. */
+function planWindowEnds(
+  { bucket }: BucketImage,
+  change: BucketChange,
+  nowMs: number,
+): WindowEnds | undefined {
+  let ends: Record<string, number> | undefined;
+  bucket.limits.forEach((limit, index) => {
+    const { name } = limit.limit;
+    const wanted = findWanted(change, limit, index);
+    if (wanted?.window === undefined) return;
+    const move = { bucket, index, wanted, fold: getFold(change, limit), nowMs };
+    (ends ??= {})[name] = predictEndMs(move);
+  });
+  return ends;
 }
 
 /**
@@ -107,6 +133,8 @@ function writesAllBalances(
   { limits }: BucketChange,
 ): boolean {
   if (limits !== bucket.limits || !builder.changes("rf") || !builder.changes("ttl")) return false;
+  // The reply would show a new balance beside an old end of its window.
+  if (limits.some(({ window }) => window !== undefined)) return false;
   return limits.every(
     ({ limit: { name } }) =>
       builder.changes(limitAttribute(name, "tk")) && builder.changes(limitAttribute(name, "tc")),
@@ -136,6 +164,7 @@ function needsNoRefill(image: BucketImage, change: BucketChange, nowMs: number):
   return bucket.limits.every((limit, index) => {
     const { needMilli, riseMilli, isCharged } = getFold(change, limit);
     const stored = getStoredMilli(bucket, index);
+    if (limit.window !== undefined) return true;
     if (needMilli !== undefined && stored < needMilli) return false;
     return (
       !isCharged ||
@@ -144,8 +173,17 @@ function needsNoRefill(image: BucketImage, change: BucketChange, nowMs: number):
   });
 }
 
-function addTokens(builder: ExpressionBuilder, change: BucketChange): void {
-  for (const limit of change.limits) moveTokens(builder, limit.limit.name, getFold(change, limit));
+function giveTokensBack(
+  builder: ExpressionBuilder,
+  { bucket }: BucketImage,
+  change: BucketChange,
+  nowMs: number,
+): void {
+  change.limits.forEach((wanted, index) => {
+    const fold = getFold(change, wanted);
+    if (wanted.window === undefined) moveTokens(builder, wanted.limit.name, fold);
+    else moveWindow(builder, { bucket, index, wanted, fold, nowMs }, undefined);
+  });
 }
 
 function take(
@@ -156,17 +194,19 @@ function take(
 ): void {
   const { bucket } = image;
   builder.requireWithin("rf", { least: bucket.refilledAtMs });
-  const after = bucket.limits.map(
-    (limit, index) => getStoredMilli(bucket, index) - getFold(change, limit).netMilli,
-  );
-  const floors = renewExpiry(builder, image, change, { nowMs, afterMilli: after });
+  const expiry = renewExpiry(builder, image, change, {
+    nowMs,
+    predict: (limit, index) => getStoredMilli(bucket, index) - getFold(change, limit).netMilli,
+  });
   bucket.limits.forEach((limit, index) => {
     const fold = getFold(change, limit);
+    if (limit.window !== undefined) {
+      moveWindow(builder, { bucket, index, wanted: limit, fold, nowMs }, toCoveredMs(expiry));
+      return;
+    }
     const { needMilli, netMilli, riseMilli, isCharged } = fold;
-    const least = largest(
-      needMilli,
-      floors?.[index] === undefined ? undefined : floors[index] + netMilli,
-    );
+    const floor = expiry?.floorsMilli[index];
+    const least = largest(needMilli, floor === undefined ? undefined : floor + netMilli);
     const most = isCharged
       ? ceilingMilli(limit) - roundUp(computeEarned(bucket, index, nowMs)) - riseMilli
       : undefined;
@@ -186,23 +226,21 @@ function refillAndTake(
   builder.requireEqual("rf", bucket.refilledAtMs);
   builder.set("rf", atMs);
   const rewritten = change.limits !== bucket.limits;
-  const floors = renewExpiry(builder, image, change, {
+  const expiry = renewExpiry(builder, image, change, {
     nowMs: atMs,
-    afterMilli: change.limits.map((limit, index) =>
+    predict: (limit, index) =>
       computeRefilledAfter(image, change, indexOfLimit(bucket.limits, limit, index), limit, nowMs),
-    ),
   });
   bucket.limits.forEach((limit, index) => {
-    const wanted = indexOfLimit(change.limits, limit, index);
-    if (wanted < 0)
-      dropLimit(builder, image.bucket, index, { fold: getFold(change, limit), nowMs });
-    else
-      refillLimit(builder, image, index, {
-        change,
-        wanted: change.limits[wanted]!,
-        floorMilli: floors?.[wanted],
-        nowMs,
-      });
+    const fold = getFold(change, limit);
+    const at = indexOfLimit(change.limits, limit, index);
+    const wanted = change.limits[at];
+    if (wanted === undefined) return dropLimit(builder, bucket, index, { fold, nowMs });
+    const move = { bucket, index, wanted, fold, nowMs };
+    if (limit.window?.kind !== wanted.window?.kind) changeKind(builder, move);
+    else if (wanted.window === undefined) refillRate(builder, move, expiry?.floorsMilli[at]);
+    else moveWindow(builder, move, toCoveredMs(expiry));
+    if (wanted !== limit) writeParameters(builder, limit, wanted);
   });
   if (!rewritten) return;
   builder.set("sv", Math.max(atMs, image.version + 1));
@@ -210,79 +248,26 @@ function refillAndTake(
   else if (image.overridden) builder.remove("po");
   for (const limit of change.limits)
     if (!bucket.limits.some((other) => other.limit.name === limit.limit.name))
-      addLimit(builder, limit, getFold(change, limit));
+      addLimit(builder, limit, getFold(change, limit), nowMs);
 }
 
-interface LimitRefill {
-  readonly change: BucketChange;
-  readonly wanted: BucketLimit;
-  readonly floorMilli: number | undefined;
-  readonly nowMs: number;
+function toCoveredMs(expiry: Expiry | undefined): number | undefined {
+  return expiry && expiry.ttlSeconds * MILLI;
 }
 
-function refillLimit(
-  builder: ExpressionBuilder,
-  { bucket }: BucketImage,
+function findWanted(
+  { limits }: BucketChange,
+  limit: BucketLimit,
   index: number,
-  { change, wanted, floorMilli, nowMs }: LimitRefill,
-): void {
-  const limit = bucket.limits[index]!;
-  const { name } = limit.limit;
-  const tokens = limitAttribute(name, "tk");
-  const stored = getStoredMilli(bucket, index);
-  const fold = getFold(change, wanted);
-  const { needMilli, netMilli } = fold;
-  const credit = computeEarned(bucket, index, nowMs);
-  const remainder = scaleRemainder(credit.remainder, limit.period, wanted.period);
-  // When parameters change, what was earned so far was earned under the old ceiling and is cut off
-  // at the new one.
-  const ceiling = Math.min(ceilingMilli(limit), ceilingMilli(wanted));
-  const rise = fold.isCharged ? fold.riseMilli : 0;
-  if (stored + credit.milli >= ceiling) {
-    // The limit is full, whatever its balance has become meanwhile.
-    builder.requireWithin(tokens, {
-      least: Math.max(ceiling - credit.milli, Number.MIN_SAFE_INTEGER),
-    });
-    builder.set(tokens, fold.computeBalanceAfter(ceiling, ceilingMilli(wanted)).milli);
-    writeRemainder(builder, bucket, index, 0);
-  } else if (stored + roundUp(credit) + rise > ceiling) {
-    // What a member gives back is cut off before another takes: how much of it depends on the
-    // balance, so it must be the seen one.
-    const { milli, wasFull } = fold.computeBalanceAfter(
-      stored + credit.milli,
-      ceilingMilli(wanted),
-    );
-    builder.requireEqual(tokens, stored);
-    builder.set(tokens, milli);
-    writeRemainder(builder, bucket, index, wasFull ? 0 : remainder);
-  } else {
-    const needed = needMilli === undefined ? undefined : needMilli - credit.milli;
-    const covered = floorMilli === undefined ? undefined : floorMilli + netMilli - credit.milli;
-    builder.requireWithin(tokens, {
-      least: largest(needed, covered),
-      most: ceiling - roundUp(credit) - rise,
-    });
-    builder.add(tokens, credit.milli - netMilli);
-    writeRemainder(builder, bucket, index, remainder);
-  }
-  builder.add(limitAttribute(name, "tc"), netMilli + fold.countedMilli);
-  if (wanted !== limit) writeParameters(builder, limit, wanted);
+): BucketLimit | undefined {
+  return limits[indexOfLimit(limits, limit, index)];
 }
 
-function writeRemainder(
-  builder: ExpressionBuilder,
-  bucket: BucketImage["bucket"],
-  index: number,
-  remainder: number,
-): void {
-  const attribute = limitAttribute(bucket.limits[index]!.limit.name, "rm");
-  if (remainder > 0) builder.set(attribute, remainder);
-  else if (getStoredRemainder(bucket, index) > 0) builder.remove(attribute);
-}
-
-function moveTokens(builder: ExpressionBuilder, name: string, fold: LimitFold): void {
-  builder.add(limitAttribute(name, "tk"), -fold.netMilli);
-  builder.add(limitAttribute(name, "tc"), fold.netMilli + fold.countedMilli);
+/** The end of the window of one limit after an update. */
+function predictEndMs(move: LimitMove): number {
+  const { bucket, index, wanted, nowMs } = move;
+  const isSameKind = bucket.limits[index]!.window?.kind === wanted.window?.kind;
+  return isSameKind ? planWindowEnd(move) : computeWindowEnd(wanted.window!, nowMs, 0);
 }
 
 /** The balance that the image predicts for one limit after a refill and a take. */
@@ -308,25 +293,37 @@ function computeRefilledAfter(
 
 /**
  * Sets `ttl`; returns what each limit must still hold after the write, so that its debt is earned
- * back before the item expires.
+ * back before the item expires. There is none where the item may not expire.
  */
 function renewExpiry(
   builder: ExpressionBuilder,
   image: BucketImage,
   change: BucketChange,
-  { nowMs, afterMilli }: { readonly nowMs: number; readonly afterMilli: readonly number[] },
-): readonly number[] | undefined {
-  if (change.ttlMultiplier === 0) {
-    if (image.expiresAtSeconds !== undefined) builder.remove("ttl");
-    return undefined;
-  }
-  const { ttlSeconds, floorsMilli } = expiry(change.limits, {
+  {
     nowMs,
-    multiplier: change.ttlMultiplier,
-    afterMilli,
-  });
-  builder.set("ttl", ttlSeconds);
-  return floorsMilli;
+    predict,
+  }: {
+    readonly nowMs: number;
+    /** The balance of one limit after the write, as far as the image shows it. */
+    readonly predict: (limit: BucketLimit, index: number) => number;
+  },
+): Expiry | undefined {
+  const { limits, ttlMultiplier: multiplier } = change;
+  const predicted: Predicted = {
+    afterMilli: limits.map(predict),
+    endsMs: limits.map((limit, index) => findEndMs(image, limit, index)),
+  };
+  const expiry =
+    multiplier === 0 ? undefined : computeExpiry(limits, { nowMs, multiplier, ...predicted });
+  if (expiry !== undefined) builder.set("ttl", expiry.ttlSeconds);
+  else if (image.expiresAtSeconds !== undefined) builder.remove("ttl");
+  return expiry;
+}
+
+function findEndMs({ bucket }: BucketImage, limit: BucketLimit, index: number): number {
+  if (limit.window === undefined) return 0;
+  const at = indexOfLimit(bucket.limits, limit, index);
+  return at < 0 ? 0 : getStoredEndMs(bucket, at);
 }
 
 /**
@@ -362,8 +359,3 @@ function getFold({ folds }: BucketChange, { limit }: BucketLimit): LimitFold {
 }
 
 const UNTOUCHED = new LimitFold();
-
-function largest(left: number | undefined, right: number | undefined): number | undefined {
-  if (left === undefined || right === undefined) return left ?? right;
-  return Math.max(left, right);
-}

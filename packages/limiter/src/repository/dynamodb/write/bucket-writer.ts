@@ -22,6 +22,7 @@
  * s, of 8 processes that asked for more than a bucket of 200 a second gives. One that was overtaken
  * and still needs the next token waits for the next tick, when one refill serves all.
  */
+import { listWindowEnds } from "../../../core/bucket/bucket.ts";
 import { GroupCommit } from "../../group-commit.ts";
 import { wholeMs } from "../../system-clock.ts";
 import type { BucketImage } from "../items/bucket-item.ts";
@@ -288,6 +289,7 @@ export class BucketWriter {
     return this.#requests.send(write.request, { isRetry: attempt > 1 }).then(
       (reply) => {
         const image = imageAfter(reply, write, batch.entry.image);
+        if (reply.applied) noteWindows(write, image);
         const units = reply.applied ? batch.shardWrites.failedUnits + 1 : 0;
         this.#known.remember(batch.key, image, sent, units);
         this.#count(batch.shardWrites, write, reply.applied);
@@ -333,6 +335,12 @@ export class BucketWriter {
       largestMs: this.#largestTickMs,
     });
   }
+}
+
+/** Notes which windows a write charged, as its own answer shows them. */
+function noteWindows(write: PlannedWrite, image: BucketImage | undefined): void {
+  if (write.incarnation.windowEnds === undefined || image === undefined) return;
+  write.incarnation = { ...write.incarnation, windowEnds: listWindowEnds(image.bucket) };
 }
 
 /** Notes a write whose outcome is open, for the members that it carried. */

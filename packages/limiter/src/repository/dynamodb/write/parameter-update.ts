@@ -1,11 +1,15 @@
 import {
-  ceilingMilli,
+  balanceMilli,
   computeEarned,
+  getStoredEndMs,
+  getStoredMilli,
   type Bucket,
   type BucketLimit,
 } from "../../../core/bucket/bucket.ts";
+import { computeWindowEnd } from "../../../core/bucket/windows.ts";
 import type { LimitFold } from "./batch-decision.ts";
-import { limitAttribute, parameterAttributes } from "../items/bucket-item.ts";
+import { limitAttribute, parameterAttributes, type LimitField } from "../items/bucket-item.ts";
+import { requireEnd, type LimitMove } from "./limit-forms.ts";
 import type { ExpressionBuilder } from "../table/update-expression.ts";
 
 /** Removes a limit that left the policy and is full: a new one would be the same. */
@@ -17,10 +21,15 @@ export function dropLimit(
 ): void {
   const limit = bucket.limits[index]!;
   const credit = computeEarned(bucket, index, nowMs).milli;
-  builder.requireWithin(limitAttribute(limit.limit.name, "tk"), {
-    least: Math.max(ceilingMilli(limit) - credit, Number.MIN_SAFE_INTEGER),
-  });
-  for (const field of ["tk", "cp", "ra", "rp", "rm", "hd"] as const)
+  const endMs = getStoredEndMs(bucket, index);
+  if (limit.window !== undefined)
+    requireEnd(builder, limitAttribute(limit.limit.name, "we"), endMs);
+  // A window that is over is full, whatever its balance.
+  if (limit.window === undefined || nowMs < endMs)
+    builder.requireWithin(limitAttribute(limit.limit.name, "tk"), {
+      least: Math.max(limit.capacityMilli - credit, Number.MIN_SAFE_INTEGER),
+    });
+  for (const field of ["tk", "hd", ...listParameters(limit), ...listState(limit)] as const)
     builder.remove(limitAttribute(limit.limit.name, field));
   // No attribute can be removed and added to in one update.
   if (fold.countedMilli !== 0 || fold.cascadedMilli !== 0) return;
@@ -32,14 +41,57 @@ export function dropLimit(
  * Adds a limit that joins the policy: it starts full, less what the batch takes. Its total may have
  * begun earlier, when another level's limit of that name was counted and not charged.
  */
-export function addLimit(builder: ExpressionBuilder, limit: BucketLimit, fold: LimitFold): void {
+export function addLimit(
+  builder: ExpressionBuilder,
+  limit: BucketLimit,
+  fold: LimitFold,
+  nowMs: number,
+): void {
   for (const [attribute, value] of Object.entries(parameterAttributes(limit)))
     builder.set(attribute, value);
   builder.set(
     limitAttribute(limit.limit.name, "tk"),
-    fold.computeBalanceAfter(ceilingMilli(limit), ceilingMilli(limit)).milli,
+    fold.computeBalanceAfter(limit.capacityMilli, limit.capacityMilli).milli,
   );
+  if (limit.window !== undefined && fold.isCharged)
+    builder.set(
+      limitAttribute(limit.limit.name, "we"),
+      computeWindowEnd(limit.window, nowMs, 0),
+    );
   builder.begin(limitAttribute(limit.limit.name, "tc"), fold.netMilli + fold.countedMilli);
+}
+
+/**
+ * Turns a limit into one of another kind, with its balance as seen: a quota or session into a window
+ * that opens now.
+ */
+export function changeKind(
+  builder: ExpressionBuilder,
+  { bucket, index, wanted, fold, nowMs }: LimitMove,
+): void {
+  const before = bucket.limits[index]!;
+  const { name } = wanted.limit;
+  const tokens = limitAttribute(name, "tk");
+  const start = Math.min(wanted.capacityMilli, balanceMilli(bucket, index, nowMs));
+  builder.requireEqual(tokens, getStoredMilli(bucket, index));
+  if (before.window !== undefined)
+    requireEnd(builder, limitAttribute(name, "we"), getStoredEndMs(bucket, index));
+  builder.set(tokens, fold.computeBalanceAfter(start, wanted.capacityMilli).milli);
+  builder.add(limitAttribute(name, "tc"), fold.netMilli + fold.countedMilli);
+  if (wanted.window !== undefined)
+    builder.set(limitAttribute(name, "we"), computeWindowEnd(wanted.window, nowMs, 0));
+  const kept: readonly string[] = [...listParameters(wanted), ...listState(wanted)];
+  for (const field of [...listParameters(before), ...listState(before)])
+    if (!kept.includes(field)) builder.remove(limitAttribute(name, field));
+}
+
+/** The fields that only one kind of limit has. */
+function listParameters({ window }: BucketLimit): readonly LimitField[] {
+  return window === undefined ? ["cp", "ra", "rp"] : ["cp", "kd"];
+}
+
+function listState({ window }: BucketLimit): readonly LimitField[] {
+  return [window === undefined ? "rm" : "we"];
 }
 
 /**

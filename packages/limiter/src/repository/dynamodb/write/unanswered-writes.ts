@@ -24,6 +24,7 @@
  * owns its history, which shares these writes and so learns what became of them (ADR 009).
  */
 import type { Policy } from "../../../core/bucket/policy.ts";
+import type { WindowEnds } from "../../../core/bucket/windows.ts";
 import type { BatchStep } from "./batch-decision.ts";
 import type { BucketImage, MergedIds } from "../items/bucket-item.ts";
 import { findPredecessor, withoutPredecessor, type OperationMark } from "./operation-ids.ts";
@@ -40,6 +41,8 @@ export interface ShardIncarnation {
    * over other shards.
    */
   readonly splitAtMs: number | undefined;
+  /** The windows that a write charged, by limit; undefined where no limit has windows. */
+  readonly windowEnds: WindowEnds | undefined;
 }
 
 /** What became of a write. */

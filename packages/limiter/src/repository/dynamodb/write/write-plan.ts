@@ -1,4 +1,10 @@
-import { balanceMilli, fullBucket, type Bucket } from "../../../core/bucket/bucket.ts";
+import {
+  balanceMilli,
+  crossesEnd,
+  fullBucket,
+  listWindowEnds,
+  type Bucket,
+} from "../../../core/bucket/bucket.ts";
 import { afterRefusal, hasPolicyLimits, withPolicyLimits } from "../../../core/bucket/decision.ts";
 import { sameLimits, type Limit } from "../../../core/limit.ts";
 import { sourceOfLimit, type Policy } from "../../../core/bucket/policy.ts";
@@ -34,9 +40,10 @@ export interface PlannedWrite {
   readonly mark: OperationMark | undefined;
   /**
    * The shard that it is for, which its condition requires: an image that is seen later may be that
-   * of one of its halves.
+   * of one of its halves. Its windows are those of the plan until the answer shows them: a plan's
+   * are never later than those that it charged, so what goes back to them is never credited twice.
    */
-  readonly incarnation: ShardIncarnation;
+  incarnation: ShardIncarnation;
   /** What it requires beside its slot; undefined when it requires that there is no item. */
   readonly requires: RequiredState | undefined;
 }
@@ -124,7 +131,7 @@ function isSamePolicy(left: Policy, right: Policy): boolean {
 
 /** Decides what to send for a batch, from the image and the clock alone. */
 export function planWrite(request: PlanRequest): Plan {
-  const { intents, policy, image, nowMs, asOfMs } = request;
+  const { intents, policy, image, nowMs } = request;
   if (image === undefined) return planCreation(request);
   if (intents[0]!.kind === "applyLimits") return planLimitsOnly(request, image);
   const present = filterList(
@@ -137,6 +144,8 @@ export function planWrite(request: PlanRequest): Plan {
   const bucket = rewrites
     ? withPolicyLimits(image.bucket, policyOn(image, policy), nowMs)
     : image.bucket;
+  // No decision reaches back over the end of a window.
+  const asOfMs = crossesEnd(bucket, request.asOfMs, nowMs) ? nowMs : request.asOfMs;
   const { accepted, folds } = decideBatch(bucket, present, asOfMs);
   const verdicts = listVerdicts(intents, {
     present,
@@ -150,7 +159,8 @@ export function planWrite(request: PlanRequest): Plan {
     return { write: planUpdate(request, image, { written, folds, limits, nowMs }), verdicts };
   // Refusals were decided by the exact time, so what fits by the exact time only is also taken by
   // it.
-  const tickMs = request.tickMs === 1 ? nowMs : roundToTick(nowMs, request.tickMs, limits);
+  const roundedMs = request.tickMs === 1 ? nowMs : roundToTick(nowMs, request.tickMs, limits);
+  const tickMs = crossesEnd(bucket, roundedMs, nowMs) ? nowMs : roundedMs;
   const isOffTick =
     tickMs !== nowMs && decideBatch(bucket, written, tickMs).accepted.includes(false);
   const write = planUpdate(request, image, {
@@ -173,17 +183,24 @@ export function buildAppliedOutcome(
   policy: Policy,
 ): WriteOutcome {
   const { creation, divisor = 1, splitAtMs } = incarnation ?? image ?? {};
+  const expiredBySeconds = image?.expiresAtSeconds;
+  const windowEnds = incarnation?.windowEnds;
   return {
     kind: "applied",
-    incarnation: { creation, divisor, splitAtMs, expiredBySeconds: image?.expiresAtSeconds },
+    incarnation: { creation, divisor, splitAtMs, windowEnds, expiredBySeconds },
     policy,
     image,
   };
 }
 
 /** The shard that an image shows. */
-export function toIncarnation({ creation, divisor, splitAtMs }: BucketImage): ShardIncarnation {
-  return { creation, divisor, splitAtMs };
+export function toIncarnation({
+  bucket,
+  creation,
+  divisor,
+  splitAtMs,
+}: BucketImage): ShardIncarnation {
+  return { creation, divisor, splitAtMs, windowEnds: listWindowEnds(bucket) };
 }
 
 /** The limits that a refusal was decided with, written without cutting anything off. */
@@ -273,13 +290,13 @@ function planUpdate(
     mark,
     ttlMultiplier: chooseMultiplier(request),
   };
-  const { expression, returns, requiresStamp } = buildUpdate(image, change, nowMs);
+  const { expression, returns, requiresStamp, windowEnds } = buildUpdate(image, change, nowMs);
   return {
     request: new ItemUpdate(key, expression, returns),
     item: undefined,
     changed: returns === "UPDATED_NEW" ? withoutOldMergedIds(image, nowMs) : undefined,
     mark,
-    incarnation: toIncarnation(image),
+    incarnation: { ...toIncarnation(image), windowEnds },
     requires: {
       version: image.version,
       refilledAtMs: requiresStamp ? image.bucket.refilledAtMs : undefined,
@@ -313,16 +330,17 @@ function planCreation(request: PlanRequest): Plan {
     mark,
     ttlMultiplier: chooseMultiplier(request),
   });
-  const incarnation = { creation: mark.id, divisor: 1, splitAtMs: undefined };
+  const { windowEnds } = put;
+  const incarnation = { creation: mark.id, divisor: 1, splitAtMs: undefined, windowEnds };
   return {
     write: {
       request: {
         operation: "PutItem",
         key,
-        input: (tableName) => ({ TableName: tableName, ...put }),
+        input: (tableName) => ({ TableName: tableName, ...put.input }),
         statement: () => undefined,
       },
-      item: put.Item,
+      item: put.input.Item,
       changed: undefined,
       mark,
       incarnation,
