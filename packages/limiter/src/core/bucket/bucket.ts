@@ -1,5 +1,6 @@
 import { MILLI } from "../amounts.ts";
-import { reduceRate, type Limit } from "../limit.ts";
+import { reduceRate } from "../check-limit.ts";
+import type { SupportedLimit } from "../supported-limits.ts";
 
 /**
  * A limit as a bucket counts it: millitokens and milliseconds, with its rate reduced to lowest
@@ -7,7 +8,7 @@ import { reduceRate, type Limit } from "../limit.ts";
  */
 export interface BucketLimit {
   /** The limit that it was made from. */
-  readonly limit: Limit;
+  readonly limit: SupportedLimit;
   /** The most that the bucket can hold, in millitokens. */
   readonly capacityMilli: number;
   /** Millitokens that flow back in every period. */
@@ -49,12 +50,12 @@ export interface OwnedBucket extends Bucket {
 }
 
 /** Prepares limits for arithmetic. */
-export function bucketLimits(limits: readonly Limit[]): readonly BucketLimit[] {
+export function bucketLimits(limits: readonly SupportedLimit[]): readonly BucketLimit[] {
   return limits.map((limit) => bucketLimit(limit, false));
 }
 
 /** Prepares one limit for arithmetic. */
-export function bucketLimit(limit: Limit, hidden: boolean): BucketLimit {
+export function bucketLimit(limit: SupportedLimit, hidden: boolean): BucketLimit {
   const refillAmountMilli = limit.refillAmount * MILLI;
   const refillPeriodMs = limit.refillPeriodSeconds * MILLI;
   return {

@@ -9,7 +9,8 @@ import {
 } from "./bucket.ts";
 import { ValidationError } from "../errors.ts";
 import { withLimits } from "./limit-change.ts";
-import { sameLimits, type Limit } from "../limit.ts";
+import { sameLimits } from "../limit.ts";
+import type { SupportedLimit } from "../supported-limits.ts";
 import { sourceOfLimit, type ConfigSource, type Policy } from "./policy.ts";
 import { shardSumMilli, waitForShardSumMs } from "./shard-sums.ts";
 
@@ -40,7 +41,7 @@ export interface LimitStatus {
   /** The name of the limit, as in `limit.name`. */
   readonly limitName: string;
   /** The limit that the decision was made with. */
-  readonly limit: Limit;
+  readonly limit: SupportedLimit;
   /** The level that the limit came from. */
   readonly source: ConfigSource;
   /** Whole tokens, rounded down; negative in debt. */
@@ -149,7 +150,7 @@ export function hasPolicyLimits(bucket: Bucket, policy: Policy): boolean {
  */
 const COMPARISON_MEMO = new WeakMap<
   readonly BucketLimit[],
-  { readonly limits: readonly Limit[]; readonly isSame: boolean }
+  { readonly limits: readonly SupportedLimit[]; readonly isSame: boolean }
 >();
 
 function shardsHold(

@@ -1,5 +1,5 @@
 import type { LimitStatus } from "../../core/bucket/decision.ts";
-import type { Limit } from "../../core/limit.ts";
+import type { SupportedLimit } from "../../core/supported-limits.ts";
 import { integer } from "./structured-fields.ts";
 
 /** A limit as the headers show it. */
@@ -7,7 +7,7 @@ export interface ShownLimit {
   /** The name of the policy. */
   readonly name: string;
   /** The limit itself. */
-  readonly limit: Limit;
+  readonly limit: SupportedLimit;
   /** Whole tokens, rounded down; negative in debt. 0 for a parent whose balance is hidden. */
   readonly available: number;
   /** Whether the limit refused the call. */
@@ -91,7 +91,7 @@ export function msUntilFull({ limit, available, waitSeconds }: ShownLimit): numb
 }
 
 /** The results of `formatPolicy`; they never change. */
-const POLICY_MEMO = new WeakMap<Limit, string>();
+const POLICY_MEMO = new WeakMap<SupportedLimit, string>();
 
 /** The quota with its window, and the capacity if it differs: `100;w=60;zae-burst=150`. */
 export function formatPolicy({ limit }: ShownLimit): string {
@@ -100,7 +100,7 @@ export function formatPolicy({ limit }: ShownLimit): string {
   return policy;
 }
 
-function writePolicy(limit: Limit): string {
+function writePolicy(limit: SupportedLimit): string {
   const quota = `${integer(limit.refillAmount)};w=${integer(limit.refillPeriodSeconds)}`;
   return limit.capacity === limit.refillAmount
     ? quota

@@ -1,5 +1,6 @@
 import { getAmount, MAX_AMOUNT, type Amounts } from "../../core/amounts.ts";
 import type { LimitStatus } from "../../core/bucket/decision.ts";
+import type { RateLimit } from "../../core/limit-kinds.ts";
 import type { Limit } from "../../core/limit.ts";
 import type { UpstreamKind, UpstreamLimit, UpstreamLimits } from "./upstream-limits.ts";
 
@@ -127,7 +128,7 @@ function computePauseShortfall(pause: Pause, { limitName, limit, available }: Li
 }
 
 /** Computes what refills in a time, rounded up to whole tokens. */
-function computeEarnings(ms: number, { refillAmount, refillPeriodSeconds }: Limit): number {
+function computeEarnings(ms: number, { refillAmount, refillPeriodSeconds }: RateLimit): number {
   return Math.ceil((ms * refillAmount) / (refillPeriodSeconds * 1000));
 }
 

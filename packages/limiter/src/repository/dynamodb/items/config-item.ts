@@ -1,4 +1,4 @@
-import type { Limit } from "../../../core/limit.ts";
+import type { SupportedLimit } from "../../../core/supported-limits.ts";
 import type { ConfigKey, OnUnavailable } from "../../../core/bucket/policy.ts";
 import type { StoredConfig, SystemSettings } from "../../store.ts";
 import {
@@ -80,28 +80,26 @@ export function parseSettings(item: AttributeMap): SystemSettings {
   };
 }
 
-function limitAttributes(limits: readonly Limit[]): { readonly [attribute: string]: Value } {
+function limitAttributes(limits: readonly SupportedLimit[]): {
+  readonly [attribute: string]: Value;
+} {
   const attributes = limits.flatMap(
     ({
       name,
       capacity,
       refillAmount,
       refillPeriodSeconds,
-      kind,
     }): readonly (readonly [string, Value])[] => [
       [configAttribute(name, "cp"), capacity],
       [configAttribute(name, "ra"), refillAmount],
       [configAttribute(name, "rp"), refillPeriodSeconds],
-      ...(kind === undefined || kind === "rate"
-        ? []
-        : [[configAttribute(name, "kd"), kind as string] as const]),
     ],
   );
   // Attributes have no order, but limits are listed in the order in which they were declared.
   return { ...Object.fromEntries(attributes), limit_names: limits.map(({ name }) => name) };
 }
 
-function parseLimits(item: AttributeMap, inherit: boolean): readonly Limit[] {
+function parseLimits(item: AttributeMap, inherit: boolean): readonly SupportedLimit[] {
   const names = Object.keys(item)
     .flatMap((attribute) => /^l_(.+)_cp$/.exec(attribute)?.[1] ?? [])
     .filter((name) => !(inherit && name === NO_LIMIT));
@@ -120,7 +118,7 @@ function readOrder(item: AttributeMap): ReadonlyMap<string, number> {
   return new Map(names.map((name, index) => [name, index]));
 }
 
-function readLimit(item: AttributeMap, name: string): Limit {
+function readLimit(item: AttributeMap, name: string): SupportedLimit {
   assertSupportedKind(item, name, configAttribute(name, "kd"));
   return {
     name,
