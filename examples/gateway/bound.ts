@@ -1,4 +1,4 @@
-import type { Limit } from "zae-limiter";
+import type { RateLimit } from "zae-limiter";
 import type { Change } from "./call-log.ts";
 
 /** How much was used in an interval, and how much the limit allows in it. */
@@ -24,7 +24,7 @@ const REMAINDER = 0.001;
 const MAX_STARTS = 500;
 
 /** How much a limit allows in an interval: a full bucket, and what it earns meanwhile. */
-export function computeAllowed(limit: Limit, ms: number): number {
+export function computeAllowed(limit: RateLimit, ms: number): number {
   return (
     limit.capacity +
     ((ms + CLOCK_SLACK_MS) * limit.refillAmount) / (limit.refillPeriodSeconds * 1000) +
@@ -51,7 +51,7 @@ export function roomIn({ used, allowed }: Use): number {
  * used − returned ≤ allowed, however slow the machine was and in whatever order the changes really
  * happened. A limiter that breaks this gave too much.
  */
-export function tightestUse(changes: readonly Change[], limit: Limit): Use {
+export function tightestUse(changes: readonly Change[], limit: RateLimit): Use {
   const charges = changes
     .filter(({ kind }) => kind !== "return")
     .sort((left, right) => left.endMs - right.endMs);
@@ -86,7 +86,7 @@ interface SortedChanges {
 function tightestFrom(
   startMs: number,
   { charges, returns, takes }: SortedChanges,
-  limit: Limit,
+  limit: RateLimit,
 ): Use {
   let tightest: Use = { used: 0, allowed: limit.capacity, ms: 0 };
   let [charged, returned, nextCharge, nextReturn, latestMs] = [0, 0, 0, 0, startMs];

@@ -6,7 +6,7 @@ import { runChecks, limitKey, type Evidence } from "./checks.ts";
 import type { ReadBack } from "./read-back.ts";
 import { BUCKETS, PROJECT } from "./scenario.ts";
 
-const TEN = Limit.parse("rpm:10/sec");
+const TEN = Limit.perSecond("rpm", 10);
 
 const take = (amount: number, startMs: number, endMs = startMs): Change => ({
   amount,

@@ -1,4 +1,4 @@
-import type { Amounts, Limit } from "zae-limiter";
+import type { Amounts, RateLimit } from "zae-limiter";
 import { computeAllowed, roomIn, tightestUse, type Use } from "./bound.ts";
 import { listChanges, type Call, type Change } from "./call-log.ts";
 import type { ReadBack } from "./read-back.ts";
@@ -60,7 +60,7 @@ function strict({ calls, stored }: Evidence): Check {
  */
 function computeUse(
   changes: readonly Change[],
-  limit: Limit,
+  limit: RateLimit,
   { available, readAtMs }: ReadBack,
 ): Use {
   const startMs = Math.min(readAtMs, ...changes.map((change) => change.startMs));
@@ -151,7 +151,7 @@ function allOrNothing({ stored }: Evidence): Check {
   };
 }
 
-function eachLimit<T>(visit: (bucket: DemoBucket, limit: Limit) => T): readonly T[] {
+function eachLimit<T>(visit: (bucket: DemoBucket, limit: RateLimit) => T): readonly T[] {
   return BUCKETS.flatMap((bucket) => bucket.limits.map((limit) => visit(bucket, limit)));
 }
 

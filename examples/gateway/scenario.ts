@@ -1,4 +1,4 @@
-import { Limit, type Repository } from "zae-limiter";
+import { Limit, type RateLimit, type Repository } from "zae-limiter";
 
 /** The project that the keys belong to. Its limits apply to all of them together. */
 export const PROJECT = "project-apollo";
@@ -11,7 +11,10 @@ export interface Model {
   readonly name: string;
   /** The range of tokens that callers expect to use. */
   readonly estimate: { readonly least: number; readonly most: number };
-  readonly limits: { readonly ofKey: readonly Limit[]; readonly ofProject: readonly Limit[] };
+  readonly limits: {
+    readonly ofKey: readonly RateLimit[];
+    readonly ofProject: readonly RateLimit[];
+  };
 }
 
 /**
@@ -42,7 +45,7 @@ export const MODELS: readonly Model[] = [
 export interface DemoBucket {
   readonly entityId: string;
   readonly model: string;
-  readonly limits: readonly Limit[];
+  readonly limits: readonly RateLimit[];
 }
 
 /** Every bucket; those of the project come last. */
@@ -67,6 +70,6 @@ export async function storeScenario(repository: Repository): Promise<void> {
   }
 }
 
-function parseLimits(...texts: readonly string[]): readonly Limit[] {
-  return texts.map((text) => Limit.parse(text));
+function parseLimits(...texts: readonly string[]): readonly RateLimit[] {
+  return texts.map((text) => Limit.parse(text) as RateLimit);
 }

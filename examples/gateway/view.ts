@@ -1,4 +1,4 @@
-import type { Amounts, Limit } from "zae-limiter";
+import type { Amounts, RateLimit } from "zae-limiter";
 import { countKey, type Count, type Counts } from "./call-log.ts";
 import { BUCKETS, KEYS, MODELS, PROJECT, type DemoBucket } from "./scenario.ts";
 import { barText, numberText, tableText, wrapText, type Paint } from "./text.ts";
@@ -49,14 +49,14 @@ export function viewText({ elapsedMs, lengthMs, counts, available }: Moment, pai
   return `${time}\n${tables.join("")}`;
 }
 
-function balanceText({ name, capacity }: Limit, available: Amounts): string {
+function balanceText({ name, capacity }: RateLimit, available: Amounts): string {
   const left = available[name] ?? capacity;
   const bar = barText((Math.max(0, left) / capacity) * BAR_CELLS).padEnd(BAR_CELLS, "·");
   return `${bar} ${numberText(left).padStart(NUMBER_CELLS[name] ?? 0)}`;
 }
 
 /** A rate and what can be taken at once: 600/min (20). */
-function rateText({ refillAmount, capacity }: Limit): string {
+function rateText({ refillAmount, capacity }: RateLimit): string {
   return `${numberText(refillAmount)}/min (${numberText(capacity)})`;
 }
 

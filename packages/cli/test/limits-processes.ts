@@ -178,7 +178,7 @@ async function storedRates(url: string): Promise<Rates> {
     });
     for (const id of page.items) {
       const [limit] = await repository.getLimits(id, { resource: "gpt-4" });
-      rates[id] = limit!.refillAmount;
+      rates[id] = limit!.capacity;
     }
     cursor = page.cursor;
   } while (cursor !== undefined);

@@ -26,9 +26,11 @@ import { unusualIdentifiersTopic } from "./unusual-identifiers.ts";
 import { overridesTopic } from "./overrides.ts";
 import { policyChangesTopic } from "./policy-changes.ts";
 import { provisionerStateTopic } from "./provisioner-state.ts";
+import { quotasTopic } from "./quotas.ts";
 import { recordsTopic } from "./records.ts";
 import { refillTopic } from "./refill.ts";
 import { settlementFaultsTopic } from "./settlement-faults.ts";
+import { sessionsTopic } from "./sessions.ts";
 import { severalResourcesTopic } from "./several-resources.ts";
 import { statusesTopic } from "./statuses.ts";
 import { storedLevelsTopic } from "./stored-levels.ts";
@@ -72,6 +74,8 @@ const TOPICS: Readonly<Record<string, Topic>> = {
   "levels that inherit": inheritanceTopic,
   "limits that no level in force has": unlimitedNamesTopic,
   refill: refillTopic,
+  quotas: quotasTopic,
+  sessions: sessionsTopic,
   entities: entitiesTopic,
   "changes of entities": entityChangesTopic,
   namespaces: namespacesTopic,

@@ -12,8 +12,11 @@ import {
   type Entity,
   type Lease,
   type LeaseOfResource,
+  type LimitKind,
   type LimitStatus,
   type Page,
+  type QuotaLimit,
+  type RateLimit,
   type Repository,
   type UsageQuery,
 } from "zae-limiter";
@@ -74,9 +77,10 @@ expectTypeOf(repository.listEntities).returns.resolves.toEqualTypeOf<Page<Entity
 expectTypeOf(repository.getUsageSummary).parameter(0).toEqualTypeOf<UsageQuery>();
 
 expectTypeOf(Limit.perMinute).toBeCallableWith("rpm", 100, { burst: 200 });
-expectTypeOf(Limit.perMinute).returns.toEqualTypeOf<Limit>();
+expectTypeOf(Limit.perMinute).returns.toEqualTypeOf<RateLimit>();
+expectTypeOf(Limit.quota).returns.toEqualTypeOf<QuotaLimit>();
 expectTypeOf(Limit.parse).toEqualTypeOf<(text: string) => Limit>();
-expectTypeOf<Limit["kind"]>().toEqualTypeOf<"rate" | undefined>();
+expectTypeOf<Limit["kind"]>().toEqualTypeOf<LimitKind | undefined>();
 
 expectTypeOf<RateLimitExceeded>().toExtend<ZaeLimiterError>();
 expectTypeOf<RateLimiterUnavailable>().toExtend<Error>();

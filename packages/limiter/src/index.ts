@@ -8,6 +8,18 @@ export type {
   DeclaredSystem,
 } from "./repository/declared-limits.ts";
 export type { LimitStatus } from "./core/bucket/decision.ts";
+export type {
+  Calendar,
+  Carry,
+  InFlightLimit,
+  LimitKind,
+  LimitOptions,
+  Profile,
+  QuotaLimit,
+  RateLimit,
+  SessionLimit,
+  Weekday,
+} from "./core/limit-kinds.ts";
 export type { Entity } from "./core/entity.ts";
 export {
   ApplyConflictError,

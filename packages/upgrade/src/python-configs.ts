@@ -1,4 +1,4 @@
-import type { Limit } from "zae-limiter";
+import type { RateLimit } from "zae-limiter";
 import type { ConfigKey } from "zae-limiter/backend";
 import {
   configItem,
@@ -25,7 +25,7 @@ export function configChange(
   key: { readonly namespaceId: string } & ConfigKey,
   item: AttributeMap,
 ): Change {
-  const limits: Limit[] = [];
+  const limits: RateLimit[] = [];
   const dropped: string[] = [];
   const unused: Record<string, AttributeMap[string]> = {};
   const keep = (isUnused: (attribute: string) => boolean): void => {
@@ -70,7 +70,7 @@ function limitsIn(
     .sort((left, right) => (left.name < right.name ? -1 : 1));
 }
 
-function readLimit(item: AttributeMap, name: string, prefix: string): Limit {
+function readLimit(item: AttributeMap, name: string, prefix: string): RateLimit {
   const number = (field: string): number => getNumber(item[prefix + field]) ?? 0;
   return {
     name,

@@ -30,10 +30,12 @@ export function timeText(time: Date | undefined): string {
         .replace(/\.\d+Z$/, "Z");
 }
 
-/** How often a limit refills: 10,000/min. */
+/** How often a limit refills, and its options: 10,000/min, 500/day@Europe/Berlin[soft]. */
 export function rateText(limit: Limit): string {
-  const period = /\/(\w+)/.exec(Limits.format(limit))?.[1] ?? `${limit.refillPeriodSeconds}sec`;
-  return `${numberText(limit.refillAmount)}/${period}`;
+  const amount = "refillAmount" in limit ? limit.refillAmount : limit.capacity;
+  // The burst of a rate has a column of its own.
+  const span = Limits.format(limit).replace(/^[^/]*/, "");
+  return `${numberText(amount)}${span.replace(/^(\/\w+):\d+/, "$1")}`;
 }
 
 /** Amounts on one line: rpm 1, tpm 500. */

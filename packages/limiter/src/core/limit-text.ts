@@ -1,16 +1,17 @@
+import { formatCalendar, parseCalendar, parseNumber } from "./calendar-text.ts";
 import { ValidationError } from "./errors.ts";
+import type { AnyLimit, Carry, QuotaLimit, SessionLimit } from "./limit-kinds.ts";
+import { nearest } from "./options.ts";
+import { formatProfile, parseProfile } from "./profile.ts";
 
-/** The fields of a limit that its text form holds. */
-interface LimitFields {
-  readonly name: string;
-  readonly capacity: number;
-  readonly refillAmount: number;
-  readonly refillPeriodSeconds: number;
-}
+/** `name:amount`, a span, and options in brackets. */
+const GRAMMAR = /^(?<name>[^:]+):(?<amount>\d+)(?<span>[^[\]]*)(?<options>(?:\[[^[\]]*\])*)$/;
 
-/** `name:rate[/period][:burst]`; a period is `[N]sec`, `[N]min`, `[N]hour` or `[N]day`. */
-const GRAMMAR =
-  /^(?<name>[^:]+):(?<rate>\d+)(?:\/(?<count>\d*)(?<unit>sec|min|hour|day))?(?::(?<burst>\d+))?$/;
+/** `[/period][:burst]`; a period is `[N]sec`, `[N]min`, `[N]hour` or `[N]day`. */
+const RATE = /^(?:\/(?<period>\d*(?:sec|min|hour|day)))?(?::(?<burst>\d+))?$/;
+
+const SESSION = /^\/session\((?<period>\d*(?:sec|min|hour|day))\)$/;
+const IN_FLIGHT = /^\/inflight(?:\((?<period>\d*(?:sec|min|hour|day))\))?$/;
 
 /** Longest first: a period is written in the first unit that divides it. */
 const UNITS = [
@@ -22,33 +23,157 @@ const UNITS = [
 
 const SECONDS: ReadonlyMap<string, number> = new Map(UNITS);
 
-/** Parses the text form of a limit. The caller checks the name and the numbers. */
-export function parseLimit(text: string): LimitFields {
+/** How long in-flight limits hold what is not renewed, unless they say otherwise. */
+export const DEFAULT_HOLD_SECONDS = 60;
+
+/** Parses the text form of a limit. The caller checks the name, the numbers and the rest. */
+export function parseLimit(text: string): AnyLimit {
   const groups = typeof text === "string" ? GRAMMAR.exec(text.trim())?.groups : undefined;
-  if (groups === undefined)
+  const definition = groups && parseSpan(Number(groups["amount"]), groups["span"]!);
+  if (definition === undefined)
     throw new ValidationError(
       "limit",
       text,
-      "must look like name:rate[/period][:burst], for example rpm:100 or tpm:10000/min:15000 (periods: sec, min, hour, day, or 5min)",
+      "must look like name:rate[/period][:burst], for example rpm:100 or tpm:10000/min:15000 (periods: sec, min, hour, day, or 5min), or like tpd:1000000/day@Europe/Berlin, messages:45/session(5hour) or running:20/inflight",
     );
-  const rate = Number(groups["rate"]);
-  const count = groups["count"] ? Number(groups["count"]) : 1;
-  const unit = SECONDS.get(groups["unit"] ?? "min") ?? 60;
-  return {
-    name: groups["name"] ?? "",
-    capacity: groups["burst"] === undefined ? rate : Number(groups["burst"]),
-    refillAmount: rate,
-    refillPeriodSeconds: count * unit,
-  };
+  const options = [...groups!["options"]!.matchAll(/\[(.*?)\]/g)].map(([, option]) => option!);
+  return { name: groups!["name"]!, ...definition, ...parseOptions(options) } as AnyLimit;
 }
 
-/** Formats a limit so that `parseLimit` returns the same limit. */
-export function formatLimit(limit: LimitFields): string {
-  const { name, capacity, refillAmount, refillPeriodSeconds } = limit;
-  const [unit, seconds] =
-    UNITS.find((candidate) => refillPeriodSeconds % candidate[1] === 0) ?? UNITS[3];
-  const count = refillPeriodSeconds / seconds;
-  const period = count === 1 ? unit : `${count}${unit}`;
-  const burst = capacity === refillAmount ? "" : `:${capacity}`;
-  return `${name}:${refillAmount}/${period}${burst}`;
+/** What follows the amount: a period and a burst, a calendar, a window or a hold. */
+function parseSpan(amount: number, span: string): object | undefined {
+  const rate = RATE.exec(span)?.groups;
+  if (rate !== undefined) {
+    const { period = "min", burst } = rate;
+    const capacity = burst === undefined ? amount : Number(burst);
+    return { capacity, refillAmount: amount, refillPeriodSeconds: parsePeriod(period) };
+  }
+  const session = SESSION.exec(span)?.groups;
+  if (session !== undefined)
+    return { kind: "session", capacity: amount, windowSeconds: parsePeriod(session["period"]!) };
+  const inFlight = IN_FLIGHT.exec(span)?.groups;
+  if (inFlight !== undefined) {
+    const { period } = inFlight;
+    const holdSeconds = period === undefined ? DEFAULT_HOLD_SECONDS : parsePeriod(period);
+    return { kind: "inflight", capacity: amount, holdSeconds };
+  }
+  const resets = span.startsWith("/") ? parseCalendar(span.slice(1)) : undefined;
+  return resets && { kind: "quota", capacity: amount, resets };
+}
+
+function parsePeriod(period: string): number {
+  const unit = period.replace(/^\d*/, "");
+  return Number(period.slice(0, -unit.length) || 1) * SECONDS.get(unit)!;
+}
+
+/** How the values of options are read. */
+const OPTIONS: Readonly<Record<string, (value: string) => unknown>> = {
+  counts: (value) => value,
+  carry: (value) => {
+    const parts = value.split(",");
+    const debt = parts[0] === "debt";
+    const unused = debt ? parts.slice(1).join(",") : value;
+    return { debt, ...((!debt || parts.length > 1) && { unused: parseNumber(unused) }) };
+  },
+  alerts: (value) => value.split(",").map(parseNumber),
+  reserve: (value) =>
+    Object.fromEntries(
+      value.split(",").map((part) => {
+        const [name = "", ...amount] = part.split(":");
+        return [name, parseNumber(amount.join(":"))];
+      }),
+    ),
+};
+
+function parseOptions(texts: readonly string[]): object {
+  const options = new Map<string, unknown>();
+  const add = (name: string, value: unknown): void => {
+    if (options.has(name))
+      throw new ValidationError("limit", `[${name}]`, "must have each option once");
+    options.set(name, value);
+  };
+  const schedule = texts.flatMap((text) => {
+    const [name = ""] = text.split("=", 1);
+    const value = text.slice(name.length + 1);
+    const profile = parseProfile(text);
+    if (profile !== undefined) return [profile];
+    if (text === "soft") add("soft", true);
+    else if (name !== text && Object.hasOwn(OPTIONS, name)) add(name, OPTIONS[name]!(value));
+    else throw buildOptionError(text, name);
+    return [];
+  });
+  return { ...Object.fromEntries(options), ...(schedule.length > 0 && { schedule }) };
+}
+
+function buildOptionError(text: string, name: string): ValidationError {
+  const meant = nearest(name, ["soft", ...Object.keys(OPTIONS)]);
+  const example =
+    "such as [soft], [counts=tpm], [carry=debt], [alerts=80,100], [reserve=batch:500] or " +
+    "[sat,sun@Europe/Berlin=50%]";
+  const hint = meant === undefined || meant === name ? example : `did you mean ${meant}?`;
+  return new ValidationError("limit option", `[${text}]`, `is not an option of a limit, ${hint}`);
+}
+
+/** Formats a valid limit so that `parseLimit` returns the same limit. It never has a space. */
+export function formatLimit(limit: AnyLimit): string {
+  return `${limit.name}:${formatSpan(limit)}${formatOptions(limit)}`;
+}
+
+/**
+ * What a bucket keeps of a quota or session beside its capacity: what follows the amount, without
+ * what only configuration holds.
+ */
+export function formatDefinition(limit: QuotaLimit | SessionLimit): string {
+  const carry =
+    limit.kind === "quota" && limit.carry !== undefined
+      ? `[carry=${formatCarry(limit.carry)}]`
+      : "";
+  return formatSpan(limit).slice(String(limit.capacity).length) + carry;
+}
+
+function formatSpan(limit: AnyLimit): string {
+  const { capacity } = limit;
+  switch (limit.kind) {
+    case "quota":
+      return `${capacity}/${formatCalendar(limit.resets)}`;
+    case "session":
+      return `${capacity}/session(${formatPeriod(limit.windowSeconds)})`;
+    case "inflight":
+      return limit.holdSeconds === DEFAULT_HOLD_SECONDS
+        ? `${capacity}/inflight`
+        : `${capacity}/inflight(${formatPeriod(limit.holdSeconds)})`;
+    default: {
+      const { refillAmount, refillPeriodSeconds } = limit;
+      const burst = capacity === refillAmount ? "" : `:${capacity}`;
+      return `${refillAmount}/${formatPeriod(refillPeriodSeconds)}${burst}`;
+    }
+  }
+}
+
+function formatPeriod(periodSeconds: number): string {
+  const [unit, seconds] = UNITS.find((candidate) => periodSeconds % candidate[1] === 0) ?? UNITS[3];
+  const count = periodSeconds / seconds;
+  return count === 1 ? unit : `${count}${unit}`;
+}
+
+function formatOptions(limit: AnyLimit): string {
+  const { soft, counts, carry, alerts, reserve, schedule } = limit as Partial<QuotaLimit>;
+  const texts = [
+    soft === true && "soft",
+    counts !== undefined && `counts=${counts}`,
+    carry !== undefined && `carry=${formatCarry(carry)}`,
+    alerts !== undefined && `alerts=${alerts.join(",")}`,
+    reserve !== undefined &&
+      `reserve=${Object.entries(reserve)
+        .map(([name, amount]) => `${name}:${amount}`)
+        .join(",")}`,
+    ...(schedule ?? []).map(formatProfile),
+  ];
+  return texts.map((text) => (text === false ? "" : `[${text}]`)).join("");
+}
+
+function formatCarry({ debt, unused }: Carry): string {
+  return [debt === true && "debt", unused]
+    .filter((part) => part !== false && part !== undefined)
+    .join(",");
 }

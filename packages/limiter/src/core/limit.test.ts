@@ -2,8 +2,9 @@ import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { validLimit } from "../../test/support/arbitraries.ts";
 import { MAX_AMOUNT } from "./amounts.ts";
+import { checkLimit, reduceRate } from "./check-limit.ts";
 import { InvalidNameError, ValidationError } from "./errors.ts";
-import { checkLimit, checkLimits, Limit, reduceRate, sameLimits } from "./limit.ts";
+import { checkLimits, Limit, sameLimits } from "./limit.ts";
 
 const VALID = { name: "tpm", capacity: 10, refillAmount: 5, refillPeriodSeconds: 60 };
 
@@ -114,7 +115,7 @@ describe("bad limits", () => {
 
   it("an unknown kind is refused, and the known one is not stored", () => {
     expect(
-      catchFault(() => checkLimit({ ...VALID, kind: "quota" } as unknown as Limit)).field,
+      catchFault(() => checkLimit({ ...VALID, kind: "window" } as unknown as Limit)).field,
     ).toBe("tpm.kind");
     expect(checkLimit({ ...VALID, kind: "rate" })).toEqual(VALID);
   });

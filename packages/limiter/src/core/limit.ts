@@ -1,22 +1,19 @@
-import { MAX_AMOUNT, MILLI } from "./amounts.ts";
+import { checkLimit, LIMIT_OPTION_NAMES } from "./check-limit.ts";
 import { ValidationError } from "./errors.ts";
-import { limitName } from "./identifiers.ts";
-import { formatLimit, parseLimit } from "./limit-text.ts";
-import { checkOptions, optionNames } from "./options.ts";
+import type {
+  AnyLimit,
+  Calendar,
+  InFlightLimit,
+  LimitOptions,
+  QuotaLimit,
+  RateLimit,
+  SessionLimit,
+} from "./limit-kinds.ts";
+import { DEFAULT_HOLD_SECONDS, formatLimit, parseLimit } from "./limit-text.ts";
+import { checkOptions } from "./options.ts";
 
-/** A token bucket's parameters, in whole tokens and seconds. */
-export interface Limit {
-  /** What amounts refer to, such as `rpm`: a letter, then letters, digits and `_ . -`. */
-  readonly name: string;
-  /** The most the bucket can hold: the burst. */
-  readonly capacity: number;
-  /** Whole tokens that flow back in every `refillPeriodSeconds`, continuously. */
-  readonly refillAmount: number;
-  /** The period of the refill, in whole seconds: 60 for a limit per minute. */
-  readonly refillPeriodSeconds: number;
-  /** Defaults to `rate`, the only kind so far. */
-  readonly kind?: "rate";
-}
+/** A limit of any kind: a rate, a quota, a session, or how much may be in flight. */
+export type Limit = AnyLimit;
 
 /** Makes a limit of `rate` whole tokens per period, refilled continuously within it. */
 type LimitOf = (
@@ -25,8 +22,8 @@ type LimitOf = (
   options?: {
     /** The capacity, in whole tokens: the most that can be taken at once. @default the rate */
     readonly burst?: number;
-  },
-) => Limit;
+  } & LimitOptions,
+) => RateLimit;
 
 /**
  * Makes limits.
@@ -58,19 +55,51 @@ export const Limit: {
    */
   readonly perDay: LimitOf;
   /**
-   * Returns a frozen copy of a valid limit, or throws.
+   * Makes a limit of `capacity` tokens in each window of the calendar. Nothing crosses the end of a
+   * window, unless `carry` says so.
+   * @example Limit.quota("tpd", 1_000_000, { every: "day", zone: "Europe/Berlin" });
+   */
+  quota(
+    name: string,
+    capacity: number,
+    resets: Calendar,
+    options?: Pick<QuotaLimit, "carry" | "alerts"> & LimitOptions,
+  ): QuotaLimit;
+  /**
+   * Makes a limit of `capacity` tokens in windows that begin with their first use.
+   * @example Limit.session("messages", 45, { windowSeconds: 5 * 3600 });
+   */
+  session(
+    name: string,
+    capacity: number,
+    window: Pick<SessionLimit, "windowSeconds">,
+    options?: Pick<SessionLimit, "alerts"> & LimitOptions,
+  ): SessionLimit;
+  /**
+   * Makes a limit of how much may run at once. What is neither ended nor renewed is free again
+   * after about `holdSeconds`, by default 60.
+   * @example Limit.inFlight("running", 20);
+   */
+  inFlight(
+    name: string,
+    capacity: number,
+    options?: Partial<Pick<InFlightLimit, "holdSeconds">> & LimitOptions,
+  ): InFlightLimit;
+  /**
+   * Returns a frozen copy of a valid limit, without its defaults, or throws.
    * @example
    * Limit.custom({ name: "rpm", capacity: 20, refillAmount: 10, refillPeriodSeconds: 30 });
    */
-  custom(limit: Limit): Limit;
+  custom<L extends Limit>(limit: L): L;
   /**
-   * Parses `name:rate[/period][:burst]`, as the command line does.
+   * Parses the text form of a limit, as the command line does: `name:rate[/period][:burst]` for a
+   * rate, `tpd:1000000/day@Europe/Berlin`, `messages:45/session(5hour)` or `running:20/inflight`.
    * @example
    * Limit.parse("tpm:10000/min:15000"); // the same as perMinute("tpm", 10_000, { burst: 15_000 })
    */
   parse(text: string): Limit;
   /**
-   * Returns the text that `parse` reads.
+   * Returns the text that `parse` reads. It never has a space.
    * @example Limit.format(Limit.perMinute("rpm", 60)); // "rpm:60/min"
    */
   format(limit: Limit): string;
@@ -79,40 +108,25 @@ export const Limit: {
   perMinute: limitPer(60),
   perHour: limitPer(3600),
   perDay: limitPer(86_400),
+  quota: (name, capacity, resets, options = {}) => {
+    checkConstructorOptions(options, ["carry", "alerts"]);
+    return checkLimit({ ...options, kind: "quota", name, capacity, resets });
+  },
+  session: (name, capacity, window, options = {}) => {
+    checkOptions(window, new Set(["windowSeconds"]), "a session");
+    checkConstructorOptions(options, ["alerts"]);
+    const { windowSeconds } = window;
+    return checkLimit({ ...options, kind: "session", name, capacity, windowSeconds });
+  },
+  inFlight: (name, capacity, options = {}) => {
+    checkConstructorOptions(options, ["holdSeconds"]);
+    const { holdSeconds = DEFAULT_HOLD_SECONDS } = options;
+    return checkLimit({ ...options, kind: "inflight", name, capacity, holdSeconds });
+  },
   custom: checkLimit,
   parse: (text: string) => checkLimit(parseLimit(text)),
   format: (limit: Limit) => formatLimit(checkLimit(limit)),
-});
-
-/** Returns a frozen copy of a valid limit, or throws. */
-export function checkLimit(limit: Limit): Limit {
-  if (typeof limit !== "object" || limit === null)
-    throw new ValidationError(
-      "limit",
-      limit,
-      "must be an object with name, capacity, refillAmount and refillPeriodSeconds",
-    );
-  checkOptions(limit, LIMIT_NAMES, "a limit");
-  const name = limitName(limit.name);
-  const capacity = positive(limit.capacity, `${name}.capacity`);
-  const refillAmount = positive(limit.refillAmount, `${name}.refillAmount`);
-  const refillPeriodSeconds = positive(limit.refillPeriodSeconds, `${name}.refillPeriodSeconds`);
-  if (limit.kind !== undefined && limit.kind !== "rate")
-    throw new ValidationError(
-      `${name}.kind`,
-      limit.kind,
-      "must be 'rate', the only kind that this version supports",
-    );
-  const { amount, period } = reduceRate(refillAmount * MILLI, refillPeriodSeconds * MILLI);
-  if (!Number.isSafeInteger((amount + 1) * period)) {
-    throw new ValidationError(
-      `${name}.refillAmount`,
-      refillAmount,
-      "the rate cannot be computed exactly; choose a rounder amount or a shorter period",
-    );
-  }
-  return Object.freeze({ name, capacity, refillAmount, refillPeriodSeconds });
-}
+} satisfies typeof Limit);
 
 /**
  * Returns frozen copies of limits with distinct names, or throws. An empty list is refused, because
@@ -146,56 +160,33 @@ export function sameLimits(left: readonly Limit[], right: readonly Limit[]): boo
   );
 }
 
-/** The refill rate as a reduced fraction: `amount` millitokens every `period` milliseconds. */
-export function reduceRate(
-  refillAmountMilli: number,
-  refillPeriodMs: number,
-): { readonly amount: number; readonly period: number } {
-  let divisor = refillAmountMilli;
-  for (let rest = refillPeriodMs; rest > 0;) [divisor, rest] = [rest, divisor % rest];
-  return { amount: refillAmountMilli / divisor, period: refillPeriodMs / divisor };
-}
-
-const LIMIT_NAMES = optionNames<Limit>({
-  name: true,
-  capacity: true,
-  refillAmount: true,
-  refillPeriodSeconds: true,
-  kind: true,
-});
-
-const RATE_NAMES = optionNames<NonNullable<Parameters<LimitOf>[2]>>({ burst: true });
-
 /** Most limits on one resource: a stored bucket has to fit the item size of every backend. */
 export const MAX_LIMITS = 32;
 
 function sameLimit(left: Limit, right: Limit): boolean {
+  if (left.name !== right.name || left.capacity !== right.capacity) return false;
+  if (!isPlainRate(left) || !isPlainRate(right)) return formatLimit(left) === formatLimit(right);
   return (
-    left.name === right.name &&
-    left.capacity === right.capacity &&
     left.refillAmount === right.refillAmount &&
     left.refillPeriodSeconds === right.refillPeriodSeconds
   );
 }
 
+/** Most limits are rates without options. Comparing their numbers is faster than their texts. */
+function isPlainRate(limit: Limit): limit is RateLimit {
+  if (limit.kind !== undefined && limit.kind !== "rate") return false;
+  const { counts, soft, schedule, reserve } = limit;
+  return (counts ?? soft ?? schedule ?? reserve) === undefined;
+}
+
 function limitPer(refillPeriodSeconds: number): LimitOf {
-  return (name, rate, options = {}) => {
-    checkOptions(options, RATE_NAMES, "a limit");
-    const capacity = options.burst ?? rate;
-    return checkLimit({ name, capacity, refillAmount: rate, refillPeriodSeconds });
+  return (name, rate, given = {}) => {
+    checkConstructorOptions(given, ["burst"]);
+    const { burst: capacity = rate, ...options } = given;
+    return checkLimit({ ...options, name, capacity, refillAmount: rate, refillPeriodSeconds });
   };
 }
 
-/** Returns a number that a limit may have, or throws. */
-export function positive(value: unknown, field: string): number {
-  if (typeof value !== "number")
-    throw new ValidationError(
-      field,
-      value,
-      `must be a number, not ${value === null ? "null" : typeof value}`,
-    );
-  if (!Number.isInteger(value)) throw new ValidationError(field, value, "must be a whole number");
-  if (value <= 0) throw new ValidationError(field, value, "must be greater than 0");
-  if (value > MAX_AMOUNT) throw new ValidationError(field, value, `must be at most ${MAX_AMOUNT}`);
-  return value;
+function checkConstructorOptions(options: object, names: readonly string[]): void {
+  checkOptions(options, new Set([...names, ...LIMIT_OPTION_NAMES]), "a limit");
 }

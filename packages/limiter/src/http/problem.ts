@@ -1,3 +1,5 @@
+import { isRate } from "../core/limit-kinds.ts";
+import type { SupportedLimit } from "../core/supported-limits.ts";
 import type { RateLimitExceeded } from "../core/bucket/refusal.ts";
 import { policyName } from "./headers/shown-limit.ts";
 
@@ -37,11 +39,20 @@ export function refusalProblem(refusal: RateLimitExceeded): RefusalProblem {
   };
 }
 
+function formatSpan(limit: SupportedLimit): string {
+  if (isRate(limit)) return `${limit.refillAmount} every ${limit.refillPeriodSeconds} s`;
+  if (limit.kind === "session")
+    return `${limit.capacity} in the ${limit.windowSeconds} s after the first use`;
+  const { resets } = limit;
+  const window = "cron" in resets ? `window (${resets.cron})` : resets.every;
+  return `${limit.capacity} a ${window} (${resets.zone})`;
+}
+
 /** The wait is rounded up, as in `Retry-After`: never too early. */
 function formatDetail({ primaryViolation, statuses }: RateLimitExceeded): string {
   const { limit, requested, retryAfterSeconds } = primaryViolation;
   const name = policyName(primaryViolation, statuses[0]!);
   return Number.isFinite(retryAfterSeconds)
-    ? `The request exceeds the limit ${name} of ${limit.refillAmount} every ${limit.refillPeriodSeconds} s; retry in ${Math.ceil(retryAfterSeconds)} s.`
+    ? `The request exceeds the limit ${name} of ${formatSpan(limit)}; retry in ${Math.ceil(retryAfterSeconds)} s.`
     : `The request takes ${requested} of ${name}, which never holds more than ${limit.capacity}, so it can never fit.`;
 }

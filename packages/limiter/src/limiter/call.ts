@@ -2,7 +2,8 @@ import { copyAmounts, isRecord, type Amounts } from "../core/amounts.ts";
 import { ValidationError } from "../core/errors.ts";
 import { checkOptions, optionNames, buildUnknownOptionError } from "../core/options.ts";
 import { entityId as checkEntityId, resourceName } from "../core/identifiers.ts";
-import { checkLimits, type Limit } from "../core/limit.ts";
+import type { Limit } from "../core/limit.ts";
+import { checkSupportedLimits } from "../core/supported-limits.ts";
 import { checkOnUnavailable, buildPolicy, type OnUnavailable } from "../core/bucket/policy.ts";
 import type { ConsumeRequest, ResourceAmounts } from "../repository/port.ts";
 
@@ -72,7 +73,9 @@ export function checkRequest(request: AcquireRequest): ConsumeRequest {
   const resource = resourceName(request.resource);
   const own = { resource, amounts: copyAmounts(request.consume, "consume") };
   const override =
-    request.limits === undefined ? undefined : buildPolicy(checkLimits(request.limits), "override");
+    request.limits === undefined
+      ? undefined
+      : buildPolicy(checkSupportedLimits(request.limits), "override");
   if (override !== undefined && request.also !== undefined)
     throw new ValidationError("limits", "limits", "cannot be combined with also");
   const resources = request.also === undefined ? [own] : withFurther(own, request.also);

@@ -8,6 +8,7 @@ import {
   getSystem,
 } from "../../test/support/manifest-contents.ts";
 import { writtenManifest } from "../../test/support/written-manifests.ts";
+import type { RateLimit } from "../core/limit-kinds.ts";
 import { Limit } from "../core/limit.ts";
 import { readManifest } from "./manifest.ts";
 import { formatProblem } from "./problems.ts";
@@ -78,7 +79,7 @@ describe("what a manifest declares", () => {
 });
 
 describe("a limit", () => {
-  it.each<[written: unknown, limit: Omit<Limit, "name">]>([
+  it.each<[written: unknown, limit: Omit<RateLimit, "name">]>([
     [5, { capacity: 5, refillAmount: 5, refillPeriodSeconds: 60 }],
     ["5", { capacity: 5, refillAmount: 5, refillPeriodSeconds: 60 }],
     [" 5/10sec:7 ", { capacity: 7, refillAmount: 5, refillPeriodSeconds: 10 }],
@@ -296,6 +297,6 @@ function reversed(value: unknown): unknown {
   );
 }
 
-function buildLimits(limits: object): readonly Limit[] | undefined {
-  return read(getSystem(limits)).declared.system?.limits;
+function buildLimits(limits: object): readonly RateLimit[] | undefined {
+  return read(getSystem(limits)).declared.system?.limits as readonly RateLimit[] | undefined;
 }

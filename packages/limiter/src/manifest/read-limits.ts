@@ -1,11 +1,14 @@
 import { isRecord, MAX_AMOUNT } from "../core/amounts.ts";
+import { checkLimit, positive } from "../core/check-limit.ts";
 import { entityCascade } from "../core/entity.ts";
 import { ValidationError } from "../core/errors.ts";
 import { limitName } from "../core/identifiers.ts";
+import type { RateLimit } from "../core/limit-kinds.ts";
 import { parseLimit } from "../core/limit-text.ts";
-import { checkLimit, checkLimits, positive, type Limit } from "../core/limit.ts";
+import { checkLimits, type Limit } from "../core/limit.ts";
 import type { DeclaredLevel } from "../repository/declared-limits.ts";
 import type { DocumentValue, KnownKeys, Suggest } from "./document.ts";
+import { adviseParts, isRate, LIMIT_KEYS, NUMBER_KEYS, readParts } from "./limit-parts.ts";
 
 const LEVEL: KnownKeys = {
   owner: "a level",
@@ -13,10 +16,7 @@ const LEVEL: KnownKeys = {
   advice: "Write limits under `limits`.",
 };
 
-const LIMIT: KnownKeys = {
-  owner: "a limit",
-  keys: ["capacity", "burst", "refill_amount", "refill_period"],
-};
+const LIMIT: KnownKeys = { owner: "a limit", keys: LIMIT_KEYS };
 
 /** The refill period of a limit that names none: its amount is per minute. */
 const DEFAULT_PERIOD_SECONDS = 60;
@@ -68,24 +68,43 @@ export function readBoolean(value: DocumentValue): boolean | undefined {
 
 function readLimit(limit: DocumentValue): Limit | undefined {
   const name = limit.checkKey(limitName);
-  const numbers = readNumbers(limit);
-  if (name === undefined || numbers === undefined) return undefined;
+  const parts = readDefinition(limit);
+  if (name === undefined || parts === undefined) return undefined;
   return limit.check(
-    () => checkLimit({ name, ...numbers }),
-    () => adviseLimit(numbers),
+    () => checkNamed({ name, ...parts } as Limit),
+    () => ("refillAmount" in parts ? adviseLimit(parts) : adviseParts(parts)),
   );
 }
 
-type LimitNumbers = Omit<Limit, "name" | "kind">;
+/** The problem is reported at the limit: its reason has to say which part is wrong. */
+function checkNamed(limit: Limit): Limit {
+  try {
+    return checkLimit(limit);
+  } catch (error) {
+    if (!(error instanceof ValidationError) || isPlainNumber(limit, error)) throw error;
+    const part = error.field.replace(`${limit.name}.`, "");
+    throw new ValidationError(error.field, error.value, `has a wrong ${part}: ${error.reason}`);
+  }
+}
 
-function readNumbers(limit: DocumentValue): LimitNumbers | undefined {
+/** The numbers of a rate have been checked one by one. */
+function isPlainNumber(limit: Limit, { field }: ValidationError): boolean {
+  return isRate(limit) && /^[^.]+\.(?:capacity|refill\w+)$/.test(field);
+}
+
+type LimitNumbers = Pick<RateLimit, "capacity" | "refillAmount" | "refillPeriodSeconds">;
+
+/** A limit without its name: its numbers, and what else it has. */
+type Definition = LimitNumbers | object;
+
+function readDefinition(limit: DocumentValue): Definition | undefined {
   const { value } = limit;
   if (typeof value === "number") {
     const rate = readPositive(limit);
     return rate === undefined ? undefined : toNumbers(rate, {});
   }
   if (typeof value === "string") return readText(limit, value);
-  if (isRecord(value)) return readMap(limit);
+  if (isRecord(value)) return isRate(value) ? readMap(limit) : readOtherMap(limit);
   limit.refuse(
     "must be an amount per minute, a text such as 10000/min:15000, or a map with a capacity",
     "Write 100/min, for example, or leave the limit out.",
@@ -94,11 +113,17 @@ function readNumbers(limit: DocumentValue): LimitNumbers | undefined {
   return undefined;
 }
 
-function readText(limit: DocumentValue, text: string): LimitNumbers | undefined {
+/** The map of a quota, of a session, or of what is in flight: checked as a whole. */
+function readOtherMap(limit: DocumentValue): object | undefined {
+  const fields = limit.fields(LIMIT) ?? [];
+  return limit.hasUnknown(LIMIT) ? undefined : readParts(fields);
+}
+
+function readText(limit: DocumentValue, text: string): Definition | undefined {
   return limit.check(
     () => {
-      const { capacity, refillAmount, refillPeriodSeconds } = parseText(text);
-      return { capacity, refillAmount, refillPeriodSeconds };
+      const { name: _, ...definition } = parseText(text);
+      return definition;
     },
     () => {
       const repaired = repairText(text, limit.key);
@@ -109,8 +134,9 @@ function readText(limit: DocumentValue, text: string): LimitNumbers | undefined 
   );
 }
 
-function readMap(limit: DocumentValue): LimitNumbers | undefined {
-  const fields = limit.fields(LIMIT) ?? [];
+function readMap(limit: DocumentValue): Definition | undefined {
+  const all = limit.fields(LIMIT) ?? [];
+  const fields = all.filter(({ key }) => NUMBER_KEYS.includes(key));
   const numbers = new Map(
     fields.map((field) => [
       field.key,
@@ -125,11 +151,14 @@ function readMap(limit: DocumentValue): LimitNumbers | undefined {
     limit.refuse("must have a capacity", "Write `capacity: 100`, for example.");
   const capacity = numbers.get("capacity");
   if (capacity === undefined || [...numbers.values()].includes(undefined)) return undefined;
-  return toNumbers(capacity, {
-    burst: numbers.get("burst"),
-    refillAmount: numbers.get("refill_amount"),
-    refillPeriodSeconds: numbers.get("refill_period"),
-  });
+  return {
+    ...readParts(all.filter((field) => !fields.includes(field))),
+    ...toNumbers(capacity, {
+      burst: numbers.get("burst"),
+      refillAmount: numbers.get("refill_amount"),
+      refillPeriodSeconds: numbers.get("refill_period"),
+    }),
+  };
 }
 
 /** The burst is the size of the bucket, and never its refill (W-64 in docs/known-faults.md). */
@@ -153,14 +182,15 @@ function readPositive(value: DocumentValue, suggest: Suggest = adviseAmount): nu
 }
 
 /** The grammar of `Limit.parse`, without the name. */
-function parseText(text: string): LimitNumbers {
+function parseText(text: string): Limit {
   try {
     return parseLimit(`x:${text.trim()}`);
-  } catch {
+  } catch (error) {
+    if (error instanceof ValidationError && error.field !== "limit") throw error;
     throw new ValidationError(
       "limit",
       text,
-      "must look like rate[/period][:burst], for example 100 or 10000/min:15000 (periods: sec, min, hour, day, or 5min)",
+      "must look like rate[/period][:burst], for example 100 or 10000/min:15000 (periods: sec, min, hour, day, or 5min), or like 1000000/day@Europe/Berlin, 45/session(5hour) or 20/inflight",
     );
   }
 }
@@ -201,8 +231,9 @@ function adviseLimit({ capacity, refillAmount, refillPeriodSeconds }: LimitNumbe
 function adviseSeconds(wrong: unknown): string {
   if (typeof wrong === "string" && /[a-z]/i.test(wrong)) {
     const repaired = repairText(`1/${wrong}`, "");
-    if (repaired !== undefined)
-      return `Write ${parseText(repaired).refillPeriodSeconds}: periods are in seconds.`;
+    const limit = repaired === undefined ? undefined : parseText(repaired);
+    if (limit !== undefined && "refillPeriodSeconds" in limit)
+      return `Write ${limit.refillPeriodSeconds}: periods are in seconds.`;
   }
   return adviseNumber(wrong, "Write a whole number of seconds, such as 60.");
 }

@@ -2,7 +2,8 @@ import { checkOnUnavailable, type OnUnavailable } from "../core/bucket/policy.ts
 import { entityCascade, entityMetadata, entityName } from "../core/entity.ts";
 import { ValidationError } from "../core/errors.ts";
 import { configResource, entityId, resourceName } from "../core/identifiers.ts";
-import { checkLimits, type Limit } from "../core/limit.ts";
+import type { Limit } from "../core/limit.ts";
+import { checkSupportedLimits } from "../core/supported-limits.ts";
 import { checkOptions, optionNames } from "../core/options.ts";
 import { checkRetentionDays } from "../core/usage.ts";
 
@@ -98,7 +99,7 @@ function checkSystem(value: DeclaredSystem, field: string): DeclaredSystem {
     days("usageRetentionDays"),
   ];
   return {
-    ...(limits !== undefined && { limits: checkLimits(limits, `${field}.limits`) }),
+    ...(limits !== undefined && { limits: checkSupportedLimits(limits, `${field}.limits`) }),
     ...(onUnavailable !== undefined && { onUnavailable: checkOnUnavailable(onUnavailable) }),
     ...(auditRetentionDays !== undefined && { auditRetentionDays }),
     ...(usageRetentionDays !== undefined && { usageRetentionDays }),
@@ -110,7 +111,7 @@ function checkLevel(value: DeclaredLevel, field: string): DeclaredLevel {
   checkOptions(value, LEVEL_NAMES, field);
   if (typeof value.inherit !== "boolean")
     throw new ValidationError(`${field}.inherit`, value.inherit, "must be true or false");
-  return { limits: checkLimits(value.limits, `${field}.limits`), inherit: value.inherit };
+  return { limits: checkSupportedLimits(value.limits, `${field}.limits`), inherit: value.inherit };
 }
 
 function checkEntity(value: DeclaredEntity, field: string): DeclaredEntity {

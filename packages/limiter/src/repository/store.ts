@@ -8,7 +8,7 @@ import type { AuditEvent } from "../core/audit.ts";
 import type { Bucket } from "../core/bucket/bucket.ts";
 import type { LimitStatus } from "../core/bucket/decision.ts";
 import type { Entity, EntityChange } from "../core/entity.ts";
-import type { Limit } from "../core/limit.ts";
+import type { SupportedLimit } from "../core/supported-limits.ts";
 import type { NamespaceInfo } from "../core/namespace.ts";
 import type { ConfigKey, OnUnavailable, Policy } from "../core/bucket/policy.ts";
 import type { UsageRow, UsageWindow } from "../core/usage.ts";
@@ -174,7 +174,7 @@ export interface SystemSettings {
 
 /** What is stored under one key; `settings` at the system level only, `inherit` at the others. */
 export interface StoredConfig {
-  readonly limits: readonly Limit[] | undefined;
+  readonly limits: readonly SupportedLimit[] | undefined;
   /** Whether limits of weaker levels apply too, unless this level has one of the same name. */
   readonly inherit?: boolean;
   readonly settings?: SystemSettings;

@@ -8,6 +8,7 @@
  * A refused request takes nothing. A look returns what the next request would be compared with: if
  * that fits, the hits before it.
  */
+import { isRate } from "../core/limit-kinds.ts";
 import type { LimitStatus } from "../core/bucket/decision.ts";
 import { ValidationError } from "../core/errors.ts";
 import { toId } from "../http/identity/ids.ts";
@@ -113,6 +114,8 @@ function hitsIn(status: LimitStatus | undefined): number {
 
 function fullAfterMs(status: LimitStatus | undefined): number {
   if (status === undefined) return 0;
-  const { refillAmount, refillPeriodSeconds } = status.limit;
-  return Math.ceil((hitsIn(status) * refillPeriodSeconds * 1000) / refillAmount);
+  const { limit, resetsInSeconds = 0 } = status;
+  return isRate(limit)
+    ? Math.ceil((hitsIn(status) * limit.refillPeriodSeconds * 1000) / limit.refillAmount)
+    : Math.ceil(resetsInSeconds * 1000);
 }

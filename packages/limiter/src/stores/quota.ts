@@ -1,6 +1,7 @@
 import { ValidationError } from "../core/errors.ts";
 import { isResourceName } from "../core/identifiers.ts";
-import { Limit, positive } from "../core/limit.ts";
+import { positive } from "../core/check-limit.ts";
+import { Limit } from "../core/limit.ts";
 import { hashedId } from "../http/identity/ids.ts";
 
 /** The middleware's names for its limit and window, for errors. */

@@ -2,7 +2,7 @@ import * as fc from "fast-check";
 import { getAmount } from "../../src/core/amounts.ts";
 import { apply, bucketLimits, type Bucket } from "../../src/core/bucket/bucket.ts";
 import type { Policy } from "../../src/core/bucket/policy.ts";
-import type { Limit } from "../../src/core/limit.ts";
+import type { RateLimit } from "../../src/core/limit-kinds.ts";
 import { bucketAttributes } from "../../src/repository/dynamodb/items/bucket-item.ts";
 import {
   marshalItem,
@@ -41,7 +41,7 @@ export type Meanwhile =
 
 /** An image, a batch, and what the write finds. */
 export interface Situation {
-  readonly limits: readonly Limit[];
+  readonly limits: readonly RateLimit[];
   /** Stored balances, also in debt and above the capacity: gives are not bounded. */
   readonly balances: readonly { readonly tokens: number; readonly fraction: number }[];
   readonly elapsedMs: number;
@@ -82,7 +82,7 @@ export function situation(): fc.Arbitrary<Situation> {
 }
 
 /** Small numbers, with fractions, so that most members meet the ceiling or the ground. */
-function limit(name: string): fc.Arbitrary<Limit> {
+function limit(name: string): fc.Arbitrary<RateLimit> {
   return fc.record({
     name: fc.constant(name),
     capacity: fc.integer({ min: 1, max: 20 }),
@@ -92,7 +92,7 @@ function limit(name: string): fc.Arbitrary<Limit> {
 }
 
 /** Some of these limits. */
-export function buildLimits(names: readonly string[]): fc.Arbitrary<readonly Limit[]> {
+export function buildLimits(names: readonly string[]): fc.Arbitrary<readonly RateLimit[]> {
   return fc
     .shuffledSubarray([...names], { minLength: 1 })
     .chain((some) => fc.tuple(...some.map((name) => limit(name))));

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect } from "vitest";
-import { Limit } from "zae-limiter";
+import { Limit, type RateLimit } from "zae-limiter";
 import type { ConfigKey } from "../../src/core/bucket/policy.ts";
 import {
   marshalItem,
@@ -43,7 +43,7 @@ export interface ShardBuckets {
   readonly newEntity: () => string;
   readonly open: (
     homeShard: number,
-    options?: { readonly maxShards?: number; readonly limits?: readonly Limit[] },
+    options?: { readonly maxShards?: number; readonly limits?: readonly RateLimit[] },
   ) => RecordedProcess;
   /** A bucket with this many shards, and the process that made them. */
   readonly split: (

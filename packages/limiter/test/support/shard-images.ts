@@ -1,5 +1,6 @@
 import { MILLI } from "../../src/core/amounts.ts";
 import { bucketLimits } from "../../src/core/bucket/bucket.ts";
+import type { SupportedLimit } from "../../src/core/supported-limits.ts";
 import { Limit } from "../../src/core/limit.ts";
 import { computeShare } from "../../src/core/bucket/shares.ts";
 import {
@@ -23,7 +24,7 @@ export const TPM = Limit.perMinute("tpm", 60);
 /** A stored shard; omitted fields are as on a full bucket that was never split. */
 export interface StoredShard {
   readonly entityId?: string;
-  readonly limits?: readonly Limit[];
+  readonly limits?: readonly SupportedLimit[];
   /** Millitokens by limit; a limit that is not named is full. */
   readonly tokens?: Readonly<Record<string, number>>;
   /** The total consumed by limit, in millitokens. */

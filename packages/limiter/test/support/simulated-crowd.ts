@@ -1,4 +1,4 @@
-import { RateLimiterUnavailable, type Limit } from "zae-limiter";
+import { RateLimiterUnavailable, type RateLimit } from "zae-limiter";
 import { seededRandom } from "zae-limiter/testing";
 import type { DynamoTransport } from "../../src/repository/dynamodb/transport/transport.ts";
 import { LARGEST_TICK_MS } from "../../src/repository/dynamodb/write/tick.ts";
@@ -16,7 +16,7 @@ export interface CrowdLoad {
   readonly processes: number;
   /** Of each process, at once. */
   readonly calls: number;
-  readonly limit: Limit;
+  readonly limit: RateLimit;
 }
 
 /** The options of a crowd. */

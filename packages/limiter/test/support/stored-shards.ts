@@ -1,6 +1,6 @@
 import { beforeAll } from "vitest";
 import { bucketLimit, type Bucket } from "../../src/core/bucket/bucket.ts";
-import type { Limit } from "../../src/core/limit.ts";
+import type { SupportedLimit } from "../../src/core/supported-limits.ts";
 import {
   bucketAttributes,
   slotAttribute,
@@ -25,7 +25,7 @@ import type { Engine } from "./engine.ts";
 
 /** One limit of an item that a test puts. */
 export interface StoredLimit {
-  readonly limit: Limit;
+  readonly limit: SupportedLimit;
   readonly milli: number;
   readonly remainder?: number;
   readonly hidden?: boolean;

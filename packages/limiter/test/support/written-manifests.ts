@@ -1,4 +1,5 @@
 import * as fc from "fast-check";
+import type { RateLimit } from "../../src/core/limit-kinds.ts";
 import { Limit } from "../../src/core/limit.ts";
 import type {
   DeclaredEntity,
@@ -107,7 +108,7 @@ function writtenLevel(): fc.Arbitrary<Written<DeclaredLevel>> {
     }));
 }
 
-function writtenLimits(): fc.Arbitrary<Written<readonly Limit[]>> {
+function writtenLimits(): fc.Arbitrary<Written<readonly RateLimit[]>> {
   return fc
     .uniqueArray(limitName(), { minLength: 1, maxLength: 4 })
     .chain((names) => fc.tuple(...names.map((name) => writtenLimit(name))))
@@ -118,7 +119,7 @@ function writtenLimits(): fc.Arbitrary<Written<readonly Limit[]>> {
 }
 
 /** One limit in one of the notations that can say it. */
-function writtenLimit(name: string): fc.Arbitrary<Written<Limit>> {
+function writtenLimit(name: string): fc.Arbitrary<Written<RateLimit>> {
   const perMinute = smallLimit(name).map(({ capacity }) => Limit.perMinute(name, capacity));
   return fc
     .oneof(smallLimit(name), validLimit(name), perMinute)
@@ -127,7 +128,7 @@ function writtenLimit(name: string): fc.Arbitrary<Written<Limit>> {
     );
 }
 
-function notations({ name, capacity, refillAmount, refillPeriodSeconds }: Limit): unknown[] {
+function notations({ name, capacity, refillAmount, refillPeriodSeconds }: RateLimit): unknown[] {
   const limit = { name, capacity, refillAmount, refillPeriodSeconds };
   const period = { refill_period: refillPeriodSeconds };
   const isPerMinute = refillPeriodSeconds === 60;

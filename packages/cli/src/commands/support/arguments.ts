@@ -4,12 +4,16 @@ import { Limit, ValidationError } from "zae-limiter";
 /** The grammar of a limit, as help and errors show it. */
 export const LIMIT_GRAMMAR =
   "name:rate[/period][:burst], for example rpm:100 or tpm:10000/min:15000 " +
-  "(periods: sec, min, hour, day, or 5min)";
+  "(periods: sec, min, hour, day, or 5min), or like tpd:1000000/day@Europe/Berlin, " +
+  "messages:45/session(5hour) or running:20/inflight";
 
 /** Parses limits separated by commas, and adds them to those before them. */
 export function limitArgument(text: string, before: readonly Limit[] = []): readonly Limit[] {
-  return text.split(",").map(parseLimitArgument).reduce(withLimit, before);
+  return text.split(BETWEEN_LIMITS).map(parseLimitArgument).reduce(withLimit, before);
 }
+
+/** A comma that is not within parentheses or brackets, such as those of `[alerts=50,80]`. */
+const BETWEEN_LIMITS = /,(?![^()]*\))(?![^[\]]*\])/;
 
 function withLimit(before: readonly Limit[], limit: Limit): readonly Limit[] {
   if (before.some(({ name }) => name === limit.name))

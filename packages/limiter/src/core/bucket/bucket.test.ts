@@ -22,7 +22,7 @@ import {
   waitMs,
   type Bucket,
 } from "./bucket.ts";
-import type { Limit } from "../limit.ts";
+import type { RateLimit } from "../limit-kinds.ts";
 
 const START_MS = Date.UTC(2026, 0, 4, 12);
 const YEAR_MS = 366 * 86_400_000;
@@ -57,7 +57,7 @@ interface Played {
 
 /** Plays a history on the bucket and on the oracle. */
 function play(
-  limit: Limit,
+  limit: RateLimit,
   steps: readonly { readonly elapsedMs: number; readonly costMilli: number }[],
   each?: (now: Played) => void,
 ): Played {
@@ -78,7 +78,7 @@ function play(
   return played;
 }
 
-function buildBucket(limit: Omit<Limit, "name">, tokensMilli: number, remainder = 0): Bucket {
+function buildBucket(limit: Omit<RateLimit, "name">, tokensMilli: number, remainder = 0): Bucket {
   return {
     limits: bucketLimits([{ name: "tpm", ...limit }]),
     refilledAtMs: START_MS,

@@ -1,5 +1,7 @@
 import { MILLI } from "../amounts.ts";
-import { reduceRate, type Limit } from "../limit.ts";
+import { reduceRate } from "../check-limit.ts";
+import { isRate } from "../limit-kinds.ts";
+import type { SupportedLimit } from "../supported-limits.ts";
 import {
   buildWindow,
   carriesNothing,
@@ -16,7 +18,7 @@ import {
  */
 export interface BucketLimit {
   /** The limit that it was made from. */
-  readonly limit: Limit;
+  readonly limit: SupportedLimit;
   /** The most that the bucket can hold, in millitokens; of a quota, what a window begins with. */
   readonly capacityMilli: number;
   /** How a quota or session resets; undefined for a rate, which refills all the time. */
@@ -61,16 +63,15 @@ export interface OwnedBucket extends Bucket {
 }
 
 /** Prepares limits for arithmetic. */
-export function bucketLimits(limits: readonly Limit[]): readonly BucketLimit[] {
+export function bucketLimits(limits: readonly SupportedLimit[]): readonly BucketLimit[] {
   return limits.map((limit) => bucketLimit(limit, false));
 }
 
 /** Prepares one limit for arithmetic. */
-export function bucketLimit(limit: Limit, hidden: boolean): BucketLimit {
+export function bucketLimit(limit: SupportedLimit, hidden: boolean): BucketLimit {
   const window = buildWindow(limit);
   const capacityMilli = limit.capacity * MILLI;
-  if (limit.kind !== undefined && limit.kind !== "rate")
-    return { limit, capacityMilli, window, ...NO_REFILL, hidden };
+  if (!isRate(limit)) return { limit, capacityMilli, window, ...NO_REFILL, hidden };
   const refillAmountMilli = limit.refillAmount * MILLI;
   const refillPeriodMs = limit.refillPeriodSeconds * MILLI;
   return {

@@ -10,7 +10,8 @@ import {
 } from "./bucket.ts";
 import { ValidationError } from "../errors.ts";
 import { withLimits } from "./limit-change.ts";
-import { sameLimits, type Limit, type LimitKind } from "../limit.ts";
+import { isRate, type LimitKind } from "../limit-kinds.ts";
+import type { SupportedLimit } from "../supported-limits.ts";
 import { sourceOfLimit, type ConfigSource, type Policy } from "./policy.ts";
 import { shardSumMilli, waitForShardSumMs } from "./shard-sums.ts";
 
@@ -41,13 +42,15 @@ export interface LimitStatus {
   /** The name of the limit, as in `limit.name`. */
   readonly limitName: string;
   /** The limit that the decision was made with. */
-  readonly limit: Limit;
+  readonly limit: SupportedLimit;
   /** The level that the limit came from. */
   readonly source: ConfigSource;
   /** The kind of the limit. */
   readonly kind: LimitKind;
   /** The end of the open window of a quota or session; undefined while none is open. */
   readonly resetsAt: Date | undefined;
+  /** Seconds until then, by the clock of the decision. */
+  readonly resetsInSeconds: number | undefined;
   /** Whole tokens, rounded down; negative in debt. */
   readonly available: number;
   /** Whole tokens that the call wanted; 0 if it did not name the limit. */
@@ -142,10 +145,32 @@ export function hasPolicyLimits(bucket: Bucket, policy: Policy): boolean {
   if (bucket.limits === policy.bucketLimits) return true;
   const compared = COMPARISON_MEMO.get(bucket.limits);
   if (compared?.limits === policy.limits) return compared.isSame;
-  const shown = bucket.limits.flatMap(({ limit, hidden }) => (hidden ? [] : [limit]));
-  const isSame = sameLimits(shown, policy.limits);
+  const shown = bucket.limits.filter(({ hidden }) => !hidden);
+  const isSame =
+    shown.length === policy.bucketLimits.length &&
+    shown.every((limit) => policy.bucketLimits.some((other) => isSameOnBucket(limit, other)));
   COMPARISON_MEMO.set(bucket.limits, { limits: policy.limits, isSame });
   return isSame;
+}
+
+/** Whether buckets keep two limits in the same way: options are configuration only. */
+function isSameOnBucket(left: BucketLimit, right: BucketLimit): boolean {
+  return (
+    left.limit.name === right.limit.name &&
+    left.limit.capacity === right.limit.capacity &&
+    left.window?.definition === right.window?.definition &&
+    (left.window !== undefined || sameRate(left, right))
+  );
+}
+
+/** Compared as they are configured: a shard has shares of both. */
+function sameRate({ limit: left }: BucketLimit, { limit: right }: BucketLimit): boolean {
+  return (
+    isRate(left) &&
+    isRate(right) &&
+    left.refillAmount === right.refillAmount &&
+    left.refillPeriodSeconds === right.refillPeriodSeconds
+  );
 }
 
 /**
@@ -154,7 +179,7 @@ export function hasPolicyLimits(bucket: Bucket, policy: Policy): boolean {
  */
 const COMPARISON_MEMO = new WeakMap<
   readonly BucketLimit[],
-  { readonly limits: readonly Limit[]; readonly isSame: boolean }
+  { readonly limits: readonly SupportedLimit[]; readonly isSame: boolean }
 >();
 
 function shardsHold(
@@ -198,6 +223,7 @@ function computeStatus(
     source: sourceOfLimit(policy, limit.name),
     kind: limit.kind ?? "rate",
     resetsAt: endMs === undefined ? undefined : new Date(endMs),
+    resetsInSeconds: endMs === undefined ? undefined : (endMs - nowMs) / 1000,
     available,
     requested,
     exceeded,

@@ -11,7 +11,7 @@ import {
   type Bucket,
 } from "./bucket.ts";
 import { withLimits } from "./limit-change.ts";
-import type { Limit } from "../limit.ts";
+import type { RateLimit } from "../limit-kinds.ts";
 
 const START_MS = Date.UTC(2026, 0, 4, 12);
 
@@ -77,7 +77,7 @@ describe("a bucket under other limits", () => {
       capacity: 10,
       refillAmount: 1,
       refillPeriodSeconds: 1,
-    })) as [Limit, Limit];
+    })) as [RateLimit, RateLimit];
     const bucket = apply(fullBucket(bucketLimits([a, b]), START_MS), [0, 10_000], START_MS);
     const wanted = bucketLimits([
       { ...a, capacity: 5 },

@@ -2,6 +2,7 @@ import { bucketLimits, type BucketLimit } from "./bucket.ts";
 import { ValidationError } from "../errors.ts";
 import { DEFAULT_RESOURCE } from "../identifiers.ts";
 import { MAX_LIMITS, type Limit } from "../limit.ts";
+import type { SupportedLimit } from "../supported-limits.ts";
 
 /** What to do when the store cannot be reached. */
 export type OnUnavailable = "allow" | "block";
@@ -18,7 +19,7 @@ export interface Policy {
   /** Whether this is one stored level that wants the limits of the weaker levels too. */
   readonly inherits: boolean;
   /** The limits, in the order in which they were set. */
-  readonly limits: readonly Limit[];
+  readonly limits: readonly SupportedLimit[];
   /** The same limits, as buckets count them. */
   readonly bucketLimits: readonly BucketLimit[];
   /** The names of the limits. */
@@ -68,7 +69,7 @@ export function toSource(key: ConfigKey): ConfigSource {
 
 /** Makes a policy from checked limits. */
 export function buildPolicy(
-  limits: readonly Limit[],
+  limits: readonly SupportedLimit[],
   source: ConfigSource,
   { inherits = false, inherited }: Partial<Pick<Policy, "inherits" | "inherited">> = {},
 ): Policy {
@@ -90,7 +91,7 @@ export function levelAt(
   {
     limits,
     inherit = false,
-  }: { readonly limits: readonly Limit[] | undefined; readonly inherit?: boolean },
+  }: { readonly limits: readonly SupportedLimit[] | undefined; readonly inherit?: boolean },
 ): Policy | undefined {
   return limits === undefined
     ? undefined

@@ -15,6 +15,9 @@ function status(limitName: string, retryAfterSeconds: number): LimitStatus {
     limitName,
     limit: Limit.perMinute(limitName, 100, { burst: 200 }),
     source: "system",
+    kind: "rate",
+    resetsAt: undefined,
+    resetsInSeconds: undefined,
     available: 7,
     requested: exceeded ? 10 : 1,
     exceeded,
@@ -66,6 +69,7 @@ describe("a refusal", () => {
     const limit = {
       entity_id: "key-1",
       resource: "gpt-4",
+      kind: "rate",
       capacity: 200,
       refill_amount: 100,
       refill_period_seconds: 60,

@@ -1,4 +1,5 @@
 import { computeStatuses, type BucketClaim, type LimitStatus } from "./decision.ts";
+import { isRate, type LimitKind } from "../limit-kinds.ts";
 import { RateLimitError, ValidationError } from "../errors.ts";
 
 /**
@@ -22,12 +23,16 @@ export interface RateLimitExceededJson {
     readonly resource: string;
     /** The name of the limit. */
     readonly limit_name: string;
+    /** The kind of the limit. */
+    readonly kind: LimitKind;
     /** The most tokens that the bucket can hold. */
     readonly capacity: number;
-    /** Tokens that flow back in every period. */
-    readonly refill_amount: number;
-    /** The period of the refill. */
-    readonly refill_period_seconds: number;
+    /** Tokens that flow back in every period; of rates only. */
+    readonly refill_amount?: number;
+    /** The period of the refill; of rates only. */
+    readonly refill_period_seconds?: number;
+    /** When the window of a quota or session ends; null while none is open. */
+    readonly resets_at_ms?: number | null;
     /** Whole tokens left, rounded down; negative in debt. */
     readonly available: number;
     /** Whole tokens that the call wanted. */
@@ -161,9 +166,14 @@ export class RateLimitExceeded extends RateLimitError {
         entity_id: status.entityId,
         resource: status.resource,
         limit_name: status.limitName,
+        kind: status.kind,
         capacity: status.limit.capacity,
-        refill_amount: status.limit.refillAmount,
-        refill_period_seconds: status.limit.refillPeriodSeconds,
+        ...(isRate(status.limit)
+          ? {
+              refill_amount: status.limit.refillAmount,
+              refill_period_seconds: status.limit.refillPeriodSeconds,
+            }
+          : { resets_at_ms: status.resetsAt?.getTime() ?? null }),
         available: status.available,
         requested: status.requested,
         exceeded: status.exceeded,

@@ -1,5 +1,5 @@
 import type { BucketLimit } from "./bucket.ts";
-import { reduceRate } from "../limit.ts";
+import { reduceRate } from "../check-limit.ts";
 import type { Policy } from "./policy.ts";
 
 /*

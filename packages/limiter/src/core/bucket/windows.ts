@@ -13,8 +13,9 @@
  */
 import { MILLI } from "../amounts.ts";
 import { nearestBoundary, nextBoundary } from "../calendar.ts";
-import { formatKind } from "../limit-text.ts";
-import type { Calendar, Limit } from "../limit.ts";
+import { isRate, type Calendar } from "../limit-kinds.ts";
+import { formatDefinition } from "../limit-text.ts";
+import type { SupportedLimit } from "../supported-limits.ts";
 import { applyMap, type TimeMap } from "./time-map.ts";
 
 /** How the windows of a limit fill and follow each other. A shard has its shares. */
@@ -42,8 +43,8 @@ export interface WindowState {
 }
 
 /** How a limit resets; undefined for one that does not. */
-export function buildWindow(limit: Limit): LimitWindow | undefined {
-  if (limit.kind !== "quota" && limit.kind !== "session") return undefined;
+export function buildWindow(limit: SupportedLimit): LimitWindow | undefined {
+  if (isRate(limit)) return undefined;
   const isQuota = limit.kind === "quota";
   return {
     kind: limit.kind,
@@ -52,7 +53,7 @@ export function buildWindow(limit: Limit): LimitWindow | undefined {
     carriesDebt: isQuota && limit.carry?.debt === true,
     calendar: isQuota ? limit.resets : undefined,
     lengthMs: isQuota ? 0 : limit.windowSeconds * MILLI,
-    definition: formatKind(limit),
+    definition: formatDefinition(limit),
   };
 }
 

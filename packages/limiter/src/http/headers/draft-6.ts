@@ -1,4 +1,4 @@
-import { formatPolicy, secondsUntilMore, tightest, type ShownLimit } from "./shown-limit.ts";
+import { computeWindowSeconds, formatPolicy, secondsUntilMore, tightest, type ShownLimit } from "./shown-limit.ts";
 import { integer } from "./structured-fields.ts";
 
 /**
@@ -18,13 +18,13 @@ export function draft6(shown: readonly ShownLimit[]): {
   ]: string;
 } {
   const closest = tightest(shown)!;
-  const { limit, exceeded } = closest;
+  const { limit, exceeded, resetsAt } = closest;
   return {
     "RateLimit-Policy": shown.map((each) => formatPolicy(each)).join(", "),
     "RateLimit-Limit": integer(limit.capacity),
     "RateLimit-Remaining": integer(closest.available),
     "RateLimit-Reset": integer(
-      secondsUntilMore(closest) ?? (exceeded ? limit.refillPeriodSeconds : 0),
+      secondsUntilMore(closest) ?? (exceeded ? (computeWindowSeconds(limit, resetsAt) ?? 0) : 0),
     ),
   };
 }

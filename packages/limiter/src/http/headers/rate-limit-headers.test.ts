@@ -1,3 +1,4 @@
+import type { RateLimit } from "../../core/limit-kinds.ts";
 import * as fc from "fast-check";
 import { parseDictionary, parseItem, parseList, type Item } from "structured-headers";
 import { describe, expect, it } from "vitest";
@@ -280,7 +281,7 @@ describe("any statuses", () => {
         expect(policies.map(([name]) => decodeURIComponent(name as string))).toEqual(names);
         expect(balances.map(([name]) => name)).toEqual(policies.map(([name]) => name));
         for (const [index, [, parameters]] of policies.entries()) {
-          const { refillAmount, refillPeriodSeconds, capacity } = shown[index]!.limit;
+          const { refillAmount, refillPeriodSeconds, capacity } = shown[index]!.limit as RateLimit;
           expect(Object.fromEntries(parameters)).toEqual({
             q: cut(refillAmount),
             w: cut(refillPeriodSeconds),
@@ -301,8 +302,8 @@ describe("any statuses", () => {
           } else if (available >= limit.capacity) expect(time).toBeUndefined();
           else {
             // A whole token is earned by then, and would not be a second earlier.
-            const earned = BigInt(time!) * BigInt(limit.refillAmount);
-            expect(earned >= BigInt(cut(limit.refillPeriodSeconds))).toBe(true);
+            const earned = BigInt(time!) * BigInt((limit as RateLimit).refillAmount);
+            expect(earned >= BigInt(cut((limit as RateLimit).refillPeriodSeconds))).toBe(true);
           }
         }
       }),

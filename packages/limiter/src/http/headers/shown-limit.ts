@@ -1,5 +1,7 @@
 import type { LimitStatus } from "../../core/bucket/decision.ts";
-import type { Limit } from "../../core/limit.ts";
+import { nextBoundary } from "../../core/calendar.ts";
+import { isRate, type RateLimit } from "../../core/limit-kinds.ts";
+import type { SupportedLimit } from "../../core/supported-limits.ts";
 import { integer } from "./structured-fields.ts";
 
 /** A limit as the headers show it. */
@@ -7,13 +9,16 @@ export interface ShownLimit {
   /** The name of the policy. */
   readonly name: string;
   /** The limit itself. */
-  readonly limit: Limit;
+  readonly limit: SupportedLimit;
   /** Whole tokens, rounded down; negative in debt. 0 for a parent whose balance is hidden. */
   readonly available: number;
   /** Whether the limit refused the call. */
   readonly exceeded: boolean;
   /** 0 if the call fits, `Infinity` if it never can. */
   readonly waitSeconds: number;
+  /** The end of the open window of a quota or session, and how long it is until then. */
+  readonly resetsAt: Date | undefined;
+  readonly resetsInSeconds: number | undefined;
 }
 
 /**
@@ -36,6 +41,8 @@ export function selectShownLimits(
       available: isHidden ? 0 : status.available,
       exceeded: status.exceeded,
       waitSeconds: status.retryAfterSeconds,
+      resetsAt: status.resetsAt,
+      resetsInSeconds: status.resetsInSeconds,
     });
   }
   return shown;
@@ -73,34 +80,69 @@ function isTighter(left: ShownLimit, right: ShownLimit): boolean {
  * holds one more token; undefined if that never happens.
  *
  * The time of a whole token is never too short, whatever fraction is there already. A status does
- * not include that fraction: it rounds its balance down.
+ * not include that fraction: it rounds its balance down. A quota or session is full again when its
+ * window ends.
  */
 export function secondsUntilMore(shown: ShownLimit): number | undefined {
   const { limit, available, exceeded, waitSeconds } = shown;
   if (exceeded) return Number.isFinite(waitSeconds) ? Math.ceil(waitSeconds) : undefined;
-  return available < limit.capacity
-    ? Math.ceil(limit.refillPeriodSeconds / limit.refillAmount)
-    : undefined;
+  if (available >= limit.capacity) return undefined;
+  if (isRate(limit)) return Math.ceil(limit.refillPeriodSeconds / limit.refillAmount);
+  return shown.resetsInSeconds === undefined ? undefined : Math.ceil(shown.resetsInSeconds);
 }
 
 /** The time, rounded up, until a limit is full, and never less than until the call fits. */
-export function msUntilFull({ limit, available, waitSeconds }: ShownLimit): number {
+export function msUntilFull(shown: ShownLimit): number {
+  const { limit, available, waitSeconds, resetsInSeconds = 0 } = shown;
   const missing = Math.max(0, limit.capacity - available);
-  const fullMs = Math.ceil((missing * limit.refillPeriodSeconds * 1000) / limit.refillAmount);
+  const refillsMs = isRate(limit)
+    ? (missing * limit.refillPeriodSeconds * 1000) / limit.refillAmount
+    : missing > 0
+      ? resetsInSeconds * 1000
+      : 0;
+  const fullMs = Math.ceil(refillsMs);
   return Number.isFinite(waitSeconds) ? Math.max(fullMs, Math.round(waitSeconds * 1000)) : fullMs;
 }
 
-/** The results of `formatPolicy`; they never change. */
-const POLICY_MEMO = new WeakMap<Limit, string>();
+/** The results of `formatPolicy` for rates; they never change. */
+const POLICY_MEMO = new WeakMap<SupportedLimit, string>();
 
-/** The quota with its window, and the capacity if it differs: `100;w=60;zae-burst=150`. */
-export function formatPolicy({ limit }: ShownLimit): string {
+/**
+ * The quota with its window, and the capacity if it differs: `100;w=60;zae-burst=150`. A cron
+ * expression has no length.
+ */
+export function formatPolicy({ limit, resetsAt }: ShownLimit): string {
+  if (!isRate(limit)) {
+    const seconds = computeWindowSeconds(limit, resetsAt);
+    return integer(limit.capacity) + (seconds === undefined ? "" : `;w=${integer(seconds)}`);
+  }
   let policy = POLICY_MEMO.get(limit);
   if (policy === undefined) POLICY_MEMO.set(limit, (policy = writePolicy(limit)));
   return policy;
 }
 
-function writePolicy(limit: Limit): string {
+/** The period of a limit: of a quota that of its open window, as days and months differ. */
+export function computeWindowSeconds(
+  limit: SupportedLimit,
+  resetsAt: Date | undefined,
+): number | undefined {
+  if (isRate(limit)) return limit.refillPeriodSeconds;
+  if (limit.kind === "session") return limit.windowSeconds;
+  if ("cron" in limit.resets) return undefined;
+  const usual = USUAL_SECONDS[limit.resets.every];
+  if (resetsAt === undefined) return usual;
+  const endMs = resetsAt.getTime();
+  let beginMs = endMs - 2 * usual * 1000;
+  for (let nextMs = beginMs; nextMs < endMs;) {
+    beginMs = nextMs;
+    nextMs = nextBoundary(limit.resets, nextMs);
+  }
+  return (endMs - beginMs) / 1000;
+}
+
+const USUAL_SECONDS = { hour: 3600, day: 86_400, week: 604_800, month: 2_592_000 } as const;
+
+function writePolicy(limit: RateLimit): string {
   const quota = `${integer(limit.refillAmount)};w=${integer(limit.refillPeriodSeconds)}`;
   return limit.capacity === limit.refillAmount
     ? quota

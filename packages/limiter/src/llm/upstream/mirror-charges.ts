@@ -1,5 +1,7 @@
 import { getAmount, MAX_AMOUNT, type Amounts } from "../../core/amounts.ts";
 import type { LimitStatus } from "../../core/bucket/decision.ts";
+import { isRate } from "../../core/limit-kinds.ts";
+import type { SupportedLimit } from "../../core/supported-limits.ts";
 import type { Limit } from "../../core/limit.ts";
 import type { UpstreamKind, UpstreamLimit, UpstreamLimits } from "./upstream-limits.ts";
 
@@ -126,9 +128,10 @@ function computePauseShortfall(pause: Pause, { limitName, limit, available }: Li
   );
 }
 
-/** Computes what refills in a time, rounded up to whole tokens. */
-function computeEarnings(ms: number, { refillAmount, refillPeriodSeconds }: Limit): number {
-  return Math.ceil((ms * refillAmount) / (refillPeriodSeconds * 1000));
+/** Computes what refills in a time, rounded up to whole tokens: nothing of a quota or session. */
+function computeEarnings(ms: number, limit: SupportedLimit): number {
+  if (!isRate(limit)) return 0;
+  return Math.ceil((ms * limit.refillAmount) / (limit.refillPeriodSeconds * 1000));
 }
 
 /** Lists the account's mirrored limits, and what the answer reports for each. */

@@ -1,7 +1,8 @@
 import { resourceAuditId, SYSTEM_AUDIT_ID } from "../../core/audit.ts";
 import { ValidationError } from "../../core/errors.ts";
 import { configResource, entityId as checkEntityId, resourceName } from "../../core/identifiers.ts";
-import { checkLimits, type Limit } from "../../core/limit.ts";
+import type { Limit } from "../../core/limit.ts";
+import { checkSupportedLimits } from "../../core/supported-limits.ts";
 import {
   checkOnUnavailable,
   resolvePolicy,
@@ -113,7 +114,7 @@ export async function setSystemDefaults(
 ): Promise<void> {
   const settings = checkSettings(options);
   const hasSettings = Object.values(settings).some((value) => value !== undefined);
-  const checked = limits === undefined && hasSettings ? undefined : checkLimits(limits!);
+  const checked = limits === undefined && hasSettings ? undefined : checkSupportedLimits(limits!);
   await put(context, { level: "system" }, { limits: checked, settings }, options);
 }
 
@@ -209,7 +210,7 @@ function buildLevel(
   { inherit = false }: { readonly inherit?: boolean },
 ): StoredConfig {
   checkBoolean(inherit, "inherit");
-  return { limits: checkLimits(limits), inherit };
+  return { limits: checkSupportedLimits(limits), inherit };
 }
 
 function checkBoolean(value: unknown, field: string): void {

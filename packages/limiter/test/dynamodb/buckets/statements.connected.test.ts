@@ -5,7 +5,7 @@
  */
 import * as fc from "fast-check";
 import { beforeAll, expect, it } from "vitest";
-import { Limit } from "zae-limiter";
+import { Limit, type RateLimit } from "zae-limiter";
 import { seededRandom } from "zae-limiter/testing";
 import { fullBucket } from "../../../src/core/bucket/bucket.ts";
 import { buildPolicy } from "../../../src/core/bucket/policy.ts";
@@ -211,7 +211,7 @@ function anyCase(): fc.Arbitrary<Case> {
 
 interface Drawn {
   readonly drawn: Situation;
-  readonly otherLimits: readonly Limit[] | undefined;
+  readonly otherLimits: readonly RateLimit[] | undefined;
   readonly slot: string;
   readonly isFence: boolean;
   readonly others: AttributeMap;

@@ -1,4 +1,4 @@
-import type { Limit } from "zae-limiter";
+import type { RateLimit } from "zae-limiter";
 import type { Receipt } from "../../../src/repository/port.ts";
 import type { DynamoTransport } from "../../../src/repository/dynamodb/transport/transport.ts";
 import { bucketProcess, type BucketProcess } from "../../support/bucket-process.ts";
@@ -55,7 +55,7 @@ export class Client {
     readonly time: SimulatedTime;
     readonly skewMs: number;
     readonly tableName: string;
-    readonly limits: ReadonlyMap<string, readonly Limit[]>;
+    readonly limits: ReadonlyMap<string, readonly RateLimit[]>;
     readonly reshapes: () => Reshapes;
     /** In place of the gate, for a client that nothing happens to. */
     readonly transport?: DynamoTransport;

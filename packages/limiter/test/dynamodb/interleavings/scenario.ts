@@ -1,4 +1,4 @@
-import { Limit } from "zae-limiter";
+import { Limit, type RateLimit } from "zae-limiter";
 import { seededRandom } from "zae-limiter/testing";
 import type { Random } from "../../../src/repository/system-clock.ts";
 import { between, pick } from "../../support/seeded/random-choice.ts";
@@ -36,7 +36,7 @@ export interface Scenario {
   readonly parentId: string | undefined;
   /** Whether the parent makes calls of its own. */
   readonly callsParent: boolean;
-  readonly limits: ReadonlyMap<string, readonly Limit[]>;
+  readonly limits: ReadonlyMap<string, readonly RateLimit[]>;
   /** How often a call asks for as much as there can be. */
   readonly largeCalls: number;
   /**
@@ -125,7 +125,7 @@ export function makeScenario(seed: number): Scenario {
  * Limits of the given names with other numbers; the first is a fast one, the second earns next to
  * nothing.
  */
-export function someLimits(random: Random, names: readonly string[]): readonly Limit[] {
+export function someLimits(random: Random, names: readonly string[]): readonly RateLimit[] {
   return names.map((name, index) =>
     Limit.custom({
       name,

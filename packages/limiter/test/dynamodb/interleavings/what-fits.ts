@@ -7,7 +7,7 @@
  * was refused must therefore not fit in the end: if it did, the same calls one after another, with
  * this one last, would all have been granted.
  */
-import { Limit, RateLimiterUnavailable, ValidationError } from "zae-limiter";
+import { Limit, RateLimiterUnavailable, ValidationError, type RateLimit } from "zae-limiter";
 import { seededRandom } from "zae-limiter/testing";
 import { getStoredMilli } from "../../../src/core/bucket/bucket.ts";
 import { bucketKey } from "../../../src/repository/dynamodb/items/bucket-key.ts";
@@ -72,7 +72,7 @@ class World {
   readonly #entityIds: readonly string[];
   readonly #parentId: string | undefined;
   readonly #resources: readonly string[];
-  readonly #limits = new Map<string, readonly Limit[]>();
+  readonly #limits = new Map<string, readonly RateLimit[]>();
   readonly #processes: readonly Caller[];
   readonly #calls: Call[] = [];
   #left: { calls: number; splits: number; changes: number };

@@ -1,4 +1,4 @@
-import type { Limit } from "zae-limiter";
+import type { RateLimit } from "zae-limiter";
 import { seededRandom } from "zae-limiter/testing";
 import type { Random } from "../../../src/repository/system-clock.ts";
 import type { DynamoTransport } from "../../../src/repository/dynamodb/transport/transport.ts";
@@ -27,7 +27,7 @@ export class World {
   readonly table: WatchedTable;
   readonly ledger = new Ledger();
   /** What is configured now. */
-  readonly limits: Map<string, readonly Limit[]>;
+  readonly limits: Map<string, readonly RateLimit[]>;
   readonly clients: Client[] = [];
   /** Requests that no client waits for any more, and that may arrive all the same. */
   late: HeldCall[] = [];
@@ -223,7 +223,7 @@ export class World {
     }
   }
 
-  #noteCapacities(entityId: string, limits: readonly Limit[]): void {
+  #noteCapacities(entityId: string, limits: readonly RateLimit[]): void {
     const known = this.#capacities.get(entityId) ?? [];
     this.#capacities.set(entityId, [
       ...known,

@@ -5,7 +5,7 @@ import { bucketValue, getConsumed, listGrants, readBucket } from "../../oracle/s
 import { describeWithEngine } from "../../support/engine.ts";
 import { between } from "../../support/seeded/random-choice.ts";
 import { toKey, useStoredShards, type StoredLimit } from "../../support/stored-shards.ts";
-import type { Limit } from "../../../src/core/limit.ts";
+import type { RateLimit } from "../../../src/core/limit-kinds.ts";
 import {
   unmarshalItem,
   type AttributeMap,
@@ -16,9 +16,9 @@ import type { Transacted } from "../../../src/repository/dynamodb/table/connecti
 import { buildMerge } from "../../../src/repository/dynamodb/shards/merge.ts";
 
 const NOW_MS = Date.UTC(2026, 0, 4, 12);
-const RPM: Limit = { name: "rpm", capacity: 10, refillAmount: 10, refillPeriodSeconds: 60 };
-const TPM: Limit = { name: "tpm", capacity: 1000, refillAmount: 500, refillPeriodSeconds: 7 };
-const OLD: Limit = { name: "old", capacity: 8, refillAmount: 3, refillPeriodSeconds: 11 };
+const RPM: RateLimit = { name: "rpm", capacity: 10, refillAmount: 10, refillPeriodSeconds: 60 };
+const TPM: RateLimit = { name: "tpm", capacity: 1000, refillAmount: 500, refillPeriodSeconds: 7 };
+const OLD: RateLimit = { name: "old", capacity: 8, refillAmount: 3, refillPeriodSeconds: 11 };
 
 interface Halves {
   readonly kept: readonly StoredLimit[];
@@ -59,7 +59,7 @@ describeWithEngine("the merge of two shards", (engine) => {
     { entityId, shards, seen }: PutHalves,
     options: {
       readonly nowMs?: number;
-      readonly configured?: readonly Limit[];
+      readonly configured?: readonly RateLimit[];
       readonly ttlMultiplier?: number;
     } = {},
   ): Promise<Transacted> {

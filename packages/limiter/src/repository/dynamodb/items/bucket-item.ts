@@ -10,11 +10,11 @@ import {
   type Bucket,
   type BucketLimit,
 } from "../../../core/bucket/bucket.ts";
-import { isRate } from "../../../core/limit.ts";
+import { isRate } from "../../../core/limit-kinds.ts";
+import { parseStoredLimit } from "../../../core/supported-limits.ts";
 import { shardLimit } from "../../../core/bucket/shares.ts";
 import { getNumber, getString, type AttributeMap } from "../transport/attribute-values.ts";
 import { parseBucketPartition } from "./key-parsers.ts";
-import { parseStoredKind } from "./limit-kind.ts";
 
 /** Operation ids that an item remembers. */
 export const SLOT_COUNT = 8;
@@ -340,7 +340,7 @@ function readLimit(item: AttributeMap, name: string): BucketLimit {
           refillAmount: number(item, limitAttribute(name, "ra")) / MILLI,
           refillPeriodSeconds: number(item, limitAttribute(name, "rp")) / MILLI,
         }
-      : parseStoredKind(item, { name, capacity, definition });
+      : parseStoredLimit(`${name}:${capacity}${definition}`);
   return bucketLimit(limit, item[limitAttribute(name, "hd")] !== undefined);
 }
 

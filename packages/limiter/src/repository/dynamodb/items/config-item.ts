@@ -1,4 +1,6 @@
-import type { Limit } from "../../../core/limit.ts";
+import { isRate } from "../../../core/limit-kinds.ts";
+import { formatLimit } from "../../../core/limit-text.ts";
+import { parseStoredLimit, type SupportedLimit } from "../../../core/supported-limits.ts";
 import type { ConfigKey, OnUnavailable } from "../../../core/bucket/policy.ts";
 import type { StoredConfig, SystemSettings } from "../../store.ts";
 import {
@@ -9,9 +11,12 @@ import {
   type Value,
 } from "../transport/attribute-values.ts";
 import { configKey, entityConfigIndexKeys, namespaceIndexKeys } from "./keys.ts";
-import { assertNothingOfPython, assertSupportedKind } from "./limit-kind.ts";
+import { assertNothingOfPython } from "./limit-kind.ts";
 
-/** cp capacity, ra refill amount, rp refill period in seconds, kd kind; whole tokens. */
+/**
+ * cp capacity, ra refill amount, rp refill period in seconds; kd what the text of a quota or session
+ * has after the capacity. Whole tokens.
+ */
 type LimitField = "cp" | "ra" | "rp" | "kd";
 
 /** The attribute of one field: prefix and suffix keep limit names apart from other attributes. */
@@ -80,28 +85,29 @@ export function parseSettings(item: AttributeMap): SystemSettings {
   };
 }
 
-function limitAttributes(limits: readonly Limit[]): { readonly [attribute: string]: Value } {
+function limitAttributes(limits: readonly SupportedLimit[]): {
+  readonly [attribute: string]: Value;
+} {
   const attributes = limits.flatMap(
-    ({
-      name,
-      capacity,
-      refillAmount,
-      refillPeriodSeconds,
-      kind,
-    }): readonly (readonly [string, Value])[] => [
-      [configAttribute(name, "cp"), capacity],
-      [configAttribute(name, "ra"), refillAmount],
-      [configAttribute(name, "rp"), refillPeriodSeconds],
-      ...(kind === undefined || kind === "rate"
-        ? []
-        : [[configAttribute(name, "kd"), kind as string] as const]),
-    ],
+    (limit): readonly (readonly [string, Value])[] => {
+      const { name, capacity } = limit;
+      const rest = formatLimit(limit).slice(`${name}:${capacity}`.length);
+      return [
+        [configAttribute(name, "cp"), capacity],
+        ...(isRate(limit)
+          ? ([
+              [configAttribute(name, "ra"), limit.refillAmount],
+              [configAttribute(name, "rp"), limit.refillPeriodSeconds],
+            ] as const)
+          : ([[configAttribute(name, "kd"), rest]] as const)),
+      ];
+    },
   );
   // Attributes have no order, but limits are listed in the order in which they were declared.
   return { ...Object.fromEntries(attributes), limit_names: limits.map(({ name }) => name) };
 }
 
-function parseLimits(item: AttributeMap, inherit: boolean): readonly Limit[] {
+function parseLimits(item: AttributeMap, inherit: boolean): readonly SupportedLimit[] {
   const names = Object.keys(item)
     .flatMap((attribute) => /^l_(.+)_cp$/.exec(attribute)?.[1] ?? [])
     .filter((name) => !(inherit && name === NO_LIMIT));
@@ -120,11 +126,13 @@ function readOrder(item: AttributeMap): ReadonlyMap<string, number> {
   return new Map(names.map((name, index) => [name, index]));
 }
 
-function readLimit(item: AttributeMap, name: string): Limit {
-  assertSupportedKind(item, name, configAttribute(name, "kd"));
+function readLimit(item: AttributeMap, name: string): SupportedLimit {
+  const capacity = getNumber(item[configAttribute(name, "cp")]) ?? 0;
+  const kind = getString(item[configAttribute(name, "kd")]);
+  if (kind !== undefined) return parseStoredLimit(`${name}:${capacity}${kind}`);
   return {
     name,
-    capacity: getNumber(item[configAttribute(name, "cp")]) ?? 0,
+    capacity,
     refillAmount: getNumber(item[configAttribute(name, "ra")]) ?? 0,
     refillPeriodSeconds: getNumber(item[configAttribute(name, "rp")]) ?? 0,
   };

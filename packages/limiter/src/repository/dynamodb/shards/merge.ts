@@ -29,7 +29,8 @@ import {
 } from "../../../core/bucket/bucket.ts";
 import { withLimits } from "../../../core/bucket/limit-change.ts";
 import { shardLimit } from "../../../core/bucket/shares.ts";
-import { sameLimits, type Limit } from "../../../core/limit.ts";
+import { sameLimits } from "../../../core/limit.ts";
+import type { SupportedLimit } from "../../../core/supported-limits.ts";
 import { readNumber, type AttributeMap } from "../transport/attribute-values.ts";
 import {
   type BucketImage,
@@ -57,7 +58,7 @@ export interface MergeRequest {
   /** The half that goes: `kept.shard + divisor / 2`. */
   readonly gone: Half;
   /** The limits of the configuration, for halves that show different ones. */
-  readonly configured: readonly Limit[] | undefined;
+  readonly configured: readonly SupportedLimit[] | undefined;
   /** The clock after both halves were read; a whole number. */
   readonly nowMs: number;
   /** Fill times that an idle bucket is kept for once it is whole; 0 when it never expires. */
@@ -102,13 +103,13 @@ function mergeLimits({ kept, gone, configured }: MergeRequest): {
   };
 }
 
-function visibleLimits({ bucket }: BucketImage): readonly Limit[] {
+function visibleLimits({ bucket }: BucketImage): readonly SupportedLimit[] {
   return bucket.limits.filter(({ hidden }) => !hidden).map(({ limit }) => limit);
 }
 
 /** Every other limit once, as the first of the halves has it. */
 function listHiddenBeside(
-  visible: readonly Limit[],
+  visible: readonly SupportedLimit[],
   ...halves: readonly Half[]
 ): readonly BucketLimit[] {
   const hidden = new Map<string, BucketLimit>();

@@ -1,12 +1,17 @@
 import { describe, expect, it } from "vitest";
 import { bucketLimit, type Bucket } from "../../../core/bucket/bucket.ts";
+import type { RateLimit } from "../../../core/limit-kinds.ts";
 import { Limit } from "../../../core/limit.ts";
 import { shardLimit } from "../../../core/bucket/shares.ts";
 import { parseBucketItem, type BucketImage } from "../items/bucket-item.ts";
 import { splitObstacle } from "./split.ts";
 
 function image(
-  limits: readonly { readonly limit: Limit; readonly hidden?: boolean; readonly milli?: number }[],
+  limits: readonly {
+    readonly limit: RateLimit;
+    readonly hidden?: boolean;
+    readonly milli?: number;
+  }[],
   divisor = 1,
 ): BucketImage {
   const bucket: Bucket = {

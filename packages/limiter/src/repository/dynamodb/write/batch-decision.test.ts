@@ -37,6 +37,7 @@ import {
   type Bucket,
 } from "../../../core/bucket/bucket.ts";
 import { withPolicyLimits } from "../../../core/bucket/decision.ts";
+import type { RateLimit } from "../../../core/limit-kinds.ts";
 import { Limit } from "../../../core/limit.ts";
 import { buildPolicy, type Policy } from "../../../core/bucket/policy.ts";
 import type { AttributeMap } from "../transport/attribute-values.ts";
@@ -355,7 +356,7 @@ function show(bucket: Bucket, atMs: number): unknown {
   );
 }
 
-function many(prefix: string, capacity: number): readonly Limit[] {
+function many(prefix: string, capacity: number): readonly RateLimit[] {
   return Array.from({ length: MAX_LIMITS }, (_, index) =>
     Limit.custom({
       name: `${prefix}${index}`,

@@ -42,7 +42,7 @@ export interface BatchStep {
    */
   readonly isCascaded: boolean;
   /** The windows that its lease took from: nothing goes back to another one. */
-  readonly incarnation?: { readonly windowEnds: WindowEnds | undefined } | undefined;
+  readonly incarnation?: { readonly windowEnds?: WindowEnds | undefined } | undefined;
 }
 
 /**

@@ -29,7 +29,7 @@ export function dropLimit(
     builder.requireWithin(limitAttribute(limit.limit.name, "tk"), {
       least: Math.max(limit.capacityMilli - credit, Number.MIN_SAFE_INTEGER),
     });
-  for (const field of ["tk", "hd", ...listParameters(limit), ...listState(limit)] as const)
+  for (const field of ["tk", ...listParameters(limit), ...listState(limit), "hd"] as const)
     builder.remove(limitAttribute(limit.limit.name, field));
   // No attribute can be removed and added to in one update.
   if (fold.countedMilli !== 0 || fold.cascadedMilli !== 0) return;

@@ -42,7 +42,7 @@ export interface ShardIncarnation {
    */
   readonly splitAtMs: number | undefined;
   /** The windows that a write charged, by limit; undefined where no limit has windows. */
-  readonly windowEnds: WindowEnds | undefined;
+  readonly windowEnds?: WindowEnds | undefined;
 }
 
 /** What became of a write. */

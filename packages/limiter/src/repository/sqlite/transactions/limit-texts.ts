@@ -1,6 +1,7 @@
 import { BoundedMap } from "../../../core/bounded-map.ts";
 import { bucketLimit, type BucketLimit } from "../../../core/bucket/bucket.ts";
 import { Limit } from "../../../core/limit.ts";
+import { parseStoredLimit, type SupportedLimit } from "../../../core/supported-limits.ts";
 
 /** Precedes a hidden limit, which has left its policy. No name begins with it. */
 const HIDDEN = "-";
@@ -24,12 +25,12 @@ export function formatLevel(limits: readonly Limit[], inherit = false): string {
 
 /** Parses the result of `formatLevel`. */
 export function parseLevel(text: string): {
-  readonly limits: readonly Limit[];
+  readonly limits: readonly SupportedLimit[];
   readonly inherit?: boolean;
 } {
   const inherit = text.startsWith(INHERIT);
   const list = inherit ? text.slice(INHERIT.length) : text;
-  const limits = list.split(" ").map((part) => Limit.parse(part));
+  const limits = list.split(" ").map((part) => parseStoredLimit(part));
   return { limits, ...(inherit && { inherit }) };
 }
 
@@ -53,7 +54,7 @@ export function parseBucketLimits(text: string): readonly BucketLimit[] {
   if (held !== undefined) return held;
   const limits = text.split(" ").map((part) => {
     const hidden = part.startsWith(HIDDEN);
-    return bucketLimit(Limit.parse(hidden ? part.slice(HIDDEN.length) : part), hidden);
+    return bucketLimit(parseStoredLimit(hidden ? part.slice(HIDDEN.length) : part), hidden);
   });
   remember(text, limits);
   return limits;
