@@ -53,14 +53,15 @@ function readProfile(profile: unknown): unknown {
   return { ...rest, refillAmount };
 }
 
-/** The advice for a limit that is no rate. */
+/** The advice for a limit that is more than the numbers of a rate. */
 export function adviseParts(parts: object): string {
   const kind = (parts as { readonly kind?: unknown }).kind;
-  const example = EXAMPLES.get(kind) ?? "kind: quota, session or inflight, or no kind for a rate";
+  const example = EXAMPLES.get(kind) ?? "kind: quota, session, inflight or rate";
   return `Write ${example}, for example.`;
 }
 
-const EXAMPLES: ReadonlyMap<unknown, string> = new Map([
+const EXAMPLES: ReadonlyMap<unknown, string> = new Map<unknown, string>([
+  [undefined, "100/min[soft]"],
   ["quota", "1000000/day@Europe/Berlin"],
   ["session", "45/session(5hour)"],
   ["inflight", "20/inflight(2min)"],
