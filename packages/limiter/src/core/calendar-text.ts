@@ -1,7 +1,7 @@
-import { checkZone } from "./calendar.ts";
+import { checkZone, WEEKDAYS } from "./calendar.ts";
 import { checkCron } from "./cron.ts";
 import { ValidationError } from "./errors.ts";
-import { WEEKDAYS, type Calendar, type Weekday } from "./limit-kinds.ts";
+import type { Calendar, Weekday } from "./limit-kinds.ts";
 import { checkOptions, nearest } from "./options.ts";
 
 /** What each calendar may have. */

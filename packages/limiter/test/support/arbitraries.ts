@@ -1,9 +1,9 @@
 import * as fc from "fast-check";
 import { MAX_AMOUNT } from "../../src/core/amounts.ts";
+import { WEEKDAYS } from "../../src/core/calendar.ts";
 import { checkLimit } from "../../src/core/check-limit.ts";
 import { checkCron } from "../../src/core/cron.ts";
 import {
-  WEEKDAYS,
   type AnyLimit,
   type Calendar,
   type Profile,
