@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { anyCalendar } from "../../test/support/arbitraries.ts";
+import { anyCalendar } from "../../test/support/any-limit.ts";
 import { getEach, seedsFromEnvironment } from "../../test/support/seeded/seeds.ts";
 import {
   buildBoundaries,

@@ -57,7 +57,7 @@ export function readWallClock(zone: string, ms: number): number {
   if (zone === "UTC") return ms;
   const fields: Record<string, number> = {};
   for (const { type, value } of getFormat(zone).formatToParts(ms)) fields[type] = Number(value);
-  const { year, month, day, hour, minute, second } = fields as Record<string, number>;
+  const { year, month, day, hour, minute, second } = fields;
   return Date.UTC(year!, month! - 1, day, hour, minute, second) + modulo(ms, SECOND);
 }
 

@@ -126,7 +126,12 @@ it("accepts every bound, and drops what is the default", () => {
   const written = {
     ...QUOTA,
     resets: { every: "week", zone: "UTC", weekday: "monday", at: "00:00" },
-    ...{ counts: "l", soft: false, schedule: [], reserve: {}, alerts: [], carry: { debt: false } },
+    counts: "l",
+    soft: false,
+    schedule: [],
+    reserve: {},
+    alerts: [],
+    carry: { debt: false },
   } as unknown as Limit;
   expect(Limit.custom(written)).toEqual({ ...QUOTA, resets: { every: "week", zone: "UTC" } });
 });

@@ -1,6 +1,7 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { anyLimit, validLimit } from "../../test/support/arbitraries.ts";
+import { anyLimit } from "../../test/support/any-limit.ts";
+import { validLimit } from "../../test/support/arbitraries.ts";
 import { ValidationError } from "./errors.ts";
 import { Limit } from "./limit.ts";
 

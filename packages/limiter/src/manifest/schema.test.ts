@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { Ajv } from "ajv";
 import * as fc from "fast-check";
 import { expect, it } from "vitest";
-import { anyLimit } from "../../test/support/arbitraries.ts";
+import { anyLimit } from "../../test/support/any-limit.ts";
 import { writtenManifest } from "../../test/support/written-manifests.ts";
 import { buildManifest } from "./build-manifest.ts";
 import { readManifest } from "./manifest.ts";
@@ -27,10 +27,10 @@ it("reads what was written, and the published schema agrees", () => {
 it("reads limits of every kind in every notation, and the published schema agrees", () => {
   fc.assert(
     fc.property(anyLimit(), (limit) => {
-      const { system } = buildManifest("a", { system: { limits: [limit] }, ...EMPTY }) as {
+      const built = buildManifest("a", { system: { limits: [limit] }, ...EMPTY }) as {
         readonly system: { readonly limits: object };
       };
-      for (const written of [system.limits, { [limit.name]: toMap(limit) }]) {
+      for (const written of [built.system.limits, { [limit.name]: toMap(limit) }]) {
         const content = limits(written);
         expect(validate(content), JSON.stringify(validate.errors)).toBe(true);
         const { declared } = readManifest([{ file: "a", content, findPosition: () => undefined }]);
@@ -43,8 +43,11 @@ it("reads limits of every kind in every notation, and the published schema agree
 const EMPTY = { resources: {}, entities: {} };
 
 /** A limit with the keys of manifests. */
-function toMap({ name: _, ...limit }: object & { readonly name: string }): unknown {
-  const text = JSON.stringify(limit).replaceAll("refillPeriodSeconds", "refill_period");
+function toMap(limit: { readonly name: string }): unknown {
+  const text = JSON.stringify({ ...limit, name: undefined }).replaceAll(
+    "refillPeriodSeconds",
+    "refill_period",
+  );
   return JSON.parse(
     text.replaceAll(/(?<="[a-z]+)[A-Z](?=[a-z]+":)/g, (c) => `_${c.toLowerCase()}`),
   );
