@@ -57,6 +57,8 @@ const SEARCHES = {
     "packages/infra/test/repeated-deployment",
     "packages/infra/test/limits-template",
   ),
+  // 450 seeds go through all time zones.
+  calendars: inTests(12, "packages/limiter/src/core/calendar"),
   llm: inTests(10, `${tests}/llm/streams`, `${tests}/llm/mirror/fleet-simulation`),
   "other-middlewares": inTests(25, `${tests}/stores/peers`),
   "http-chaos": inTests(15, `${tests}/http/chaos`),

@@ -10,19 +10,30 @@ declare module "declared/zae-limiter" {
     PurgeOptions,
     EntityChange,
   } from "declared/zae-limiter/backend";
-  export interface Limit {
-    readonly name: string;
-    readonly capacity: number;
-    readonly refillAmount: number;
-    readonly refillPeriodSeconds: number;
-    readonly kind?: "rate";
-  }
+  export type Limit = AnyLimit;
   export const Limit: {
     readonly perSecond: LimitOf;
     readonly perMinute: LimitOf;
     readonly perHour: LimitOf;
     readonly perDay: LimitOf;
-    custom(limit: Limit): Limit;
+    quota(
+      name: string,
+      capacity: number,
+      resets: Calendar,
+      options?: Pick<QuotaLimit, "carry" | "alerts"> & LimitOptions,
+    ): QuotaLimit;
+    session(
+      name: string,
+      capacity: number,
+      window: Pick<SessionLimit, "windowSeconds">,
+      options?: Pick<SessionLimit, "alerts"> & LimitOptions,
+    ): SessionLimit;
+    inFlight(
+      name: string,
+      capacity: number,
+      options?: Partial<Pick<InFlightLimit, "holdSeconds">> & LimitOptions,
+    ): InFlightLimit;
+    custom<L extends Limit>(limit: L): L;
     parse(text: string): Limit;
     format(limit: Limit): string;
   };
@@ -72,7 +83,7 @@ declare module "declared/zae-limiter" {
     readonly entityId: string;
     readonly resource: string;
     readonly limitName: string;
-    readonly limit: Limit;
+    readonly limit: SupportedLimit;
     readonly source: ConfigSource;
     readonly available: number;
     readonly requested: number;
@@ -80,6 +91,81 @@ declare module "declared/zae-limiter" {
     readonly deficit: number;
     readonly retryAfterSeconds: number;
   }
+  export type Calendar = {
+    readonly zone: string;
+  } & (
+    | {
+        readonly every: "hour";
+      }
+    | {
+        readonly every: "day";
+        readonly at?: string;
+      }
+    | {
+        readonly every: "week";
+        readonly weekday?: Weekday;
+        readonly at?: string;
+      }
+    | {
+        readonly every: "month";
+        readonly day?: number;
+        readonly at?: string;
+      }
+    | {
+        readonly cron: string;
+      }
+  );
+  export interface Carry {
+    readonly debt?: boolean;
+    readonly unused?: number;
+  }
+  export interface InFlightLimit extends LimitBase {
+    readonly kind: "inflight";
+    readonly holdSeconds: number;
+  }
+  export type LimitKind = NonNullable<AnyLimit["kind"]>;
+  export interface LimitOptions {
+    readonly counts?: string;
+    readonly soft?: boolean;
+    readonly schedule?: readonly Profile[];
+    readonly reserve?: Readonly<Record<string, number>>;
+  }
+  export type Profile = {
+    readonly when: string;
+    readonly zone: string;
+  } & (
+    | {
+        readonly percent: number;
+      }
+    | {
+        readonly capacity: number;
+        readonly refillAmount?: number;
+      }
+  );
+  export interface QuotaLimit extends LimitBase {
+    readonly kind: "quota";
+    readonly resets: Calendar;
+    readonly carry?: Carry;
+    readonly alerts?: readonly number[];
+  }
+  export interface RateLimit extends LimitBase {
+    readonly kind?: "rate";
+    readonly refillAmount: number;
+    readonly refillPeriodSeconds: number;
+  }
+  export interface SessionLimit extends LimitBase {
+    readonly kind: "session";
+    readonly windowSeconds: number;
+    readonly alerts?: readonly number[];
+  }
+  export type Weekday =
+    | "monday"
+    | "tuesday"
+    | "wednesday"
+    | "thursday"
+    | "friday"
+    | "saturday"
+    | "sunday";
   export interface Entity {
     readonly id: string;
     readonly name: string;
@@ -543,13 +629,19 @@ declare module "declared/zae-limiter" {
     readonly holdsProcess?: boolean;
   }
   export const VERSION = "0.1.0";
+  type AnyLimit = RateLimit | QuotaLimit | SessionLimit | InFlightLimit;
   type LimitOf = (
     name: string,
     rate: number,
     options?: {
       readonly burst?: number;
-    },
-  ) => Limit;
+    } & LimitOptions,
+  ) => RateLimit;
+  type SupportedLimit = RateLimit;
+  interface LimitBase extends LimitOptions {
+    readonly name: string;
+    readonly capacity: number;
+  }
   interface Versions {
     readonly clientVersion: string;
     readonly schemaVersion: string;
@@ -833,7 +925,7 @@ declare module "declared/zae-limiter/dynamodb" {
 declare module "declared/zae-limiter/backend" {
   export { AuditEvent } from "declared/zae-limiter";
   import {
-    Limit,
+    SupportedLimit,
     Amounts,
     LimitStatus,
     ConfigSource,
@@ -847,6 +939,7 @@ declare module "declared/zae-limiter/backend" {
     Paging,
     Page,
     DeleteEntityOptions,
+    Limit,
     SetLimitsOptions,
     LimitsOptions,
     LevelName,
@@ -883,7 +976,7 @@ declare module "declared/zae-limiter/backend" {
     readonly balances: readonly number[];
   }
   export interface BucketLimit {
-    readonly limit: Limit;
+    readonly limit: SupportedLimit;
     readonly capacityMilli: number;
     readonly refillAmountMilli: number;
     readonly refillPeriodMs: number;
@@ -960,7 +1053,7 @@ declare module "declared/zae-limiter/backend" {
     readonly source: ConfigSource;
     readonly inherited: ReadonlyMap<string, ConfigSource> | undefined;
     readonly inherits: boolean;
-    readonly limits: readonly Limit[];
+    readonly limits: readonly SupportedLimit[];
     readonly bucketLimits: readonly BucketLimit[];
     readonly names: ReadonlySet<string>;
   }
@@ -1219,7 +1312,7 @@ declare module "declared/zae-limiter/backend" {
     readonly bucket: Bucket;
   }
   export interface StoredConfig {
-    readonly limits: readonly Limit[] | undefined;
+    readonly limits: readonly SupportedLimit[] | undefined;
     readonly inherit?: boolean;
     readonly settings?: SystemSettings;
   }

@@ -19,7 +19,7 @@ describe("what an editor shows", () => {
   });
 
   it.each([
-    "Limit.capacity",
+    "RateLimit.refillAmount",
     "Limit.perMinute",
     "Repository.setLimits",
     "RepositoryPort.consume",

@@ -5,7 +5,7 @@ import {
   type Amounts,
   InvalidIdentifierError,
   InvalidNameError,
-  type Limit,
+  Limit,
   ValidationError,
 } from "zae-limiter";
 import { call, failsWith, footprint, KEY, MODEL, RPM, take, TPM } from "./calls.ts";
@@ -292,6 +292,37 @@ export const badInputTopic: Topic = (test) => {
         `resource ${text}`,
       );
       await failsWith(ValidationError, () => repository.setLimits(KEY, limits), `entity ${text}`);
+    }
+    assert.deepEqual(await footprint(repository), before);
+  });
+
+  test("refuses kinds and options of limits that no backend decides yet", async (world) => {
+    const { repository } = world;
+    const before = await prepare(world);
+    for (const text of [
+      "rpm:100/day@Europe/Berlin",
+      "rpm:100/session(5hour)",
+      "rpm:100/inflight",
+      "rpm:100/min[soft]",
+      "rpm:100/min[counts=tpm]",
+      "rpm:100/min[reserve=batch:50]",
+      "rpm:100/min[sat,sun@Europe/Berlin=50%]",
+    ]) {
+      const limits = [Limit.parse(text)];
+      const declared = { resources: { [MODEL]: { limits, inherit: false } }, entities: {} };
+      const state = await repository.getProvisionerState();
+      const calls: Readonly<Record<string, () => Promise<unknown>>> = {
+        system: () => repository.setSystemDefaults(limits),
+        resource: () => repository.setResourceDefaults(MODEL, limits),
+        entity: () => repository.setLimits(KEY, limits),
+        declared: () => repository.putProvisionerState({ ...state, applied: declared }),
+        acquire: () => world.limiter.acquire(call({ rpm: 1 }, { limits })),
+        check: () => world.limiter.check(call({ rpm: 1 }, { limits })),
+      };
+      for (const [name, work] of Object.entries(calls)) {
+        const error = await failsWith(ValidationError, work, `${name} ${text}`);
+        assert.match(error.reason, /is not supported yet/);
+      }
     }
     assert.deepEqual(await footprint(repository), before);
   });

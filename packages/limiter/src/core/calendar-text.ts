@@ -1,7 +1,7 @@
-import { checkZone } from "./calendar.ts";
+import { checkZone, WEEKDAYS } from "./calendar.ts";
 import { checkCron } from "./cron.ts";
 import { ValidationError } from "./errors.ts";
-import { WEEKDAYS, type Calendar, type Weekday } from "./limit-kinds.ts";
+import type { Calendar, Weekday } from "./limit-kinds.ts";
 import { checkOptions, nearest } from "./options.ts";
 
 /** What each calendar may have. */
@@ -40,7 +40,7 @@ export function checkCalendar(value: Calendar, field: string): Calendar {
   if (day !== undefined && !(Number.isInteger(day) && Number(day) >= 1 && Number(day) <= 31))
     throw new ValidationError(`${field}.day`, day, "must be a whole number from 1 to 31");
   if (weekday !== undefined && !WEEKDAYS.includes(weekday as Weekday)) {
-    const meant = nearest(String(weekday), WEEKDAYS);
+    const meant = typeof weekday === "string" ? nearest(weekday, WEEKDAYS) : undefined;
     const hint = meant === undefined ? "" : `; did you mean ${meant}?`;
     throw new ValidationError(`${field}.weekday`, weekday, `must be ${WEEKDAYS.join(", ")}${hint}`);
   }

@@ -1,7 +1,7 @@
 import { BoundedMap } from "./bounded-map.ts";
 import { nextMatch } from "./cron.ts";
 import { ValidationError } from "./errors.ts";
-import { WEEKDAYS, type Calendar } from "./limit-kinds.ts";
+import type { Calendar, Weekday } from "./limit-kinds.ts";
 import { nearest } from "./options.ts";
 
 /**
@@ -56,8 +56,8 @@ const MAX_MEMOIZED = 1000;
 export function readWallClock(zone: string, ms: number): number {
   if (zone === "UTC") return ms;
   const fields: Record<string, number> = {};
-  for (const { type, value } of formatOf(zone).formatToParts(ms)) fields[type] = Number(value);
-  const { year, month, day, hour, minute, second } = fields as Record<string, number>;
+  for (const { type, value } of getFormat(zone).formatToParts(ms)) fields[type] = Number(value);
+  const { year, month, day, hour, minute, second } = fields;
   return Date.UTC(year!, month! - 1, day, hour, minute, second) + modulo(ms, SECOND);
 }
 
@@ -88,7 +88,7 @@ export function checkZone(value: unknown, field: string): string {
 function isKnownZone(zone: unknown): zone is string {
   if (typeof zone !== "string" || !/^[A-Za-z]/.test(zone)) return false;
   try {
-    formatOf(zone);
+    getFormat(zone);
     return true;
   } catch {
     return false;
@@ -98,7 +98,7 @@ function isKnownZone(zone: unknown): zone is string {
 /** Making a format takes 50 µs. */
 const FORMAT_MEMO = new BoundedMap<string, Intl.DateTimeFormat>(MAX_MEMOIZED);
 
-function formatOf(zone: string): Intl.DateTimeFormat {
+function getFormat(zone: string): Intl.DateTimeFormat {
   const held = FORMAT_MEMO.get(zone);
   if (held !== undefined) return held;
   const numeric = "numeric" as const;
@@ -116,6 +116,17 @@ function formatOf(zone: string): Intl.DateTimeFormat {
   return format;
 }
 
+/** The days of the week as ISO 8601 counts them. */
+export const WEEKDAYS: readonly Weekday[] = [
+  "monday",
+  "tuesday",
+  "wednesday",
+  "thursday",
+  "friday",
+  "saturday",
+  "sunday",
+];
+
 const SECOND = 1000;
 const MINUTE = 60 * SECOND;
 const HOUR = 60 * MINUTE;
@@ -124,7 +135,7 @@ const DAY = 24 * HOUR;
 function findNext(calendar: Calendar, afterMs: number, wallClock: WallClock): number {
   const { zone } = calendar;
   if ("every" in calendar && calendar.every === "hour") return nextHour(zone, afterMs, wallClock);
-  return instantOf(zone, nextLocal(calendar, latestShown(zone, afterMs, wallClock)), wallClock);
+  return findInstant(zone, nextLocal(calendar, latestShown(zone, afterMs, wallClock)), wallClock);
 }
 
 /** The latest local time that the wall clock has shown by an instant: it may have gone back. */
@@ -174,7 +185,7 @@ function nextLocal(calendar: Exclude<Calendar, { every: "hour" }>, afterLocal: n
 }
 
 /** The first instant at which the wall clock shows a local time or later. */
-function instantOf(zone: string, local: number, wallClock: WallClock): number {
+function findInstant(zone: string, local: number, wallClock: WallClock): number {
   const offsetAt = (ms: number): number => wallClock(zone, ms) - ms;
   const offsets = [-DAY, 0, DAY].map((ms) => offsetAt(local + ms)).sort((a, b) => b - a);
   // The largest offset is the earliest instant.

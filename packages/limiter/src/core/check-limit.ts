@@ -8,7 +8,6 @@ import type {
   InFlightLimit,
   LimitKind,
   LimitOptions,
-  Profile,
   QuotaLimit,
   RateLimit,
   SessionLimit,
@@ -148,7 +147,7 @@ function checkReserve(limit: AnyLimit): Pick<LimitOptions, "reserve"> {
 function checkSchedule(limit: AnyLimit): Pick<LimitOptions, "schedule"> {
   const { name, kind, schedule } = limit;
   if (schedule === undefined) return {};
-  const profiles = listOf<Profile>(schedule, `${name}.schedule`).map((given, index) => {
+  const profiles = copyList(schedule, `${name}.schedule`).map((given, index) => {
     const field = `${name}.schedule[${index}]`;
     const profile = checkProfile(given, field, kind === "rate" ? undefined : kind);
     const applied = applyProfile(limit, profile);
@@ -180,7 +179,7 @@ function checkCarry({ name, capacity, carry }: QuotaLimit): Pick<QuotaLimit, "ca
 function checkAlerts({ name, alerts }: QuotaLimit | SessionLimit): Pick<QuotaLimit, "alerts"> {
   const field = `${name}.alerts`;
   if (alerts === undefined) return {};
-  const levels = listOf<number>(alerts, field);
+  const levels = copyList(alerts, field);
   const isRising = levels.every(
     (level, index) =>
       isPercent(level, MOST_ALERT_PERCENT) && level > (index === 0 ? 0 : levels[index - 1]!),
@@ -194,10 +193,10 @@ function checkAlerts({ name, alerts }: QuotaLimit | SessionLimit): Pick<QuotaLim
   return levels.length === 0 ? {} : { alerts: Object.freeze(levels) };
 }
 
-function listOf<Entry>(value: unknown, field: string): readonly Entry[] {
+function copyList<Entry>(value: readonly Entry[], field: string): readonly Entry[] {
   if (!Array.isArray(value)) throw new ValidationError(field, value, "must be an array");
   checkCount(value.length, field);
-  return [...(value as readonly Entry[])];
+  return [...value];
 }
 
 function checkCount(count: number, field: string): void {

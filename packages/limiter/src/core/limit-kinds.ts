@@ -10,6 +10,7 @@ export interface LimitOptions {
   readonly reserve?: Readonly<Record<string, number>>;
 }
 
+/** What every limit has. */
 interface LimitBase extends LimitOptions {
   /** What amounts refer to, such as `rpm`: a letter, then letters, digits and `_ . -`. */
   readonly name: string;
@@ -19,6 +20,7 @@ interface LimitBase extends LimitOptions {
 
 /** A token bucket, in whole tokens and seconds. A limit without `kind` is one. */
 export interface RateLimit extends LimitBase {
+  /** May be left out. @default "rate" */
   readonly kind?: "rate";
   /** Whole tokens that flow back in every `refillPeriodSeconds`, continuously. */
   readonly refillAmount: number;
@@ -28,6 +30,7 @@ export interface RateLimit extends LimitBase {
 
 /** A limit that is full again at boundaries of the calendar. */
 export interface QuotaLimit extends LimitBase {
+  /** Its balance is full again at boundaries of the calendar. */
   readonly kind: "quota";
   /** When its windows end. */
   readonly resets: Calendar;
@@ -39,6 +42,7 @@ export interface QuotaLimit extends LimitBase {
 
 /** A limit whose windows begin with their first use. */
 export interface SessionLimit extends LimitBase {
+  /** Its windows begin with their first use. */
   readonly kind: "session";
   /** The length of a window, in whole seconds: at most 366 days. */
   readonly windowSeconds: number;
@@ -48,6 +52,7 @@ export interface SessionLimit extends LimitBase {
 
 /** How much may run at once. */
 export interface InFlightLimit extends LimitBase {
+  /** It counts what runs, not what was used. */
   readonly kind: "inflight";
   /** After about this long, what is neither ended nor renewed is free again: 10 s … 1 day. */
   readonly holdSeconds: number;
@@ -64,41 +69,52 @@ export function isRate(limit: AnyLimit): limit is RateLimit {
 /** The kinds of limits. */
 export type LimitKind = NonNullable<AnyLimit["kind"]>;
 
-/** The days of the week, Monday first, as ISO 8601 counts them. */
-export const WEEKDAYS = [
-  "monday",
-  "tuesday",
-  "wednesday",
-  "thursday",
-  "friday",
-  "saturday",
-  "sunday",
-] as const;
-
 /** A day of the week. */
-export type Weekday = (typeof WEEKDAYS)[number];
+export type Weekday =
+  | "monday"
+  | "tuesday"
+  | "wednesday"
+  | "thursday"
+  | "friday"
+  | "saturday"
+  | "sunday";
 
-/**
- * When the windows of a quota end, by the clocks of an IANA time zone. `at` is "HH:MM", by default
- * midnight; `day` is 1 … 31, by default 1, and the last day of shorter months; weeks begin on
- * Monday by default; `cron` has the fields minute, hour, day, month, weekday.
- */
-export type Calendar =
-  | { readonly every: "hour"; readonly zone: string }
-  | { readonly every: "day"; readonly zone: string; readonly at?: string }
+/** When the windows of a quota end, by the clocks of a time zone. */
+export type Calendar = {
+  /** The name of an IANA time zone, such as `Europe/Berlin`. */
+  readonly zone: string;
+} & (
   | {
+      /** Whenever the wall clock shows :00. */
+      readonly every: "hour";
+    }
+  | {
+      /** On every day. */
+      readonly every: "day";
+      /** The time of day, "HH:MM". @default "00:00" */
+      readonly at?: string;
+    }
+  | {
+      /** On one day of every week. */
       readonly every: "week";
-      readonly zone: string;
+      /** The day on which the weeks begin. @default "monday" */
       readonly weekday?: Weekday;
+      /** The time of day, "HH:MM". @default "00:00" */
       readonly at?: string;
     }
   | {
+      /** On one day of every month. */
       readonly every: "month";
-      readonly zone: string;
+      /** 1 … 31, and the last day of months that are shorter. @default 1 */
       readonly day?: number;
+      /** The time of day, "HH:MM". @default "00:00" */
       readonly at?: string;
     }
-  | { readonly cron: string; readonly zone: string };
+  | {
+      /** The fields minute, hour, day, month and weekday, such as "0 9 * * mon-fri". */
+      readonly cron: string;
+    }
+);
 
 /** What crosses the end of a quota's window. */
 export interface Carry {
@@ -108,12 +124,21 @@ export interface Carry {
   readonly unused?: number;
 }
 
-/**
- * Other numbers while `when` matches in a time zone: "mon-fri 09:00-17:00", "sat,sun" or
- * "22:00-06:00". `percent` is 1 … 10 000, of capacity and refill; `refillAmount` is of rates, and
- * by default the capacity.
- */
-export type Profile = { readonly when: string; readonly zone: string } & (
-  | { readonly percent: number }
-  | { readonly capacity: number; readonly refillAmount?: number }
+/** Other numbers of a limit at certain hours. */
+export type Profile = {
+  /** Days, hours, or both: "mon-fri 09:00-17:00", "sat,sun" or "22:00-06:00". */
+  readonly when: string;
+  /** The IANA time zone of the hours. */
+  readonly zone: string;
+} & (
+  | {
+      /** A part of capacity and refill, 1 … 10 000. */
+      readonly percent: number;
+    }
+  | {
+      /** The capacity instead of the limit's own. */
+      readonly capacity: number;
+      /** The refill of a rate instead of its own. @default the capacity */
+      readonly refillAmount?: number;
+    }
 );

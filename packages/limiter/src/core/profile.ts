@@ -16,7 +16,7 @@ const WHEN = new RegExp(
   `^(?:(?<days>${DAY_RANGE}(?:,${DAY_RANGE})*)(?: (?=\\d)|$))?(?:(?<from>[\\d:]+)-(?<to>[\\d:]+))?$`,
 );
 
-/** The hours in which a profile holds, in minutes after midnight, and the days on which they begin. */
+/** The hours in which a profile holds, in minutes, and the days on which they begin. */
 export interface ProfileHours {
   /** Monday is 0. */
   readonly days: ReadonlySet<number>;

@@ -1,5 +1,6 @@
 import { isRecord } from "../core/amounts.ts";
 import { parseCalendar } from "../core/calendar-text.ts";
+import { DEFAULT_HOLD_SECONDS } from "../core/limit-text.ts";
 import type { DocumentValue } from "./document.ts";
 
 /** The numbers of a rate, which are checked one by one. */
@@ -34,7 +35,7 @@ export function isRate(limit: { readonly kind?: unknown }): boolean {
 
 /** What is written under keys, under the names that it has in the library. Nothing is checked. */
 export function readParts(fields: readonly DocumentValue[]): object {
-  return Object.fromEntries(
+  const parts = Object.fromEntries(
     fields.map(({ key, value }) => {
       if (key === "resets" && typeof value === "string")
         return [key, parseCalendar(value) ?? value];
@@ -42,6 +43,8 @@ export function readParts(fields: readonly DocumentValue[]): object {
       return [PARTS.get(key) ?? key, value];
     }),
   );
+  const isInFlight = parts["kind"] === "inflight";
+  return { ...(isInFlight && { holdSeconds: DEFAULT_HOLD_SECONDS }), ...parts };
 }
 
 function readProfile(profile: unknown): unknown {
@@ -50,14 +53,15 @@ function readProfile(profile: unknown): unknown {
   return { ...rest, refillAmount };
 }
 
-/** The advice for a limit that is no rate. */
+/** The advice for a limit that is more than the numbers of a rate. */
 export function adviseParts(parts: object): string {
   const kind = (parts as { readonly kind?: unknown }).kind;
-  const example = EXAMPLES.get(kind) ?? "kind: quota, session or inflight, or no kind for a rate";
+  const example = EXAMPLES.get(kind) ?? "kind: quota, session, inflight or rate";
   return `Write ${example}, for example.`;
 }
 
-const EXAMPLES: ReadonlyMap<unknown, string> = new Map([
+const EXAMPLES: ReadonlyMap<unknown, string> = new Map<unknown, string>([
+  [undefined, "100/min[soft]"],
   ["quota", "1000000/day@Europe/Berlin"],
   ["session", "45/session(5hour)"],
   ["inflight", "20/inflight(2min)"],

@@ -72,8 +72,12 @@ function readLimit(limit: DocumentValue): Limit | undefined {
   if (name === undefined || parts === undefined) return undefined;
   return limit.check(
     () => checkNamed({ name, ...parts } as Limit),
-    () => ("refillAmount" in parts ? adviseLimit(parts) : adviseParts(parts)),
+    () => (isPlainRate(parts) ? adviseLimit(parts) : adviseParts(parts)),
   );
+}
+
+function isPlainRate(parts: Definition): parts is LimitNumbers {
+  return "refillAmount" in parts && Object.keys(parts).length === 3;
 }
 
 /** The problem is reported at the limit: its reason has to say which part is wrong. */
@@ -81,15 +85,13 @@ function checkNamed(limit: Limit): Limit {
   try {
     return checkLimit(limit);
   } catch (error) {
-    if (!(error instanceof ValidationError) || isPlainNumber(limit, error)) throw error;
-    const part = error.field.replace(`${limit.name}.`, "");
-    throw new ValidationError(error.field, error.value, `has a wrong ${part}: ${error.reason}`);
+    if (!(error instanceof ValidationError)) throw error;
+    const { field, value, reason } = error;
+    const part = field.startsWith(`${limit.name}.`) ? field.slice(limit.name.length + 1) : field;
+    // The numbers of a rate have been checked one by one.
+    if (isRate(limit) && /^(?:capacity|refill\w+)$/.test(part)) throw error;
+    throw new ValidationError(field, value, `has a wrong ${part}: ${reason}`);
   }
-}
-
-/** The numbers of a rate have been checked one by one. */
-function isPlainNumber(limit: Limit, { field }: ValidationError): boolean {
-  return isRate(limit) && /^[^.]+\.(?:capacity|refill\w+)$/.test(field);
 }
 
 type LimitNumbers = Pick<RateLimit, "capacity" | "refillAmount" | "refillPeriodSeconds">;

@@ -2,7 +2,9 @@ import { readFileSync } from "node:fs";
 import { Ajv } from "ajv";
 import * as fc from "fast-check";
 import { expect, it } from "vitest";
+import { anyLimit } from "../../test/support/any-limit.ts";
 import { writtenManifest } from "../../test/support/written-manifests.ts";
+import { buildManifest } from "./build-manifest.ts";
 import { readManifest } from "./manifest.ts";
 import { ManifestError } from "./problems.ts";
 
@@ -22,7 +24,38 @@ it("reads what was written, and the published schema agrees", () => {
   );
 });
 
+it("reads limits of every kind in every notation, and the published schema agrees", () => {
+  fc.assert(
+    fc.property(anyLimit(), (limit) => {
+      const built = buildManifest("a", { system: { limits: [limit] }, ...EMPTY }) as {
+        readonly system: { readonly limits: object };
+      };
+      for (const written of [built.system.limits, { [limit.name]: toMap(limit) }]) {
+        const content = limits(written);
+        expect(validate(content), JSON.stringify(validate.errors)).toBe(true);
+        const { declared } = readManifest([{ file: "a", content, findPosition: () => undefined }]);
+        expect(declared.system?.limits).toEqual([limit]);
+      }
+    }),
+  );
+});
+
+const EMPTY = { resources: {}, entities: {} };
+
+/** A limit with the keys of manifests. */
+function toMap(limit: { readonly name: string }): unknown {
+  const text = JSON.stringify({ ...limit, name: undefined }).replaceAll(
+    "refillPeriodSeconds",
+    "refill_period",
+  );
+  return JSON.parse(
+    text.replaceAll(/(?<="[a-z]+)[A-Z](?=[a-z]+":)/g, (c) => `_${c.toLowerCase()}`),
+  );
+}
+
 const LIMITS = { rpm: 5 };
+const DAILY = { every: "day", zone: "UTC" };
+const QUOTA = { kind: "quota", capacity: 5, resets: DAILY };
 
 it.each<[reason: string, content: unknown]>([
   ["a list", []],
@@ -70,6 +103,22 @@ it.each<[reason: string, content: unknown]>([
   ["null as a burst", limits({ rpm: { capacity: 5, burst: null } })],
   ["a period as text", limits({ rpm: { capacity: 5, refill_period: "min" } })],
   ["a key in camelCase", limits({ rpm: { capacity: 5, refillAmount: 5 } })],
+  ["an unknown kind", limits({ q: { ...QUOTA, kind: "calendar" } })],
+  ["a quota without a calendar", limits({ q: { kind: "quota", capacity: 5 } })],
+  ["a quota that refills", limits({ q: { ...QUOTA, refill_amount: 5 } })],
+  ["a rate with a calendar", limits({ q: { ...QUOTA, kind: "rate" } })],
+  ["a week without a zone", limits({ q: "5/week" })],
+  ["an offset as a zone", limits({ q: "5/week@+02:00" })],
+  ["a time that does not exist", limits({ q: { ...QUOTA, resets: { ...DAILY, at: "24:00" } } })],
+  ["four fields of cron", limits({ q: { ...QUOTA, resets: { cron: "0 0 * *", zone: "UTC" } } })],
+  ["a short hold", limits({ q: { kind: "inflight", capacity: 5, hold_seconds: 9 } })],
+  ["a long session", limits({ q: { kind: "session", capacity: 5, window_seconds: 31622401 } })],
+  ["alerts of a rate", limits({ q: { capacity: 5, alerts: [50] } })],
+  ["carry of a session", limits({ q: { ...QUOTA, kind: "session", carry: { debt: true } } })],
+  [
+    "a profile without numbers",
+    limits({ q: { capacity: 5, schedule: [{ when: "sat", zone: "UTC" }] } }),
+  ],
   ["a resource with '#'", { namespace: "a", resources: { "ba#d": { limits: LIMITS } } }],
   ["_default_ as a resource", { namespace: "a", resources: { _default_: { limits: LIMITS } } }],
   ["a level of nothing", { namespace: "a", resources: { a: null } }],

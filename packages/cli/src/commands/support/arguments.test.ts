@@ -13,6 +13,21 @@ describe("limits", () => {
     },
   );
 
+  it("commas within brackets and parentheses belong to a limit", () => {
+    const text =
+      "tpd=9/week(friday,09:00)@UTC[alerts=50,80][reserve=a:1,b:2],rpm:10[soft],x:1/inflight";
+    expect(limitArgument(text)).toEqual([
+      Limit.quota(
+        "tpd",
+        9,
+        { every: "week", zone: "UTC", weekday: "friday", at: "09:00" },
+        { alerts: [50, 80], reserve: { a: 1, b: 2 } },
+      ),
+      Limit.perMinute("rpm", 10, { soft: true }),
+      Limit.inFlight("x", 1),
+    ]);
+  });
+
   it.each(["rpm:10=20", "rpm:10,", ",rpm:10", "=10", "rpm==10", "rpm"])(
     "%s is not a limit",
     (text) => {
