@@ -116,24 +116,34 @@ function buildOptionError(text: string, name: string): ValidationError {
 
 /** Formats a valid limit so that `parseLimit` returns the same limit. It never has a space. */
 export function formatLimit(limit: AnyLimit): string {
-  return `${limit.name}:${formatSpan(limit)}${formatOptions(limit)}`;
+  const { amount, definition, options } = splitLimitText(limit);
+  return `${limit.name}:${amount}/${definition}${options}`;
 }
 
-function formatSpan(limit: AnyLimit): string {
-  const { capacity } = limit;
+/** What follows the name in the text form of a valid limit: `amount/definition[option]`. */
+export function splitLimitText(limit: AnyLimit): {
+  readonly amount: number;
+  readonly definition: string;
+  readonly options: string;
+} {
+  const amount = "refillAmount" in limit ? limit.refillAmount : limit.capacity;
+  return { amount, definition: formatDefinition(limit), options: formatOptions(limit) };
+}
+
+function formatDefinition(limit: AnyLimit): string {
   switch (limit.kind) {
     case "quota":
-      return `${capacity}/${formatCalendar(limit.resets)}`;
+      return formatCalendar(limit.resets);
     case "session":
-      return `${capacity}/session(${formatPeriod(limit.windowSeconds)})`;
+      return `session(${formatPeriod(limit.windowSeconds)})`;
     case "inflight":
       return limit.holdSeconds === DEFAULT_HOLD_SECONDS
-        ? `${capacity}/inflight`
-        : `${capacity}/inflight(${formatPeriod(limit.holdSeconds)})`;
+        ? "inflight"
+        : `inflight(${formatPeriod(limit.holdSeconds)})`;
     default: {
-      const { refillAmount, refillPeriodSeconds } = limit;
+      const { capacity, refillAmount, refillPeriodSeconds } = limit;
       const burst = capacity === refillAmount ? "" : `:${capacity}`;
-      return `${refillAmount}/${formatPeriod(refillPeriodSeconds)}${burst}`;
+      return `${formatPeriod(refillPeriodSeconds)}${burst}`;
     }
   }
 }

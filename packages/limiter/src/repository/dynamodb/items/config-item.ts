@@ -9,15 +9,8 @@ import {
   type Value,
 } from "../transport/attribute-values.ts";
 import { configKey, entityConfigIndexKeys, namespaceIndexKeys } from "./keys.ts";
-import { assertNothingOfPython, assertSupportedKind } from "./limit-kind.ts";
-
-/** cp capacity, ra refill amount, rp refill period in seconds, kd kind; whole tokens. */
-type LimitField = "cp" | "ra" | "rp" | "kd";
-
-/** The attribute of one field: prefix and suffix keep limit names apart from other attributes. */
-function configAttribute(limitName: string, field: LimitField): string {
-  return `l_${limitName}_${field}`;
-}
+import { buildLimitAttributes, configAttribute, readLimit } from "./config-limit.ts";
+import { assertNothingOfPython } from "./limit-kind.ts";
 
 /** Stands where names of limits stand, and is none. */
 const NO_LIMIT = "*";
@@ -83,20 +76,9 @@ export function parseSettings(item: AttributeMap): SystemSettings {
 function limitAttributes(limits: readonly SupportedLimit[]): {
   readonly [attribute: string]: Value;
 } {
-  const attributes = limits.flatMap(
-    ({
-      name,
-      capacity,
-      refillAmount,
-      refillPeriodSeconds,
-    }): readonly (readonly [string, Value])[] => [
-      [configAttribute(name, "cp"), capacity],
-      [configAttribute(name, "ra"), refillAmount],
-      [configAttribute(name, "rp"), refillPeriodSeconds],
-    ],
-  );
+  const attributes = limits.map((limit) => buildLimitAttributes(limit));
   // Attributes have no order, but limits are listed in the order in which they were declared.
-  return { ...Object.fromEntries(attributes), limit_names: limits.map(({ name }) => name) };
+  return { ...Object.assign({}, ...attributes), limit_names: limits.map(({ name }) => name) };
 }
 
 function parseLimits(item: AttributeMap, inherit: boolean): readonly SupportedLimit[] {
@@ -116,14 +98,4 @@ function readOrder(item: AttributeMap): ReadonlyMap<string, number> {
   const names =
     listed !== undefined && "L" in listed ? listed.L.map((name) => getString(name) ?? "") : [];
   return new Map(names.map((name, index) => [name, index]));
-}
-
-function readLimit(item: AttributeMap, name: string): SupportedLimit {
-  assertSupportedKind(item, name, configAttribute(name, "kd"));
-  return {
-    name,
-    capacity: getNumber(item[configAttribute(name, "cp")]) ?? 0,
-    refillAmount: getNumber(item[configAttribute(name, "ra")]) ?? 0,
-    refillPeriodSeconds: getNumber(item[configAttribute(name, "rp")]) ?? 0,
-  };
 }
