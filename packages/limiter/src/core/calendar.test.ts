@@ -51,7 +51,12 @@ describe("boundaries", () => {
       "2025-11-01T12:00Z",
       ["11-02T04:00", "11-03T05:00"],
     ],
-    ["between the two midnights", daily("America/Havana"), "2025-11-02T05:00Z", ["11-03T05:00"]],
+    [
+      "between the two half past midnights",
+      daily("America/Havana", "00:30"),
+      "2025-11-02T05:10Z",
+      ["11-03T05:30"],
+    ],
     [
       "02:30 that does not exist in Berlin",
       daily("Europe/Berlin", "02:30"),

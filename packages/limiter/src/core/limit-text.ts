@@ -34,7 +34,7 @@ export function parseLimit(text: string): AnyLimit {
     throw new ValidationError(
       "limit",
       text,
-      "must look like name:rate[/period][:burst], for example rpm:100 or tpm:10000/min:15000 (periods: sec, min, hour, day, or 5min), or like tpd:1000000/day@Europe/Berlin, messages:45/session(5hour) or running:20/inflight",
+      "must look like name:rate[/period][:burst], for example rpm:100 or tpm:10000/min:15000 (periods: sec, min, hour, day, or 5min), or like tpd:1000000/day@Europe/Berlin or messages:45/session(5hour)",
     );
   const options = [...groups!["options"]!.matchAll(/\[(.*?)\]/g)].map(([, option]) => option!);
   return { name: groups!["name"]!, ...definition, ...parseOptions(options) } as AnyLimit;
@@ -107,9 +107,7 @@ function parseOptions(texts: readonly string[]): object {
 
 function buildOptionError(text: string, name: string): ValidationError {
   const meant = nearest(name, ["soft", ...Object.keys(OPTIONS)]);
-  const example =
-    "such as [soft], [counts=tpm], [carry=debt], [alerts=80,100], [reserve=batch:500] or " +
-    "[sat,sun@Europe/Berlin=50%]";
+  const example = "such as [counts=tpm], [carry=debt] or [reserve=batch:500]";
   const hint = meant === undefined || meant === name ? example : `did you mean ${meant}?`;
   return new ValidationError("limit option", `[${text}]`, `is not an option of a limit, ${hint}`);
 }
