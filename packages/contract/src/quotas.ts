@@ -1,7 +1,18 @@
 import assert from "node:assert/strict";
-import { Limit, type Repository } from "zae-limiter";
+import { Limit, type Repository, ValidationError } from "zae-limiter";
 import { seededRandom } from "zae-limiter/testing";
-import { call, fits, getRefusal, grants, KEY, MODEL, readLeft, RPM, take } from "./calls.ts";
+import {
+  call,
+  failsWith,
+  fits,
+  getRefusal,
+  grants,
+  KEY,
+  MODEL,
+  readLeft,
+  RPM,
+  take,
+} from "./calls.ts";
 import type { Topic, World } from "./world.ts";
 
 const HOUR_MS = 3_600_000;
@@ -15,7 +26,11 @@ function untilMidnightMs({ clock }: World): number {
 }
 
 async function readUsed(repository: Repository): Promise<number | undefined> {
-  const { items } = await repository.getUsageSnapshots({ entityId: KEY, resource: MODEL, window: "daily" });
+  const { items } = await repository.getUsageSnapshots({
+    entityId: KEY,
+    resource: MODEL,
+    window: "daily",
+  });
   return items.reduce((sum, { counters }) => sum + (counters["tpd"] ?? 0), 0);
 }
 
@@ -191,6 +206,23 @@ export const quotasTopic: Topic = (test) => {
       await repository.setSystemDefaults([TPD]);
       assert.equal(await fits(world, { tpd: 1 }), false, Limit.format(other[0]!));
     }
+  });
+
+  test("a call's own limits change the capacity of a window, and nothing else", async (world) => {
+    await world.repository.setSystemDefaults([TPD]);
+    await take(world, { tpd: 80 });
+    const more = [Limit.quota("tpd", 150, { every: "hour", zone: "UTC" })];
+    await take(world, { tpd: 60 }, { limits: more });
+    assert.equal(await fits(world, { tpd: 20 }, { limits: more }), false);
+    assert.equal(await fits(world, { tpd: 1 }), false, "140 of 100 are used");
+    await world.pass(untilMidnightMs(world) - 1);
+    assert.equal(await fits(world, { tpd: 20 }, { limits: more }), false, "the day goes on");
+    for (const kind of ["tpd:100/min", "tpd:100/session(5hour)"])
+      await failsWith(ValidationError, () =>
+        world.limiter.tryAcquire(call({ tpd: 1 }, { limits: [Limit.parse(kind)] })),
+      );
+    await world.pass(1);
+    assert.equal(await grants(world, { tpd: 10 }, 20), 10);
   });
 
   test("days have the length that the zone gives them", async (world) => {

@@ -1,3 +1,4 @@
+import { Limit } from "zae-limiter";
 import { describe, expect, it } from "vitest";
 import { barText, chartText } from "./chart.ts";
 import { jsonText } from "./json.ts";
@@ -92,6 +93,11 @@ describe("text", () => {
     expect(
       rateText({ name: "a.b", capacity: 1, refillAmount: 1000, refillPeriodSeconds: 300 }),
     ).toBe("1,000/5min");
+    expect(
+      ["rpm:1000/5min:2000[soft]", "q:5000/day(09:00)@UTC", "x:20/inflight"].map((text) =>
+        rateText(Limit.parse(text)),
+      ),
+    ).toEqual(["1,000/5min[soft]", "5,000/day(09:00)@UTC", "20/inflight"]);
     expect([waitText(0), waitText(0.5), waitText(22.912), waitText(Infinity)]).toEqual([
       "now",
       "0.5 s",

@@ -35,6 +35,8 @@ const profile = (given: object, limit: object = RATE): object => ({
 
 describe("a limit is refused", () => {
   it.each<[field: string, limit: object]>([
+    ["kind", { ...RATE, kind: "window" }],
+    ["kind", { ...RATE, kind: null }],
     ["resets", { ...QUOTA, resets: "day" }],
     ["resets.every", resets({ every: "year" })],
     ["weekday", resets({ weekday: "monday" })],

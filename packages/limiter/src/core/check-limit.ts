@@ -53,7 +53,7 @@ export function checkLimit<L extends AnyLimit>(limit: L): L {
       limit,
       "must be an object with name, capacity, refillAmount and refillPeriodSeconds",
     );
-  const kind = limit.kind ?? "rate";
+  const kind = limit.kind === undefined ? "rate" : limit.kind;
   if (!Object.hasOwn(NAMES, kind))
     throw new ValidationError(
       `${limitName(limit.name)}.kind`,

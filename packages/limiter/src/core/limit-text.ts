@@ -34,7 +34,7 @@ export function parseLimit(text: string): AnyLimit {
     throw new ValidationError(
       "limit",
       text,
-      "must look like name:rate[/period][:burst], for example rpm:100 or tpm:10000/min:15000 (periods: sec, min, hour, day, or 5min), or like tpd:1000000/day@Europe/Berlin, messages:45/session(5hour) or running:20/inflight",
+      "must look like name:rate[/period][:burst], for example rpm:100 or tpm:10000/min:15000 (periods: sec, min, hour, day, or 5min), or like tpd:1000000/day@Europe/Berlin or messages:45/session(5hour)",
     );
   const options = [...groups!["options"]!.matchAll(/\[(.*?)\]/g)].map(([, option]) => option!);
   return { name: groups!["name"]!, ...definition, ...parseOptions(options) } as AnyLimit;
@@ -107,45 +107,53 @@ function parseOptions(texts: readonly string[]): object {
 
 function buildOptionError(text: string, name: string): ValidationError {
   const meant = nearest(name, ["soft", ...Object.keys(OPTIONS)]);
-  const example =
-    "such as [soft], [counts=tpm], [carry=debt], [alerts=80,100], [reserve=batch:500] or " +
-    "[sat,sun@Europe/Berlin=50%]";
+  const example = "such as [counts=tpm], [carry=debt] or [reserve=batch:500]";
   const hint = meant === undefined || meant === name ? example : `did you mean ${meant}?`;
   return new ValidationError("limit option", `[${text}]`, `is not an option of a limit, ${hint}`);
 }
 
 /** Formats a valid limit so that `parseLimit` returns the same limit. It never has a space. */
 export function formatLimit(limit: AnyLimit): string {
-  return `${limit.name}:${formatSpan(limit)}${formatOptions(limit)}`;
+  const { amount, definition, options } = splitLimitText(limit);
+  return `${limit.name}:${amount}/${definition}${options}`;
 }
 
 /**
  * What a bucket keeps of a quota or session beside its capacity: what follows the amount, without
  * what only configuration holds.
  */
-export function formatDefinition(limit: QuotaLimit | SessionLimit): string {
+export function formatStoredDefinition(limit: QuotaLimit | SessionLimit): string {
   const carry =
     limit.kind === "quota" && limit.carry !== undefined
       ? `[carry=${formatCarry(limit.carry)}]`
       : "";
-  return formatSpan(limit).slice(String(limit.capacity).length) + carry;
+  return `/${formatDefinition(limit)}${carry}`;
 }
 
-function formatSpan(limit: AnyLimit): string {
-  const { capacity } = limit;
+/** What follows the name in the text form of a valid limit: `amount/definition[option]`. */
+export function splitLimitText(limit: AnyLimit): {
+  readonly amount: number;
+  readonly definition: string;
+  readonly options: string;
+} {
+  const amount = "refillAmount" in limit ? limit.refillAmount : limit.capacity;
+  return { amount, definition: formatDefinition(limit), options: formatOptions(limit) };
+}
+
+function formatDefinition(limit: AnyLimit): string {
   switch (limit.kind) {
     case "quota":
-      return `${capacity}/${formatCalendar(limit.resets)}`;
+      return formatCalendar(limit.resets);
     case "session":
-      return `${capacity}/session(${formatPeriod(limit.windowSeconds)})`;
+      return `session(${formatPeriod(limit.windowSeconds)})`;
     case "inflight":
       return limit.holdSeconds === DEFAULT_HOLD_SECONDS
-        ? `${capacity}/inflight`
-        : `${capacity}/inflight(${formatPeriod(limit.holdSeconds)})`;
+        ? "inflight"
+        : `inflight(${formatPeriod(limit.holdSeconds)})`;
     default: {
-      const { refillAmount, refillPeriodSeconds } = limit;
+      const { capacity, refillAmount, refillPeriodSeconds } = limit;
       const burst = capacity === refillAmount ? "" : `:${capacity}`;
-      return `${refillAmount}/${formatPeriod(refillPeriodSeconds)}${burst}`;
+      return `${formatPeriod(refillPeriodSeconds)}${burst}`;
     }
   }
 }

@@ -135,6 +135,8 @@ describe("comparing", () => {
     const other = { ...VALID, name: "rpm" };
     expect(sameLimits([VALID, other], [other, { ...VALID }])).toBe(true);
     expect(sameLimits([VALID], [VALID, other])).toBe(false);
+    for (const option of [{ soft: true }, { counts: "a" }, { reserve: { batch: 1 } }])
+      expect(sameLimits([VALID], [{ ...VALID, ...option }])).toBe(false);
     for (const part of ["capacity", "refillAmount", "refillPeriodSeconds"] as const)
       expect(sameLimits([VALID], [{ ...VALID, [part]: VALID[part] + 1 }]), part).toBe(false);
   });

@@ -21,7 +21,7 @@ it("refuses the kinds and options that no store decides yet, and names them", ()
 it("a stored limit of a newer version is not mistaken for bad input", () => {
   expect(parseStoredLimit("rpm:5/min")).toEqual(Limit.perMinute("rpm", 5));
   for (const [text, message] of [
-    ["q:5/day@Mars/Base", /does not know the time zone Mars\/Base\. Upgrade Node\.js/],
+    ["q:5/day@Mars/Base", /does not know \(Mars\/Base\)\. Upgrade Node\.js/],
     ["rpm:5/min[soft]", /Upgrade zae-limiter/],
     ["rpm:5/fortnight", /Upgrade zae-limiter/],
   ] as const) {

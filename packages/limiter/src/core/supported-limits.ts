@@ -63,12 +63,12 @@ export function parseStoredLimit(text: string): SupportedLimit {
     return checkSupportedLimits([Limit.parse(text)])[0]!;
   } catch (error) {
     if (!(error instanceof ValidationError)) throw error;
-    const hint = error.field.endsWith(".zone")
-      ? `This runtime does not know the time zone ${error.value}. Upgrade Node.js`
-      : "Upgrade zae-limiter";
-    throw new IncompatibleSchemaError(
-      `The stored limit ${text} cannot be read: ${error.reason}. ${hint}.`,
-      { clientVersion: VERSION, schemaVersion: "unknown" },
-    );
+    const reason = error.field.endsWith(".zone")
+      ? `is in a time zone that this runtime does not know (${error.value}). Upgrade Node.js.`
+      : "means more than this version knows. Upgrade zae-limiter.";
+    throw new IncompatibleSchemaError(`The stored limit ${text} ${reason}`, {
+      clientVersion: VERSION,
+      schemaVersion: "unknown",
+    });
   }
 }

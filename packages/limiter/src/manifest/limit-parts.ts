@@ -56,12 +56,12 @@ function readProfile(profile: unknown): unknown {
 /** The advice for a limit that is more than the numbers of a rate. */
 export function adviseParts(parts: object): string {
   const kind = (parts as { readonly kind?: unknown }).kind;
-  const example = EXAMPLES.get(kind) ?? "kind: quota, session, inflight or rate";
+  const example = EXAMPLES.get(kind) ?? "kind: quota";
   return `Write ${example}, for example.`;
 }
 
 const EXAMPLES: ReadonlyMap<unknown, string> = new Map<unknown, string>([
-  [undefined, "100/min[soft]"],
+  [undefined, "100/min[counts=tpm]"],
   ["quota", "1000000/day@Europe/Berlin"],
   ["session", "45/session(5hour)"],
   ["inflight", "20/inflight(2min)"],

@@ -100,7 +100,7 @@ describe("common mistakes say what to write", () => {
     [getSystem({ q: "5/day@Mars/Base" }), "q", "Write 1000000/day@Europe/Berlin, for example."],
     [getSystem({ q: "5[sof]" }), "q", "Write a rate such as 100/min, or 100/min:150 with a burst."],
     [getSystem({ q: { kind: "inflight" } }), "q", "Write 20/inflight(2min), for example."],
-    [getSystem({ q: { capacity: 5, soft: 1 } }), "q", "Write 100/min[soft], for example."],
+    [getSystem({ q: { capacity: 5, soft: 1 } }), "q", "Write 100/min[counts=tpm], for example."],
     [getSystem([{ name: "rpm" }]), "limits", "Write `name: …`, not `- …`."],
     [getSystem({}), "limits", "Name at least one, or leave the level out."],
     [{ namespace: "a", system: { rpm: 5 } }, "rpm", "Write limits under `limits`."],

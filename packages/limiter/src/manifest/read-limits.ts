@@ -192,7 +192,7 @@ function parseText(text: string): Limit {
     throw new ValidationError(
       "limit",
       text,
-      "must look like rate[/period][:burst], for example 100 or 10000/min:15000 (periods: sec, min, hour, day, or 5min), or like 1000000/day@Europe/Berlin, 45/session(5hour) or 20/inflight",
+      "must look like rate[/period][:burst], for example 100 or 10000/min:15000 (periods: sec, min, hour, day, or 5min), or like 1000000/day@Europe/Berlin or 45/session(5hour)",
     );
   }
 }

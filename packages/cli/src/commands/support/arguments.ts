@@ -4,8 +4,8 @@ import { Limit, ValidationError } from "zae-limiter";
 /** The grammar of a limit, as help and errors show it. */
 export const LIMIT_GRAMMAR =
   "name:rate[/period][:burst], for example rpm:100 or tpm:10000/min:15000 " +
-  "(periods: sec, min, hour, day, or 5min), or like tpd:1000000/day@Europe/Berlin, " +
-  "messages:45/session(5hour) or running:20/inflight";
+  "(periods: sec, min, hour, day, or 5min), or like tpd:1000000/day@Europe/Berlin " +
+  "or messages:45/session(5hour)";
 
 /** Parses limits separated by commas, and adds them to those before them. */
 export function limitArgument(text: string, before: readonly Limit[] = []): readonly Limit[] {

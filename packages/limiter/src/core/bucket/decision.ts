@@ -9,7 +9,7 @@ import {
   type BucketLimit,
 } from "./bucket.ts";
 import { ValidationError } from "../errors.ts";
-import { withLimits } from "./limit-change.ts";
+import { keepWindows, withLimits } from "./limit-change.ts";
 import { isRate, type LimitKind } from "../limit-kinds.ts";
 import type { SupportedLimit } from "../supported-limits.ts";
 import { sourceOfLimit, type ConfigSource, type Policy } from "./policy.ts";
@@ -123,7 +123,16 @@ export function withPolicyLimits(
   nowMs: number,
 ): Bucket {
   if (stored === undefined) return fullBucket(policy.bucketLimits, nowMs);
-  return hasPolicyLimits(stored, policy) ? stored : withLimits(stored, policy.bucketLimits, nowMs);
+  return hasPolicyLimits(stored, policy)
+    ? stored
+    : withLimits(stored, listWantedLimits(stored, policy), nowMs);
+}
+
+function listWantedLimits(
+  stored: Bucket,
+  { source, bucketLimits }: Policy,
+): readonly BucketLimit[] {
+  return source === "override" ? keepWindows(stored, bucketLimits) : bucketLimits;
 }
 
 /**
@@ -137,7 +146,7 @@ export function afterRefusal(
   nowMs: number,
 ): Bucket | undefined {
   if (stored === undefined || hasPolicyLimits(stored, policy)) return undefined;
-  return withLimits(stored, policy.bucketLimits, nowMs, { keepCut: true });
+  return withLimits(stored, listWantedLimits(stored, policy), nowMs, { keepCut: true });
 }
 
 /** Whether a bucket was last decided with the limits of this policy. */

@@ -11,6 +11,7 @@ import {
   type Bucket,
   type BucketLimit,
 } from "./bucket.ts";
+import { ValidationError } from "../errors.ts";
 import { computeWindowEnd, convertWindow } from "./windows.ts";
 
 /**
@@ -59,6 +60,37 @@ export function withLimits(
   const same =
     limits.length === wanted.length && limits.every((limit, index) => limit === wanted[index]);
   return { limits: same ? wanted : limits, refilledAtMs: old.refilledAtMs, balances };
+}
+
+/**
+ * The limits of a call's override as its bucket may have them: an override changes capacities, and
+ * rates, but neither the windows of a limit nor its kind. It throws if the kind is another.
+ */
+export function keepWindows(
+  bucket: Bucket,
+  wanted: readonly BucketLimit[],
+): readonly BucketLimit[] {
+  let kept = wanted;
+  wanted.forEach((limit, index) => {
+    const { name } = limit.limit;
+    const held = bucket.limits.find((other) => !other.hidden && other.limit.name === name);
+    if (held === undefined) return;
+    if (held.window?.kind !== limit.window?.kind)
+      throw new ValidationError(
+        `limits.${name}.kind`,
+        limit.limit.kind ?? "rate",
+        `must be '${held.limit.kind ?? "rate"}', as it is stored: an override cannot change the kind of a limit`,
+      );
+    if (held.window === undefined || held.window.definition === limit.window!.definition) return;
+    const { capacityMilli } = limit;
+    kept = kept.with(index, {
+      ...held,
+      capacityMilli,
+      window: { ...held.window, capacityMilli },
+      limit: { ...held.limit, capacity: limit.limit.capacity },
+    });
+  });
+  return kept;
 }
 
 /**

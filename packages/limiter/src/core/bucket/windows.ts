@@ -14,7 +14,7 @@
 import { MILLI } from "../amounts.ts";
 import { nearestBoundary, nextBoundary } from "../calendar.ts";
 import { isRate, type Calendar } from "../limit-kinds.ts";
-import { formatDefinition } from "../limit-text.ts";
+import { formatStoredDefinition } from "../limit-text.ts";
 import type { SupportedLimit } from "../supported-limits.ts";
 import { applyMap, type TimeMap } from "./time-map.ts";
 
@@ -53,7 +53,7 @@ export function buildWindow(limit: SupportedLimit): LimitWindow | undefined {
     carriesDebt: isQuota && limit.carry?.debt === true,
     calendar: isQuota ? limit.resets : undefined,
     lengthMs: isQuota ? 0 : limit.windowSeconds * MILLI,
-    definition: formatDefinition(limit),
+    definition: formatStoredDefinition(limit),
   };
 }
 
@@ -158,7 +158,10 @@ export type WindowEnds = Readonly<Record<string, number>>;
 export function chargeWindow(
   window: LimitWindow,
   { storedMilli, endMs }: WindowState,
-  { costMilli, takenEndMs }: { readonly costMilli: number; readonly takenEndMs: number | undefined },
+  {
+    costMilli,
+    takenEndMs,
+  }: { readonly costMilli: number; readonly takenEndMs: number | undefined },
   nowMs: number,
 ): WindowState {
   const isOpen = nowMs < endMs;

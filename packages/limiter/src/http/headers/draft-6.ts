@@ -1,4 +1,10 @@
-import { computeWindowSeconds, formatPolicy, secondsUntilMore, tightest, type ShownLimit } from "./shown-limit.ts";
+import {
+  computeWindowSeconds,
+  formatPolicy,
+  secondsUntilMore,
+  tightest,
+  type ShownLimit,
+} from "./shown-limit.ts";
 import { integer } from "./structured-fields.ts";
 
 /**

@@ -1,7 +1,11 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { IncompatibleSchemaError } from "../../../core/errors.ts";
+import { anyLimit } from "../../../../test/support/any-limit.ts";
+import { Limit } from "../../../core/limit.ts";
+import { marshalItem } from "../transport/attribute-values.ts";
 import { configItem, parseConfig } from "./config-item.ts";
+import { buildLimitAttributes, readLimit, readLimitText } from "./config-limit.ts";
 
 const amount = fc.integer({ min: 1, max: 1_000_000 });
 const limit = fc.record({
@@ -20,6 +24,24 @@ describe("the item of a level's limits", () => {
         expect(parseConfig(key, configItem("ns", key, { limits: list }))).toEqual({ limits: list });
       }),
     );
+  });
+
+  it("is the text of every other kind, in parts", () => {
+    fc.assert(
+      fc.property(anyLimit(), (kept) => {
+        const item = marshalItem(buildLimitAttributes(kept));
+        const text = readLimitText(item, kept.name);
+        if (text !== undefined) expect(text).toBe(Limit.format(kept));
+        else expect(readLimit(item, kept.name)).toEqual(kept);
+      }),
+    );
+    const tpd = Limit.quota("tpd", 5, { every: "day", zone: "UTC" }, { soft: true });
+    expect(marshalItem(buildLimitAttributes(tpd))).toEqual({
+      l_tpd_cp: { N: "5" },
+      l_tpd_kd: { S: "quota" },
+      l_tpd_df: { S: "day@UTC" },
+      l_tpd_op: { S: "[soft]" },
+    });
   });
 
   it("keeps limits apart whose names contain each other's attributes", () => {

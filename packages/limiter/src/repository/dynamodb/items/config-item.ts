@@ -1,6 +1,4 @@
-import { isRate } from "../../../core/limit-kinds.ts";
-import { formatLimit } from "../../../core/limit-text.ts";
-import { parseStoredLimit, type SupportedLimit } from "../../../core/supported-limits.ts";
+import type { SupportedLimit } from "../../../core/supported-limits.ts";
 import type { ConfigKey, OnUnavailable } from "../../../core/bucket/policy.ts";
 import type { StoredConfig, SystemSettings } from "../../store.ts";
 import {
@@ -11,18 +9,8 @@ import {
   type Value,
 } from "../transport/attribute-values.ts";
 import { configKey, entityConfigIndexKeys, namespaceIndexKeys } from "./keys.ts";
+import { buildLimitAttributes, configAttribute, readLimit } from "./config-limit.ts";
 import { assertNothingOfPython } from "./limit-kind.ts";
-
-/**
- * cp capacity, ra refill amount, rp refill period in seconds; kd what the text of a quota or session
- * has after the capacity. Whole tokens.
- */
-type LimitField = "cp" | "ra" | "rp" | "kd";
-
-/** The attribute of one field: prefix and suffix keep limit names apart from other attributes. */
-function configAttribute(limitName: string, field: LimitField): string {
-  return `l_${limitName}_${field}`;
-}
 
 /** Stands where names of limits stand, and is none. */
 const NO_LIMIT = "*";
@@ -88,23 +76,9 @@ export function parseSettings(item: AttributeMap): SystemSettings {
 function limitAttributes(limits: readonly SupportedLimit[]): {
   readonly [attribute: string]: Value;
 } {
-  const attributes = limits.flatMap(
-    (limit): readonly (readonly [string, Value])[] => {
-      const { name, capacity } = limit;
-      const rest = formatLimit(limit).slice(`${name}:${capacity}`.length);
-      return [
-        [configAttribute(name, "cp"), capacity],
-        ...(isRate(limit)
-          ? ([
-              [configAttribute(name, "ra"), limit.refillAmount],
-              [configAttribute(name, "rp"), limit.refillPeriodSeconds],
-            ] as const)
-          : ([[configAttribute(name, "kd"), rest]] as const)),
-      ];
-    },
-  );
+  const attributes = limits.map((limit) => buildLimitAttributes(limit));
   // Attributes have no order, but limits are listed in the order in which they were declared.
-  return { ...Object.fromEntries(attributes), limit_names: limits.map(({ name }) => name) };
+  return { ...Object.assign({}, ...attributes), limit_names: limits.map(({ name }) => name) };
 }
 
 function parseLimits(item: AttributeMap, inherit: boolean): readonly SupportedLimit[] {
@@ -124,16 +98,4 @@ function readOrder(item: AttributeMap): ReadonlyMap<string, number> {
   const names =
     listed !== undefined && "L" in listed ? listed.L.map((name) => getString(name) ?? "") : [];
   return new Map(names.map((name, index) => [name, index]));
-}
-
-function readLimit(item: AttributeMap, name: string): SupportedLimit {
-  const capacity = getNumber(item[configAttribute(name, "cp")]) ?? 0;
-  const kind = getString(item[configAttribute(name, "kd")]);
-  if (kind !== undefined) return parseStoredLimit(`${name}:${capacity}${kind}`);
-  return {
-    name,
-    capacity,
-    refillAmount: getNumber(item[configAttribute(name, "ra")]) ?? 0,
-    refillPeriodSeconds: getNumber(item[configAttribute(name, "rp")]) ?? 0,
-  };
 }

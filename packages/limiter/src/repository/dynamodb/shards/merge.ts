@@ -199,8 +199,7 @@ function updateOfKept(
   if (gone.image.undone !== undefined) builder.begin("ud", gone.image.undone);
   builder.add("b_wcu_tc", gone.image.writes + 2 * TRANSACTION_WRITE_UNITS);
   for (const total of listTotals(gone.item)) builder.add(total, numberIn(gone.item, total) ?? 0);
-  if (divisor === 1 && ttlMultiplier > 0)
-    renewExpiry(builder, merged, nowMs, ttlMultiplier);
+  if (divisor === 1 && ttlMultiplier > 0) renewExpiry(builder, merged, nowMs, ttlMultiplier);
   return { ...builder.build(), ReturnValuesOnConditionCheckFailure: "ALL_OLD" };
 }
 
