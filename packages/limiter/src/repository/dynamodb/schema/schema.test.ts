@@ -164,6 +164,20 @@ describe("buckets", () => {
     expect(schema.parseBucketItem(marshalItem({ ...schema.versionKey() }))).toBeUndefined();
   });
 
+  it("ignore limits that have left the policy", () => {
+    const item = buildItem([Limit.perMinute("rpm", 60), Limit.perMinute("old", 60)], NOW_MS);
+    const bucket = schema.parseBucketItem({
+      ...item,
+      ...marshalItem({ b_old_hd: 1, b_old_tk: -1000 }),
+    })!;
+    const consumption = { amounts: { rpm: 1 }, nowMs: NOW_MS };
+    expect(schema.consume(bucket, consumption).granted).toBe(true);
+    expect(schema.retryAfter(bucket, consumption)).toBe(0);
+    expect(() => schema.consume(bucket, { amounts: { old: 1 }, nowMs: NOW_MS })).toThrow(
+      /no such limit; the limits are rpm/,
+    );
+  });
+
   it("refuse input that would give a wrong answer", () => {
     const item = buildItem([Limit.perMinute("rpm", 60)], NOW_MS);
     const plain = unmarshalItem(item) as unknown as AttributeMap;
