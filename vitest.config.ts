@@ -17,6 +17,10 @@ const resolve = {
     { find: /^zae-limiter\/sqlite$/, replacement: source("repository/sqlite/index.ts") },
     { find: /^zae-limiter\/dynamodb$/, replacement: source("repository/dynamodb/index.ts") },
     {
+      find: /^zae-limiter\/dynamodb\/schema$/,
+      replacement: source("repository/dynamodb/schema/index.ts"),
+    },
+    {
       find: /^zae-limiter\/aggregator$/,
       replacement: source("repository/dynamodb/aggregator/index.ts"),
     },

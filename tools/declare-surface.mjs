@@ -16,6 +16,7 @@ const root = fileURLToPath(new URL("..", import.meta.url));
 const FILES = {
   charge: ["ChargeRequest"],
   runner: ["zae-limiter/aggregator"],
+  schema: ["zae-limiter/dynamodb/schema"],
   http: ["http", "express", "fastify", "hono"].map((name) => `zae-limiter/${name}`),
   llm: ["llm", "ai-sdk", "openai", "anthropic", "langchain"].map((name) => `zae-limiter/${name}`),
   stores: ["zae-limiter/stores"],

@@ -698,6 +698,7 @@ declare module "declared/zae-limiter/dynamodb" {
     readonly provisioning?: "stack" | "table" | "never";
     readonly stream?: boolean;
     readonly updateLambda?: boolean;
+    readonly lambda?: "warn" | "must-match" | "ignore";
     readonly bucketTtlMultiplier?: number;
     readonly refusalMemoryMs?: number;
     readonly requestTimeoutMs?: number;

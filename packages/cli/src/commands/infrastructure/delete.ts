@@ -71,7 +71,11 @@ function question(stack: string, withData: boolean): string {
 async function deleteLeftTable(place: NamedStack): Promise<boolean> {
   const { DynamoRepository } = await import("zae-limiter/dynamodb");
   try {
-    const repository = await DynamoRepository.open(undefined, { ...place, create: false });
+    const repository = await DynamoRepository.open(undefined, {
+      ...place,
+      create: false,
+      lambda: "ignore",
+    });
     try {
       await repository.deleteTable();
       return true;
