@@ -77,7 +77,7 @@ export async function batchGetBuckets(
     optionalResource(options),
   );
   const timeMs = wholeMs(context.clock);
-  for (const bucket of stored) states.get(bucket.entityId)!.push(...buildStates(bucket, timeMs));
+  for (const bucket of stored) states.get(bucket.entityId)?.push(...buildStates(bucket, timeMs));
   return states;
 }
 

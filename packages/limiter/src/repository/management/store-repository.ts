@@ -397,9 +397,9 @@ export class StoreRepository implements Repository {
 
   /** The buckets. They check that the namespace is active themselves, if it has an id. */
   #buckets(): BucketStore {
-    const { buckets } = this.#open().data;
+    const { data } = this.#open();
     if (this.namespaceId === NO_NAMESPACE) throw new NamespaceNotFoundError(this.namespaceName);
-    return buckets;
+    return data.buckets;
   }
 
   #whenFound<T>(work: () => MaybePromise<T>): MaybePromise<T> {

@@ -58,7 +58,8 @@ export async function openAccount(engine: Engine, options: DynamoOptions): Promi
 }
 
 /**
- * Expects a table of the page, or its first columns. The formatter may pad cells, so their texts are compared.
+ * Expects a table of the page, or its first columns. The formatter may pad cells, so their texts
+ * are compared.
  */
 export function expectOnPage(
   header: readonly string[],
