@@ -39,6 +39,9 @@ describeWithEngine("the guide's page on cost", (engine) => {
     await measure("`getBuckets` of an entity with one bucket", () =>
       repository.getBuckets("child"),
     );
+    await measure("`getBuckets` of one resource", () =>
+      repository.getBuckets("child", { resource: MODEL }),
+    );
     await measure("`getBucket`", () => repository.getBucket("child", MODEL));
     expect(transport.counts().byOperation).toEqual({ GetItem: 1 });
     await measure("`deleteLimits`", () => repository.deleteLimits("child", { resource: MODEL }));

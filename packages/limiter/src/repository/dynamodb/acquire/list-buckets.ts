@@ -35,15 +35,16 @@ export class BucketList {
   }
 
   ofEntity(entityId: string, resource: string | undefined): Promise<readonly StoredBucket[]> {
-    return this.#buckets(this.#entityQuery(entityId, resource));
+    return this.ofEntities([entityId], resource);
   }
 
-  ofResource(resource: string): Promise<readonly StoredBucket[]> {
-    return this.#buckets({
+  async ofResource(resource: string): Promise<readonly StoredBucket[]> {
+    const keys = await this.#keys({
       index: "GSI2",
       partition: resourcePartition(this.#namespaceId, resource),
       range: { beginsWith: resourceBucketsPrefix },
     });
+    return wholeBuckets(await this.#read(keys));
   }
 
   /** One shard, whatever became of the others. */
@@ -63,7 +64,12 @@ export class BucketList {
     if (resource !== undefined) return this.#ofKnown(entityIds, resource);
     const keys: ItemKey[] = [];
     await eachWithin(CONCURRENT_QUERIES, entityIds, async (entityId) => {
-      keys.push(...(await this.#keys(this.#entityQuery(entityId, undefined))));
+      const query = {
+        index: "GSI3",
+        partition: entityPartition(this.#namespaceId, entityId),
+        range: { beginsWith: entityBucketsPrefix() },
+      } as const;
+      keys.push(...(await this.#keys(query)));
     });
     return wholeBuckets(await this.#read(keys));
   }
@@ -94,7 +100,10 @@ export class BucketList {
     return { items: wholeBuckets(await this.#read(keys)), next: undefined };
   }
 
-  /** Shard 0 of all, then the shards that those found have, until none is new. */
+  /**
+   * Shard 0 of all, then the shards that those found have, until none is new. A bucket that is split
+   * again during each read may lack its newest shards.
+   */
   async #ofKnown(entityIds: readonly string[], resource: string): Promise<readonly StoredBucket[]> {
     const found: Found[] = [];
     const counts = new Map<string, number>();
@@ -118,18 +127,6 @@ export class BucketList {
       });
     }
     return wholeBuckets(found);
-  }
-
-  #entityQuery(entityId: string, resource: string | undefined): KeyQuery {
-    return {
-      index: "GSI3",
-      partition: entityPartition(this.#namespaceId, entityId),
-      range: { beginsWith: entityBucketsPrefix(resource) },
-    };
-  }
-
-  async #buckets(query: KeyQuery): Promise<readonly StoredBucket[]> {
-    return wholeBuckets(await this.#read(await this.#keys(query)));
   }
 
   async #keys(query: KeyQuery): Promise<readonly ItemKey[]> {
