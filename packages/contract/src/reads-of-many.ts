@@ -51,13 +51,24 @@ export const readsOfManyTopic: Topic = (test) => {
     const { repository } = world;
     await useByMany(world);
     await take(world, { rpm: 1 }, { entityId: IDS[3]!, resource: "search" });
-    for (const options of [{}, { resource: MODEL }, { resource: "search" }]) {
-      const asked = [...IDS, "stranger", IDS[0]!].toReversed();
+    const asked = [...IDS, "stranger", IDS[0]!].toReversed();
+    for (const resource of [undefined, MODEL, "search"]) {
+      const options = resource === undefined ? {} : { resource };
       const buckets = await repository.batchGetBuckets(asked, options);
       assert.deepEqual([...buckets.keys()], [...new Set(asked)]);
-      for (const [entityId, states] of buckets)
-        assert.deepEqual(byShard(states), byShard(await repository.getBuckets(entityId, options)));
+      for (const [entityId, states] of buckets) {
+        const all = await repository.getBuckets(entityId);
+        const wanted = all.filter((state) => [undefined, state.resource].includes(resource));
+        assert.deepEqual(byShard(states), byShard(wanted), `${entityId} on ${resource}`);
+      }
     }
+    const split = (await repository.batchGetBuckets([IDS[0]!], { resource: MODEL })).get(IDS[0]!);
+    const capacities = split?.map((state) => (state.limitName === "rpm" ? state.capacityMilli : 0));
+    assert.equal(
+      capacities?.reduce((sum, each) => sum + each),
+      100_000,
+      "of all shards",
+    );
     assert.equal((await repository.batchGetBuckets([])).size, 0);
   });
 

@@ -101,8 +101,8 @@ export class BucketList {
   }
 
   /**
-   * Shard 0 of all, then the shards that those found have, until none is new. A bucket that is split
-   * again during each read may lack its newest shards.
+   * Shard 0 of all, then the shards that those found have, until none is new. A bucket that is
+   * split again during each read may lack its newest shards.
    */
   async #ofKnown(entityIds: readonly string[], resource: string): Promise<readonly StoredBucket[]> {
     const found: Found[] = [];
