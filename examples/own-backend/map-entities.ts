@@ -67,12 +67,6 @@ export class MapEntities implements EntityStore {
       .map(copy);
   }
 
-  findCascadeTargets(entityIds: readonly string[]): ReadonlySet<string> {
-    return new Set(
-      entityIds.filter((entityId) => this.children(entityId).some(({ cascade }) => cascade)),
-    );
-  }
-
   list(page: KeyPage): Keyed<Entity> {
     const { items, next } = readPage(this.#entities, page);
     return { items: items.map(([, entity]) => copy(entity)), next };

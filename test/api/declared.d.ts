@@ -392,6 +392,12 @@ declare module "declared/zae-limiter" {
     readonly entityId?: string;
     readonly resource?: string;
   }
+  export interface LimitTotal {
+    readonly limitName: string;
+    readonly available: number;
+    readonly capacityMilli: number;
+    readonly totalConsumedMilli: number;
+  }
   export interface Page<T> {
     readonly items: readonly T[];
     readonly cursor: string | undefined;
@@ -428,6 +434,7 @@ declare module "declared/zae-limiter" {
     ): Promise<void>;
     getLimits(entityId: string, options?: LimitsOptions): Promise<readonly Limit[]>;
     getLevel(level: LevelName): Promise<StoredLevel | undefined>;
+    batchGetLevels(levels: readonly LevelName[]): Promise<readonly (StoredLevel | undefined)[]>;
     deleteLimits(entityId: string, options?: LimitsOptions & By): Promise<void>;
     setResourceDefaults(
       resource: string,
@@ -450,6 +457,19 @@ declare module "declared/zae-limiter" {
     getCacheStats(): CacheStats;
     getStatistics(): RepositoryStatistics;
     getBuckets(entityId: string, options?: BucketsOptions): Promise<readonly BucketState[]>;
+    getBucket(
+      entityId: string,
+      resource: string,
+      options?: BucketOptions,
+    ): Promise<readonly BucketState[] | undefined>;
+    batchGetBuckets(
+      entityIds: readonly string[],
+      options?: BucketsOptions,
+    ): Promise<ReadonlyMap<string, readonly BucketState[]>>;
+    getResourceBuckets(
+      resource: string,
+      options?: ResourceBucketsOptions,
+    ): Promise<Page<ResourceBucket>>;
     splitBucket?(entityId: string, resource: string, options: ShardsOptions): Promise<number>;
     mergeBucket?(entityId: string, resource: string, options: ShardsOptions): Promise<number>;
     getResourceCapacity(
@@ -499,6 +519,13 @@ declare module "declared/zae-limiter" {
     readonly refusalsFromMemory: number;
     readonly splits: number;
     readonly merges: number;
+  }
+  export interface ResourceBucket {
+    readonly entityId: string;
+    readonly resource: string;
+    readonly shardCount: number;
+    readonly limits: readonly LimitTotal[];
+    readonly shards: readonly BucketState[];
   }
   export interface ResourceCapacity {
     readonly resource: string;
@@ -594,6 +621,12 @@ declare module "declared/zae-limiter" {
   }
   interface BucketsOptions {
     readonly resource?: string;
+  }
+  interface BucketOptions {
+    readonly shard?: number;
+  }
+  interface ResourceBucketsOptions extends Paging {
+    readonly limitName?: string;
   }
   interface ShardsOptions {
     readonly shards: number;
@@ -862,6 +895,9 @@ declare module "declared/zae-limiter/backend" {
     RepositoryStatistics,
     BucketsOptions,
     BucketState,
+    BucketOptions,
+    ResourceBucketsOptions,
+    ResourceBucket,
     CapacityOptions,
     ResourceCapacity,
     UsageQuery,
@@ -1026,6 +1062,7 @@ declare module "declared/zae-limiter/backend" {
     setLimits(entityId: string, list: readonly Limit[], options?: SetLimitsOptions): Promise<void>;
     getLimits(entityId: string, options?: LimitsOptions): Promise<readonly Limit[]>;
     getLevel(level: LevelName): Promise<StoredLevel | undefined>;
+    batchGetLevels(levels: readonly LevelName[]): Promise<readonly (StoredLevel | undefined)[]>;
     deleteLimits(entityId: string, options?: LimitsOptions & By): Promise<void>;
     setResourceDefaults(
       resource: string,
@@ -1048,6 +1085,19 @@ declare module "declared/zae-limiter/backend" {
     getCacheStats(): CacheStats;
     getStatistics(): RepositoryStatistics;
     getBuckets(entityId: string, options?: BucketsOptions): Promise<readonly BucketState[]>;
+    getBucket(
+      entityId: string,
+      resource: string,
+      options?: BucketOptions,
+    ): Promise<readonly BucketState[] | undefined>;
+    batchGetBuckets(
+      entityIds: readonly string[],
+      options?: BucketsOptions,
+    ): Promise<ReadonlyMap<string, readonly BucketState[]>>;
+    getResourceBuckets(
+      resource: string,
+      options?: ResourceBucketsOptions,
+    ): Promise<Page<ResourceBucket>>;
     getResourceCapacity(
       resource: string,
       limitName: string,
@@ -1121,6 +1171,12 @@ declare module "declared/zae-limiter/backend" {
     remembered(receipt: Receipt): MaybePromise<readonly LimitStatus[]>;
     ofEntity(entityId: string, resource: string | undefined): MaybePromise<readonly StoredBucket[]>;
     ofResource(resource: string): MaybePromise<readonly StoredBucket[]>;
+    get?(entityId: string, resource: string, shard: number): MaybePromise<StoredBucket | undefined>;
+    ofEntities?(
+      entityIds: readonly string[],
+      resource: string | undefined,
+    ): MaybePromise<readonly StoredBucket[]>;
+    ofResourcePage?(resource: string, page: KeyPage): MaybePromise<Keyed<StoredBucket>>;
     split?(entityId: string, resource: string, shards: number): Promise<number>;
     merge?(entityId: string, resource: string, shards: number): Promise<number>;
   }
@@ -1137,7 +1193,6 @@ declare module "declared/zae-limiter/backend" {
     ): MaybePromise<Entity>;
     get(entityId: string): MaybePromise<Entity | undefined>;
     children(parentId: string): MaybePromise<readonly Entity[]>;
-    findCascadeTargets(entityIds: readonly string[]): MaybePromise<ReadonlySet<string>>;
     list(page: KeyPage): MaybePromise<Keyed<Entity>>;
     delete(entityId: string, event: AuditEvent): MaybePromise<void>;
   }

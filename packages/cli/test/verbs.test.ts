@@ -278,6 +278,17 @@ onEveryBackend((world) => {
       expect((await run("bucket show key-1 -r gpt-4")).stdout).toContain(
         "gpt-4     rpm    1/1            1         2  2 every 60 s",
       );
+      expect(await json("bucket list gpt-4 --limit-name rpm")).toMatchObject({
+        items: [{ entityId: "key-1", limits: [{ limitName: "rpm", available: 1 }] }],
+      });
+      await run("acquire key-2 gpt-4 rpm=2");
+      expect((await run("bucket list gpt-4 --limit 1")).stdout).toMatch(
+        /key-1 +rpm +1 +1 +2 +1\n1 shown, and there are more/,
+      );
+      expect((await run("bucket list gpt-4 --limit-name tpm")).stdout).toBe(
+        "No entity has a bucket with the limit tpm on gpt-4 yet.\n",
+      );
+      await run("entity delete key-2 --yes");
       expect(await json("capacity gpt-4 rpm")).toMatchObject({
         totalCapacity: 2,
         totalAvailable: 1,

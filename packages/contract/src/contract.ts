@@ -26,6 +26,7 @@ import { unusualIdentifiersTopic } from "./unusual-identifiers.ts";
 import { overridesTopic } from "./overrides.ts";
 import { policyChangesTopic } from "./policy-changes.ts";
 import { provisionerStateTopic } from "./provisioner-state.ts";
+import { readsOfManyTopic } from "./reads-of-many.ts";
 import { recordsTopic } from "./records.ts";
 import { refillTopic } from "./refill.ts";
 import { settlementFaultsTopic } from "./settlement-faults.ts";
@@ -80,6 +81,7 @@ const TOPICS: Readonly<Record<string, Topic>> = {
   "usage with parents": usageCascadeTopic,
   capacity: capacityTopic,
   listings: listingsTopic,
+  "reads of many": readsOfManyTopic,
   cache: cacheTopic,
   records: recordsTopic,
   "exports of limits": exportsTopic,

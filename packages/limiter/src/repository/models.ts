@@ -58,6 +58,32 @@ export interface BucketState {
   readonly available: number;
 }
 
+/** One limit of a bucket, all of its shards together. */
+export interface LimitTotal {
+  /** The limit of this entry. */
+  readonly limitName: string;
+  /** Whole tokens now, refill included, rounded down; negative in debt. */
+  readonly available: number;
+  /** The most that the bucket can hold, in thousandths of a token. */
+  readonly capacityMilli: number;
+  /** All tokens consumed so far, net of what was given back. */
+  readonly totalConsumedMilli: number;
+}
+
+/** The stored bucket of one entity on a resource. */
+export interface ResourceBucket {
+  /** Whose bucket it is. */
+  readonly entityId: string;
+  /** The resource of the bucket. */
+  readonly resource: string;
+  /** How many shards the bucket has; 1 unless it was split. */
+  readonly shardCount: number;
+  /** One entry for each limit, or only the limit that was asked for. */
+  readonly limits: readonly LimitTotal[];
+  /** The same limits in each shard. */
+  readonly shards: readonly BucketState[];
+}
+
 /** How much of one limit one entity has left. */
 export interface EntityCapacity {
   /** Whose bucket it is. */
@@ -83,11 +109,11 @@ export interface ResourceCapacity {
   /** The part of the capacity that is in use, in percent; above 100 in debt. */
   readonly utilizationPct: number;
   /**
-   * How much of `totalCapacity` belongs to entities that others cascade into. Calls by their
-   * children need it too, so it is not available on top of theirs.
+   * How much of `totalCapacity` belongs to entities that others with a bucket on the resource
+   * cascade into. Calls by these children need it too, so it is not available on top of theirs.
    */
   readonly cascadedCapacity: number;
-  /** How much of `totalAvailable` belongs to entities that others cascade into. */
+  /** How much of `totalAvailable` belongs to these entities. */
   readonly cascadedAvailable: number;
   /** One entry for each entity that has a bucket. */
   readonly entities: readonly EntityCapacity[];
@@ -332,6 +358,18 @@ export interface BucketsOptions {
   readonly resource?: string;
 }
 
+/** Selects one shard of a bucket. */
+export interface BucketOptions {
+  /** The shard, as `BucketState` numbers them. @default 0, the only one unless it was split */
+  readonly shard?: number;
+}
+
+/** Selects buckets of a resource. */
+export interface ResourceBucketsOptions extends Paging {
+  /** Only this limit, and only buckets that have it. @default all limits */
+  readonly limitName?: string;
+}
+
 /** How many shards a bucket should have. */
 export interface ShardsOptions {
   /** A power of two, such as 8. */
@@ -340,7 +378,7 @@ export interface ShardsOptions {
 
 /** Whose capacity is added up. */
 export interface CapacityOptions {
-  /** Only that of entities without a parent. Reads each entity once more. @default false */
+  /** Only that of entities without a parent. @default false */
   readonly parentsOnly?: boolean;
 }
 

@@ -121,6 +121,17 @@ export interface BucketStore {
   ofEntity(entityId: string, resource: string | undefined): MaybePromise<readonly StoredBucket[]>;
   ofResource(resource: string): MaybePromise<readonly StoredBucket[]>;
   /**
+   * One shard of a bucket, for stores that can read it alone. Checks that the namespace is active.
+   */
+  get?(entityId: string, resource: string, shard: number): MaybePromise<StoredBucket | undefined>;
+  /** The buckets of distinct entities, for stores that can read them together. */
+  ofEntities?(
+    entityIds: readonly string[],
+    resource: string | undefined,
+  ): MaybePromise<readonly StoredBucket[]>;
+  /** Buckets of `limit` entities in order of their ids, for stores that can read a part. */
+  ofResourcePage?(resource: string, page: KeyPage): MaybePromise<Keyed<StoredBucket>>;
+  /**
    * Splits a bucket into at least `shards` shards; returns the actual count. Only on backends whose
    * buckets have shards.
    */
@@ -155,8 +166,6 @@ export interface EntityStore {
   ): MaybePromise<Entity>;
   get(entityId: string): MaybePromise<Entity | undefined>;
   children(parentId: string): MaybePromise<readonly Entity[]>;
-  /** Returns those entities that have a child which cascades into them. */
-  findCascadeTargets(entityIds: readonly string[]): MaybePromise<ReadonlySet<string>>;
   list(page: KeyPage): MaybePromise<Keyed<Entity>>;
   /**
    * Deletes the record, the limits and the buckets. Throws `EntityNotFoundError` if there is

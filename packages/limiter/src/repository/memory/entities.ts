@@ -74,12 +74,6 @@ export class MemoryEntities implements EntityStore {
       .map((id) => copyEntity(this.#entities.get(id)!));
   }
 
-  findCascadeTargets(entityIds: readonly string[]): ReadonlySet<string> {
-    const isCascaded = (id: string): boolean =>
-      [...(this.#children.get(id) ?? [])].some((child) => this.#entities.get(child)!.cascade);
-    return new Set(entityIds.filter(isCascaded));
-  }
-
   list(page: KeyPage): Keyed<Entity> {
     const { items, next } = buildSortedPage(
       [...this.#entities.values()],

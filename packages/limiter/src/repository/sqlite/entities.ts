@@ -73,14 +73,6 @@ export class SqliteEntities implements EntityStore {
     );
   }
 
-  findCascadeTargets(entityIds: readonly string[]): MaybePromise<ReadonlySet<string>> {
-    const { connection, transactions, namespaceId } = this.#namespace;
-    return transactions.read(
-      () =>
-        new Set(entityIds.filter((id) => connection.row(CASCADED, namespaceId, id) !== undefined)),
-    );
-  }
-
   list({ limit, after }: KeyPage): MaybePromise<Keyed<Entity>> {
     const { connection, transactions, namespaceId } = this.#namespace;
     return transactions.read(() => {
@@ -121,8 +113,6 @@ export class SqliteEntities implements EntityStore {
 const GET = "SELECT * FROM entities WHERE namespace_id = ? AND entity_id = ?";
 const CHILDREN =
   "SELECT * FROM entities WHERE namespace_id = ? AND parent_id = ? ORDER BY entity_id";
-const CASCADED =
-  "SELECT 1 FROM entities WHERE namespace_id = ? AND parent_id = ? AND cascades = 1 LIMIT 1";
 const LIST =
   "SELECT * FROM entities WHERE namespace_id = ? AND entity_id > ? ORDER BY entity_id LIMIT ?";
 const INSERT = `

@@ -312,6 +312,18 @@ export function resourcePartition(namespaceId: string, resource: string): string
 export const resourceBucketsPrefix = "BUCKET#";
 
 /**
+ * GSI2: the buckets of the entities after one, or of all. '$' follows the '#' that ends an id, and
+ * is in none.
+ */
+export function resourceBucketsAfter(entityId: string | undefined): {
+  readonly from: string;
+  readonly to: string;
+} {
+  const from = entityId === undefined ? "" : `${entityId}$`;
+  return { from: resourceBucketsPrefix + from, to: "BUCKET$" };
+}
+
+/**
  * GSI2 sort keys of the usage of one window length.
  * @example resourceUsagePrefix("daily"); // "USAGE#daily#"
  */
