@@ -21,7 +21,7 @@ export interface Selection {
   readonly parts: ReadonlySet<Part>;
   readonly against: ReadonlySet<Rival>;
   readonly on: ReadonlySet<TransportName>;
-  /** Measures this library on a table instead, and nobody else. */
+  /** Measures this library alone, on a table. */
   readonly table?: TableOptions;
 }
 

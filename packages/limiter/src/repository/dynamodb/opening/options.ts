@@ -41,7 +41,7 @@ export interface DynamoOptions extends RepositoryOptions {
   readonly updateLambda?: boolean;
   /**
    * How long an unused bucket is kept, as a multiple of the time that it needs to fill; 0 keeps it
-   * forever. @default 7
+   * forever, as buckets of entities with limits of their own for the resource are. @default 7
    */
   readonly bucketTtlMultiplier?: number;
   /**
