@@ -10,7 +10,7 @@
  */
 import { availableParallelism } from "node:os";
 import { printArrivals } from "./dynamodb/arrivals/arrivals.ts";
-import { cases, type Case } from "./dynamodb/cases.ts";
+import { cases } from "./dynamodb/cases.ts";
 import { compare } from "./dynamodb/comparison.ts";
 import { openField } from "./dynamodb/contestants/field.ts";
 import { startEngine, type Engine } from "./dynamodb/engine.ts";
@@ -89,7 +89,7 @@ else
 async function runOnEngine(): Promise<void> {
   const engine = await startEngine();
   try {
-    if (races.length > 0 || parts.has("alone")) await runField(engine, races);
+    if (races.length > 0 || parts.has("alone")) await runField(engine);
     if (parts.has("arrivals"))
       await printArrivals(
         engine.endpointUrl,
@@ -110,7 +110,7 @@ async function runOnEngine(): Promise<void> {
 }
 
 /** Runs all contestants on the engine, in one case after another. */
-async function runField(engine: Engine, races: readonly Case[]): Promise<void> {
+async function runField(engine: Engine): Promise<void> {
   const field = await openField(engine.endpointUrl, { against, on, mayInstall: !quick });
   try {
     console.log(LEGEND);

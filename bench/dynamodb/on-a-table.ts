@@ -10,7 +10,7 @@ import type { Case } from "./cases.ts";
 import { openOurs, type Ours } from "./contestants/ours.ts";
 import { percentile } from "./latency.ts";
 import type { TableOptions, TransportName } from "./selection.ts";
-import { connect, openTable } from "./table-connection.ts";
+import { connect, findOrCreateTable } from "./table-connection.ts";
 
 /** What to measure, and with what. */
 export interface TableRun {
@@ -41,8 +41,8 @@ const PERCENTILES = [50, 95, 99] as const;
 
 /** Measures, prints, and writes the file that was asked for. */
 export async function measureTable(run: TableRun): Promise<void> {
-  const { name, region, endpointUrl, create, seconds, json } = run.table;
-  const repository = await openTable(run.table);
+  const { name, region, endpointUrl, seconds, json } = run.table;
+  const created = await findOrCreateTable(run.table);
   try {
     const startedAt = new Date();
     const results: Result[] = [];
@@ -53,8 +53,8 @@ export async function measureTable(run: TableRun): Promise<void> {
     const report = { table: name, region, endpointUrl, startedAt, seconds, ...versions, results };
     if (json !== undefined) writeFileSync(json, `${JSON.stringify(report, undefined, 2)}\n`);
   } finally {
-    if (create) await repository.deleteTable();
-    await repository.close();
+    await created?.deleteTable();
+    await created?.close();
   }
 }
 

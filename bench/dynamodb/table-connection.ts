@@ -8,8 +8,8 @@ import { openLeanTransport, openSdkClient } from "./transports.ts";
 /** A transport to a table, with a meter on it. */
 export interface TableConnection extends Pick<OursOptions, "connection" | "meter"> {
   /** One bare read of an item that does not exist. */
-  read(): Promise<void>;
-  close(): void;
+  readonly read: () => Promise<void>;
+  readonly close: () => void;
 }
 
 /** Connects as ours does, with the default chain of credentials. */
@@ -32,16 +32,20 @@ export async function connect(
   return { connection: { transport: lean }, meter, read, close: () => lean.close() };
 }
 
-/** Opens a table that exists, so that nothing is created by mistake, or creates a missing one. */
-export async function openTable(table: TableOptions): Promise<DynamoRepository> {
+/** Makes sure that the table exists; returns it if it was created for the benchmark. */
+export async function findOrCreateTable(
+  table: TableOptions,
+): Promise<DynamoRepository | undefined> {
   const { name, region, endpointUrl, create } = table;
   const place = { stack: name, ...(region && { region }), ...(endpointUrl && { endpointUrl }) };
   const found = await checkTable(place).catch((error: unknown) => {
     if (create && error instanceof InfrastructureNotFoundError) return undefined;
     throw error;
   });
-  if (found !== undefined && create)
+  if (found === undefined)
+    return DynamoRepository.open(undefined, { ...place, provisioning: "table", stream: false });
+  if (create)
     throw new Error(`Table ${name} exists, and would be deleted at the end: leave out --create.`);
-  if (found !== undefined && found.state !== "compatible") throw new Error(found.message);
-  return DynamoRepository.open(undefined, { ...place, provisioning: "table", stream: false });
+  if (found.state !== "compatible") throw new Error(found.message);
+  return undefined;
 }

@@ -52,8 +52,8 @@ export async function ours(options: OursOptions): Promise<Contestant> {
 export interface Ours {
   readonly repository: DynamoRepository;
   /** Pays for all that the first call of each entity costs, and returns what makes one call. */
-  prepare(race: Case): Promise<(entityId: string) => Promise<void>>;
-  bill(work: () => Promise<void>): Promise<Bill & Required<Pick<Bill, "statistics">>>;
+  readonly prepare: (race: Case) => Promise<(entityId: string) => Promise<void>>;
+  readonly bill: (work: () => Promise<void>) => Promise<Bill & Required<Pick<Bill, "statistics">>>;
 }
 
 /** Opens ours, in a namespace of the table. */
