@@ -69,8 +69,8 @@ for (const signal of ["SIGINT", "SIGTERM"] as const)
   process.once(signal, () => {
     interrupted.abort();
     process.exitCode = 130;
-    // Child processes are ended when this one exits, which a signal alone does not cause. A table is
-    // cleaned up first.
+    // Child processes are ended when this one exits, which a signal alone does not cause. A table
+    // is cleaned up first.
     if (table === undefined) process.exit();
   });
 

@@ -8,11 +8,16 @@ import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { DynamoRepository } from "zae-limiter/dynamodb";
 import { describeWithEngine, freshTableName } from "../packages/limiter/test/support/engine.ts";
-import { expect, it } from "vitest";
+import { openSdkClient } from "../bench/dynamodb/transports.ts";
+import { afterEach, expect, it, vi } from "vitest";
 
 const SCRIPT = fileURLToPath(new URL("../bench/dist/dynamodb.js", import.meta.url));
 
-/** The code and the last line on standard error. */
+const LOCAL = "local us-east-1";
+
+afterEach(() => void vi.unstubAllEnvs());
+
+/** The code and what is on standard error. */
 async function bench(...words: readonly string[]): Promise<readonly [number, string]> {
   return promisify(execFile)(process.execPath, [SCRIPT, "--quick", ...words]).then(
     () => [0, ""] as const,
@@ -32,6 +37,19 @@ it.each([
   const [code, message] = await bench(...line.split(" "));
   expect([code, message.split("\n").length]).toEqual([1, 1]);
   expect(message).toContain(sentence);
+});
+
+it.each([
+  ["the environment's, in the region that was named", "key", "eu-west-1", "key eu-west-1"],
+  ["invented ones, if there are none and the engine is on this machine", "", undefined, LOCAL],
+])("signs with credentials: %s", async (_, key, region, expected) => {
+  for (const name of ["AWS_PROFILE", "AWS_REGION", "AWS_DEFAULT_REGION"]) vi.stubEnv(name, "");
+  vi.stubEnv("AWS_ACCESS_KEY_ID", key);
+  vi.stubEnv("AWS_SECRET_ACCESS_KEY", key);
+  const client = openSdkClient({ region, endpointUrl: "http://127.0.0.1:1" });
+  const { accessKeyId } = await client.config.credentials();
+  expect(`${accessKeyId} ${await client.config.region()}`).toBe(expected);
+  client.destroy();
 });
 
 describeWithEngine("a benchmark on a table", (engine) => {
