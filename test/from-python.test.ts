@@ -24,7 +24,7 @@ const NOT_MERGED_YET = new Set([
   "loadtest run",
   "loadtest max",
   "loadtest list",
-  "--name",
+  "deploy --name",
 ]);
 
 const declared = readdirSync(`${root}test/api`)
