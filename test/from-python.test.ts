@@ -21,9 +21,8 @@ const NOT_MERGED_YET = new Set([
   "consume",
   "retryAfter",
   "zae-limiter/dynamodb/schema",
-  "loadtest run",
+  "loadtest run --users --duration --rate",
   "loadtest max",
-  "loadtest list",
   "deploy --name",
 ]);
 
