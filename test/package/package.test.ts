@@ -239,6 +239,26 @@ describe("the gateway of the recipes", { timeout: TIMEOUT_MS }, () => {
   });
 });
 
+describe("a backend of one's own", { timeout: TIMEOUT_MS }, () => {
+  it("compiles and keeps the contract, with nothing but the packages", async () => {
+    const project = await projectWith("backend", [
+      "zae-limiter",
+      "@zae-limiter/contract",
+      "@types/node",
+    ]);
+    const example = join(root, "examples/own-backend");
+    const files = readdirSync(example).filter((name) => name.endsWith(".ts"));
+    for (const name of files) {
+      const source = readFileSync(join(example, name), "utf8").replace('"vitest"', '"node:test"');
+      writeFileSync(join(project.folder, name.replace(".ts", ".mts")), withModuleNames(source));
+    }
+    await project.compile(...files.map((name) => name.replace(".ts", ".mts")));
+    const { code, stdout } = await project.run(process.execPath, "map-repository.test.mjs");
+    expect(stdout).toMatch(/# pass [1-9]\d\d/);
+    expect({ code, failed: /# fail (\d+)/.exec(stdout)?.[1] }).toEqual({ code: 0, failed: "0" });
+  });
+});
+
 describe("a stack that is missing, without @zae-limiter/infra", { timeout: TIMEOUT_MS }, () => {
   it("has an instruction instead", async () => {
     const infra = join(libraryFirst.folder, "node_modules/@zae-limiter/infra");
@@ -354,6 +374,11 @@ describe("the command", { timeout: TIMEOUT_MS }, () => {
   });
 });
 
+/** A source that TypeScript compiles to an ES module, whatever the package says that it is in. */
+function withModuleNames(source: string): string {
+  return source.replaceAll(/(from "\.\/[\w-]+)\.ts"/g, '$1.mjs"');
+}
+
 /** The beginning of an answer that is still being written. */
 async function textUntil(end: string, response: Response): Promise<string> {
   const reader = response.body!.getReader();
@@ -369,9 +394,13 @@ async function textUntil(end: string, response: Response): Promise<string> {
 
 /** Packs both packages as they are published; returns their files by name. */
 async function pack(): Promise<Record<string, string>> {
-  const workspaces = ["zae-limiter", "@zae-limiter/cli", "@zae-limiter/upgrade"].map(
-    (name) => `--workspace=${name}`,
-  );
+  const names = [
+    "zae-limiter",
+    "@zae-limiter/cli",
+    "@zae-limiter/upgrade",
+    "@zae-limiter/contract",
+  ];
+  const workspaces = names.map((name) => `--workspace=${name}`);
   const options = ["--json", "--loglevel=error", "--pack-destination", folder];
   const { code, stdout, stderr } = await toOutcome("npm", ["pack", ...workspaces, ...options], {
     cwd: root,

@@ -47,7 +47,7 @@ export interface DynamoOptions extends RepositoryOptions {
   readonly lambda?: "warn" | "must-match" | "ignore";
   /**
    * How long an unused bucket is kept, as a multiple of the time that it needs to fill; 0 keeps it
-   * forever. @default 7
+   * forever, as buckets of entities with limits of their own for the resource are. @default 7
    */
   readonly bucketTtlMultiplier?: number;
   /**
