@@ -124,7 +124,7 @@ export async function deleteEntity(
 }
 
 /**
- * Removes the usage of an entity, files the event that somebody was erased, which does not say who,
+ * Removes the usage of an entity, files the event of the erasure, which does not say of which entity,
  * and removes the audit events last: until then a repetition finds the event of the deletion, and
  * so continues as if nothing had interrupted it.
  */
