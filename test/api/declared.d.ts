@@ -31,6 +31,7 @@ declare module "declared/zae-limiter" {
     | "entity_created"
     | "entity_updated"
     | "entity_deleted"
+    | "entity_erased"
     | "limits_set"
     | "limits_deleted"
     | "namespace_registered"
@@ -382,6 +383,13 @@ declare module "declared/zae-limiter" {
     readonly size: number;
     readonly ttlMs: number;
   }
+  export interface DeletedEntity {
+    readonly records: number;
+    readonly usageRecords: number;
+    readonly auditEvents: number;
+    readonly usageMayFollowUntil?: Date;
+    readonly archivedUnder?: string;
+  }
   export interface EntityCapacity {
     readonly entityId: string;
     readonly capacity: number;
@@ -420,7 +428,7 @@ declare module "declared/zae-limiter" {
     getEntity(entityId: string): Promise<Entity | undefined>;
     getChildren(parentId: string): Promise<readonly Entity[]>;
     listEntities(options?: Paging): Promise<Page<Entity>>;
-    deleteEntity(entityId: string, options?: DeleteEntityOptions): Promise<void>;
+    deleteEntity(entityId: string, options?: DeleteEntityOptions): Promise<DeletedEntity>;
     setLimits(
       entityId: string,
       limits: readonly Limit[],
@@ -572,7 +580,9 @@ declare module "declared/zae-limiter" {
     readonly limit?: number;
     readonly cursor?: string;
   }
-  type DeleteEntityOptions = Pick<By, "principal">;
+  interface DeleteEntityOptions extends Pick<By, "principal">, PurgeOptions {
+    readonly history?: boolean;
+  }
   interface SetLimitsOptions extends LimitsOptions, SetDefaultsOptions {}
   interface LimitsOptions {
     readonly resource?: string;
@@ -847,6 +857,7 @@ declare module "declared/zae-limiter/backend" {
     Paging,
     Page,
     DeleteEntityOptions,
+    DeletedEntity,
     SetLimitsOptions,
     LimitsOptions,
     LevelName,
@@ -1021,7 +1032,7 @@ declare module "declared/zae-limiter/backend" {
     getEntity(entityId: string): Promise<Entity | undefined>;
     getChildren(parentId: string): Promise<readonly Entity[]>;
     listEntities(options?: Paging): Promise<Page<Entity>>;
-    deleteEntity(entityId: string, options?: DeleteEntityOptions): Promise<void>;
+    deleteEntity(entityId: string, options?: DeleteEntityOptions): Promise<DeletedEntity>;
     setLimits(entityId: string, list: readonly Limit[], options?: SetLimitsOptions): Promise<void>;
     getLimits(entityId: string, options?: LimitsOptions): Promise<readonly Limit[]>;
     getLevel(level: LevelName): Promise<StoredLevel | undefined>;
@@ -1110,6 +1121,8 @@ declare module "declared/zae-limiter/backend" {
   export interface AuditStore {
     events(entityId: string, page: KeyPage): MaybePromise<Keyed<AuditEvent>>;
     add(event: AuditEvent): MaybePromise<void>;
+    erase(entityId: string, options: PurgeOptions): MaybePromise<number>;
+    archivedUnder?(namespaceName: string): string;
   }
   export interface BucketStore {
     consume(request: ConsumeRequest, extending?: Receipt): MaybePromise<ConsumeOutcome>;
@@ -1138,7 +1151,7 @@ declare module "declared/zae-limiter/backend" {
     children(parentId: string): MaybePromise<readonly Entity[]>;
     findCascadeTargets(entityIds: readonly string[]): MaybePromise<ReadonlySet<string>>;
     list(page: KeyPage): MaybePromise<Keyed<Entity>>;
-    delete(entityId: string, event: AuditEvent): MaybePromise<void>;
+    delete(entityId: string, event: AuditEvent): MaybePromise<number>;
   }
   export interface Guard {
     readonly ifRevision: number | undefined;
@@ -1239,6 +1252,7 @@ declare module "declared/zae-limiter/backend" {
     rows(range: UsageRange, page: KeyPage): MaybePromise<Keyed<UsageRow>>;
     getCountedUntilMs(): MaybePromise<number | undefined>;
     completeSinceMs?(window: UsageWindow): number | undefined;
+    erase(entityId: string, options: PurgeOptions): MaybePromise<number>;
   }
   export interface VersionStore {
     get(): MaybePromise<VersionRecord | undefined>;
@@ -1291,6 +1305,7 @@ declare module "declared/zae-limiter/backend" {
   }
   interface Context {
     readonly store: Store;
+    readonly namespaceName: string;
     readonly namespaceId: string;
     readonly data: NamespaceData;
     readonly policies: PolicyCache;

@@ -45,7 +45,7 @@ describe("a repository without a stack in ZAEL_REPOSITORY", () => {
         expect(stderr).toContain(`ZAEL_REPOSITORY is ${repository}, which has no stack.`);
       }
       expect(server.seen).toEqual([]);
-      // Whoever names a place means it.
+      // A stack that is named is addressed.
       await run(`${line} --stack other --region eu-west-1`);
       expect(server.seen.length).toBeGreaterThan(0);
     },

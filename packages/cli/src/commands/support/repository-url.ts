@@ -56,8 +56,8 @@ const DEFAULT_STACK = "zae-limiter";
 export type PlaceOption = "stack" | "region" | "endpointUrl";
 
 /**
- * The stack of a verb that manages stacks on AWS. Where the environment names a repository without a
- * stack, nobody meant the default one: the command line must name it by one of these options.
+ * The stack of a verb that manages stacks on AWS. Where the environment names a repository that has
+ * none, the default stack was not meant: the command line must name it by one of these options.
  */
 export function managedStack(
   location: RepositoryLocation,
@@ -122,7 +122,7 @@ function checkNames({ stack, region }: RepositoryLocation): void {
     );
 }
 
-/** Returns the name of a stack, or throws. It becomes that of a table, and part of those of functions and roles. */
+/** Returns the name of a stack, or throws: tables, functions and roles are named after it. */
 export function checkStackName(stack: string): string {
   if (!/^[A-Za-z][A-Za-z0-9-]{2,54}$/.test(stack))
     throw new UsageError(

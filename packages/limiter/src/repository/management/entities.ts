@@ -124,9 +124,9 @@ export async function deleteEntity(
 }
 
 /**
- * Removes the usage of an entity, files the event of the erasure, which does not say of which entity,
- * and removes the audit events last: until then a repetition finds the event of the deletion, and
- * so continues as if nothing had interrupted it.
+ * Removes the usage of an entity, files the event of the erasure, which does not name the entity, and
+ * removes the audit events last: until then a repetition finds the event of the deletion, and so
+ * continues as if nothing had interrupted it.
  */
 async function eraseHistory(
   context: Context,
