@@ -144,7 +144,7 @@ function readNameAlias(program: Command, verb: Command): void {
   const isAlias = verb.options.some((option) => isNameOption(option) && option.hidden);
   const name = isAlias ? verb.getOptionValue("name") : undefined;
   if (name === undefined) return;
-  const stack: unknown = program.getOptionValue("stack");
+  const { stack } = program.opts<{ readonly stack?: string }>();
   if (stack !== undefined && stack !== name)
     throw new UsageError(`Two stacks were given, ${stack} and ${name}. Pass one.`);
   program.setOptionValueWithSource("stack", name, "cli");

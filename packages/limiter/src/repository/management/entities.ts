@@ -124,8 +124,8 @@ export async function deleteEntity(
 }
 
 /**
- * Removes the usage of an entity, files the event of the erasure, which does not name the entity, and
- * removes the audit events last: until then a repetition finds the event of the deletion, and so
+ * Removes the usage of an entity, files the event of the erasure, which does not name it, and then
+ * removes the audit events: until then a repetition finds the event of the deletion, and so
  * continues as if nothing had interrupted it.
  */
 async function eraseHistory(
