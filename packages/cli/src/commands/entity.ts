@@ -197,7 +197,7 @@ function erasedText(id: string, deleted: DeletedEntity): string {
   const left =
     usageMayFollowUntil === undefined
       ? ""
-      : `An aggregator may still count its usage until ${timeText(usageMayFollowUntil)}. ` +
+      : `If an aggregator runs, it may still count usage until ${timeText(usageMayFollowUntil)}. ` +
         "Run this again when zae-limiter status shows a later time.\n";
   return archivedUnder === undefined
     ? text + left
