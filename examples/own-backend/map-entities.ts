@@ -72,7 +72,7 @@ export class MapEntities implements EntityStore {
     return { items: items.map(([, entity]) => copy(entity)), next };
   }
 
-  delete(entityId: string, event: AuditEvent): void {
+  delete(entityId: string, event: AuditEvent): number {
     const { length } = this.children(entityId);
     if (length > 0)
       throw new ValidationError("entityId", entityId, `has ${length} children; delete them first`);
@@ -80,6 +80,7 @@ export class MapEntities implements EntityStore {
     for (const owner of this.#belongings) deleted += owner.deleteEntity(entityId);
     if (deleted === 0) throw new EntityNotFoundError(entityId);
     this.#audit.add({ ...event, details: { ...event.details, recordsDeleted: deleted } });
+    return deleted;
   }
 }
 

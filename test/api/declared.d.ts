@@ -31,6 +31,7 @@ declare module "declared/zae-limiter" {
     | "entity_created"
     | "entity_updated"
     | "entity_deleted"
+    | "entity_erased"
     | "limits_set"
     | "limits_deleted"
     | "namespace_registered"
@@ -382,6 +383,13 @@ declare module "declared/zae-limiter" {
     readonly size: number;
     readonly ttlMs: number;
   }
+  export interface DeletedEntity {
+    readonly records: number;
+    readonly usageRecords: number;
+    readonly auditEvents: number;
+    readonly usageMayFollowUntil?: Date;
+    readonly archivedUnder?: string;
+  }
   export interface EntityCapacity {
     readonly entityId: string;
     readonly capacity: number;
@@ -426,7 +434,7 @@ declare module "declared/zae-limiter" {
     getEntity(entityId: string): Promise<Entity | undefined>;
     getChildren(parentId: string): Promise<readonly Entity[]>;
     listEntities(options?: Paging): Promise<Page<Entity>>;
-    deleteEntity(entityId: string, options?: DeleteEntityOptions): Promise<void>;
+    deleteEntity(entityId: string, options?: DeleteEntityOptions): Promise<DeletedEntity>;
     setLimits(
       entityId: string,
       limits: readonly Limit[],
@@ -599,7 +607,9 @@ declare module "declared/zae-limiter" {
     readonly limit?: number;
     readonly cursor?: string;
   }
-  type DeleteEntityOptions = Pick<By, "principal">;
+  interface DeleteEntityOptions extends Pick<By, "principal">, PurgeOptions {
+    readonly history?: boolean;
+  }
   interface SetLimitsOptions extends LimitsOptions, SetDefaultsOptions {}
   interface LimitsOptions {
     readonly resource?: string;
@@ -881,6 +891,7 @@ declare module "declared/zae-limiter/backend" {
     Paging,
     Page,
     DeleteEntityOptions,
+    DeletedEntity,
     SetLimitsOptions,
     LimitsOptions,
     LevelName,
@@ -1058,7 +1069,7 @@ declare module "declared/zae-limiter/backend" {
     getEntity(entityId: string): Promise<Entity | undefined>;
     getChildren(parentId: string): Promise<readonly Entity[]>;
     listEntities(options?: Paging): Promise<Page<Entity>>;
-    deleteEntity(entityId: string, options?: DeleteEntityOptions): Promise<void>;
+    deleteEntity(entityId: string, options?: DeleteEntityOptions): Promise<DeletedEntity>;
     setLimits(entityId: string, list: readonly Limit[], options?: SetLimitsOptions): Promise<void>;
     getLimits(entityId: string, options?: LimitsOptions): Promise<readonly Limit[]>;
     getLevel(level: LevelName): Promise<StoredLevel | undefined>;
@@ -1161,6 +1172,8 @@ declare module "declared/zae-limiter/backend" {
   export interface AuditStore {
     events(entityId: string, page: KeyPage): MaybePromise<Keyed<AuditEvent>>;
     add(event: AuditEvent): MaybePromise<void>;
+    erase(entityId: string, options: PurgeOptions): MaybePromise<number>;
+    archivedUnder?(namespaceName: string): string;
   }
   export interface BucketStore {
     consume(request: ConsumeRequest, extending?: Receipt): MaybePromise<ConsumeOutcome>;
@@ -1194,7 +1207,7 @@ declare module "declared/zae-limiter/backend" {
     get(entityId: string): MaybePromise<Entity | undefined>;
     children(parentId: string): MaybePromise<readonly Entity[]>;
     list(page: KeyPage): MaybePromise<Keyed<Entity>>;
-    delete(entityId: string, event: AuditEvent): MaybePromise<void>;
+    delete(entityId: string, event: AuditEvent): MaybePromise<number>;
   }
   export interface Guard {
     readonly ifRevision: number | undefined;
@@ -1295,6 +1308,7 @@ declare module "declared/zae-limiter/backend" {
     rows(range: UsageRange, page: KeyPage): MaybePromise<Keyed<UsageRow>>;
     getCountedUntilMs(): MaybePromise<number | undefined>;
     completeSinceMs?(window: UsageWindow): number | undefined;
+    erase(entityId: string, options: PurgeOptions): MaybePromise<number>;
   }
   export interface VersionStore {
     get(): MaybePromise<VersionRecord | undefined>;
@@ -1347,6 +1361,7 @@ declare module "declared/zae-limiter/backend" {
   }
   interface Context {
     readonly store: Store;
+    readonly namespaceName: string;
     readonly namespaceId: string;
     readonly data: NamespaceData;
     readonly policies: PolicyCache;

@@ -1,4 +1,4 @@
-import { Command } from "commander";
+import { Command, Option } from "commander";
 import { VERSION } from "zae-limiter";
 import { addAcquireCommand } from "./commands/acquire.ts";
 import { addAggregateCommand } from "./commands/aggregate.ts";
@@ -25,7 +25,14 @@ import { Session } from "./commands/support/session.ts";
 import { addSystemCommands } from "./commands/system.ts";
 import { addUsageCommands } from "./commands/usage.ts";
 import type { Environment } from "./environment.ts";
-import { EXIT, OutputError, reportError, usageErrorText, type ExitCode } from "./exit.ts";
+import {
+  EXIT,
+  OutputError,
+  UsageError,
+  reportError,
+  usageErrorText,
+  type ExitCode,
+} from "./exit.ts";
 
 /** Runs one command line and returns its exit code. Never throws. */
 export async function run(argv: readonly string[], environment: Environment): Promise<ExitCode> {
@@ -122,5 +129,27 @@ Example:
   addCheckCommand(program, session);
   addUpgradeCommand(program, session);
   addLocalCommands(program, session);
-  return program;
+  for (const verb of program.commands) addNameAlias(verb);
+  return program.hook("preAction", (_, verb) => readNameAlias(program, verb));
+}
+
+/** `--name` says the same as `--stack`, as in the Python zae-limiter, where a verb has none. */
+function addNameAlias(command: Command): void {
+  for (const verb of command.commands) addNameAlias(verb);
+  const isFree = command.commands.length === 0 && !command.options.some(isNameOption);
+  if (isFree) command.addOption(new Option("--name <stack>", "The same as --stack.").hideHelp());
+}
+
+function readNameAlias(program: Command, verb: Command): void {
+  const isAlias = verb.options.some((option) => isNameOption(option) && option.hidden);
+  const name = isAlias ? verb.getOptionValue("name") : undefined;
+  if (name === undefined) return;
+  const { stack } = program.opts<{ readonly stack?: string }>();
+  if (stack !== undefined && stack !== name)
+    throw new UsageError(`Two stacks were given, ${stack} and ${name}. Pass one.`);
+  program.setOptionValueWithSource("stack", name, "cli");
+}
+
+function isNameOption({ long }: Option): boolean {
+  return long === "--name";
 }

@@ -15,6 +15,7 @@ import { declaredLimitsTopic } from "./declared-limits.ts";
 import { doneWorkTopic } from "./done-work.ts";
 import { entitiesTopic } from "./entities.ts";
 import { entityChangesTopic } from "./entity-changes.ts";
+import { erasingTopic } from "./erasing.ts";
 import { exportsTopic } from "./exports.ts";
 import { guardedWritesTopic } from "./guarded-writes.ts";
 import { inheritanceTopic } from "./inheritance.ts";
@@ -75,6 +76,7 @@ const TOPICS: Readonly<Record<string, Topic>> = {
   refill: refillTopic,
   entities: entitiesTopic,
   "changes of entities": entityChangesTopic,
+  "entities that are erased": erasingTopic,
   namespaces: namespacesTopic,
   audit: auditTopic,
   usage: usageTopic,

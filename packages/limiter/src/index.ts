@@ -55,6 +55,7 @@ export type {
   BackendCapabilities,
   BucketState,
   CacheStats,
+  DeletedEntity,
   EntityCapacity,
   LevelName,
   LimitTotal,

@@ -300,8 +300,31 @@ export interface UsageQuery {
   readonly end?: Date;
 }
 
-/** Who deletes an entity. That takes several steps, so it cannot depend on a revision. */
-export type DeleteEntityOptions = Pick<By, "principal">;
+/** How an entity is deleted. That takes several steps, so it cannot depend on a revision. */
+export interface DeleteEntityOptions extends Pick<By, "principal">, PurgeOptions {
+  /** Whether its usage and its audit events are removed too. @default false */
+  readonly history?: boolean;
+}
+
+/** What the deletion of an entity removed, and what it cannot remove. */
+export interface DeletedEntity {
+  /** Its record, its limits and its buckets; 0 if they were gone already. */
+  readonly records: number;
+  /** Records of its usage; 0 without `history`. */
+  readonly usageRecords: number;
+  /** Its audit events, with that of the deletion itself; 0 without `history`. */
+  readonly auditEvents: number;
+  /**
+   * Only with `history`, on DynamoDB: an aggregator may still count what the entity used before
+   * this time. Delete it once more when `countedUntil` has passed it; undefined if nothing follows.
+   */
+  readonly usageMayFollowUntil?: Date;
+  /**
+   * Only with `history`, on DynamoDB: if an aggregator has an archive, audit events that expired
+   * earlier remain in its folder or bucket, under this name.
+   */
+  readonly archivedUnder?: string;
+}
 
 /** How a new entity is described. */
 export interface CreateEntityOptions extends By {
@@ -406,13 +429,13 @@ export interface NewVersionRecord {
   readonly updatedBy?: string;
 }
 
-/** How to watch and stop a purge. */
+/** How to watch and stop a purge, or the removal of an entity's history. */
 export interface PurgeOptions {
   /**
    * Called from time to time with the number of items removed so far.
    * @example await repository.purgeNamespace(id, { onProgress: (count) => console.log(count) });
    */
   readonly onProgress?: (deletedItems: number) => void;
-  /** Stops the purge, which rejects with the signal's reason and can be started again. */
+  /** Stops the removal, which rejects with the signal's reason and can be started again. */
   readonly signal?: AbortSignal;
 }

@@ -14,6 +14,7 @@ import type {
   CacheStats,
   CapacityOptions,
   CreateEntityOptions,
+  DeletedEntity,
   DeleteEntityOptions,
   DeleteSystemDefaultsOptions,
   LevelName,
@@ -84,10 +85,12 @@ export interface Repository extends RepositoryPort, AsyncDisposable {
   listEntities(options?: Paging): Promise<Page<Entity>>;
   /**
    * Deletes the entity, its limits and its buckets; usage and audit stay until their retention
-   * ends.
+   * ends. With `history`, they are removed too, also of an entity that is gone already, so a
+   * deletion that was interrupted can be repeated. Returns what was removed.
    * @example await repository.deleteEntity("key-1", { principal: "admin" });
+   * @example const { archivedUnder } = await repository.deleteEntity("key-1", { history: true });
    */
-  deleteEntity(entityId: string, options?: DeleteEntityOptions): Promise<void>;
+  deleteEntity(entityId: string, options?: DeleteEntityOptions): Promise<DeletedEntity>;
 
   /**
    * Stores limits of an entity, for one resource or by default for all of its resources. They hide

@@ -169,9 +169,10 @@ export interface EntityStore {
   list(page: KeyPage): MaybePromise<Keyed<Entity>>;
   /**
    * Deletes the record, the limits and the buckets. Throws `EntityNotFoundError` if there is
-   * nothing to delete, and `ValidationError` if the entity has children.
+   * nothing to delete, and `ValidationError` if the entity has children. Returns the number of
+   * records that were deleted.
    */
-  delete(entityId: string, event: AuditEvent): MaybePromise<void>;
+  delete(entityId: string, event: AuditEvent): MaybePromise<number>;
 }
 
 /** What the system level stores besides its limits; `undefined` where nothing is stored. */
@@ -264,6 +265,11 @@ export interface UsageStore {
    * before the end of their retention. Called after the rows are read.
    */
   completeSinceMs?(window: UsageWindow): number | undefined;
+  /**
+   * Removes all usage of an entity; an interrupted removal can be repeated. Returns the number of
+   * records that were removed.
+   */
+  erase(entityId: string, options: PurgeOptions): MaybePromise<number>;
 }
 
 /** The audit events of a namespace. */
@@ -272,6 +278,10 @@ export interface AuditStore {
   events(entityId: string, page: KeyPage): MaybePromise<Keyed<AuditEvent>>;
   /** Records a change to something outside this namespace's own data. */
   add(event: AuditEvent): MaybePromise<void>;
+  /** Removes all events of an entity, like `UsageStore.erase`. */
+  erase(entityId: string, options: PurgeOptions): MaybePromise<number>;
+  /** Where an archive that this store cannot reach may hold expired events of a namespace. */
+  archivedUnder?(namespaceName: string): string;
 }
 
 /** What declared limits manage in a namespace. */

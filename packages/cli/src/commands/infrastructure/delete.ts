@@ -32,7 +32,7 @@ export function addDeleteCommand(program: Command, session: Session): void {
         throw new UsageError(
           "--with-data and --no-wait contradict each other: the table is deleted when the stack is gone. Leave one out.",
         );
-      const place = session.getStackPlace(command);
+      const place = session.getManagedStack(command);
       const screen = session.screen(command);
       await session.confirm(question(place.stack, withData), { yes });
       const rerun = `zae-limiter delete --stack ${place.stack}${withData ? " --with-data" : ""}`;

@@ -18,6 +18,7 @@ export async function manageInEveryWay(repository: Repository): Promise<void> {
   await repository.setLimits("leaver", [RPM]);
   await takeOne(repository, "leaver");
   await repository.deleteEntity("leaver");
+  await repository.deleteEntity("leaver", { history: true });
   await repository.deleteResourceDefaults("gpt-2");
   await putLargeState(repository);
   await putLargeState(repository);

@@ -135,7 +135,7 @@ export class DynamoEntities implements EntityStore {
    * the record is still there and the deletion can be repeated. Usage and audit events stay until
    * their own retention is over.
    */
-  async delete(entityId: string, event: AuditEvent): Promise<void> {
+  async delete(entityId: string, event: AuditEvent): Promise<number> {
     const [record, children, belongings] = await Promise.all([
       this.get(entityId),
       this.#keys(childrenQuery(this.#namespaceId, entityId)),
@@ -169,6 +169,7 @@ export class DynamoEntities implements EntityStore {
     this.#onChange(entityId);
     // Another process has deleted it meanwhile, and recorded that.
     if (!applied) throw new EntityNotFoundError(entityId);
+    return recordsDeleted;
   }
 
   /** The keys of an entity's limits and of its buckets, all shards. */

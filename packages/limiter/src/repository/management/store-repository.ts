@@ -23,6 +23,7 @@ import type {
   CacheStats,
   CapacityOptions,
   CreateEntityOptions,
+  DeletedEntity,
   DeleteEntityOptions,
   DeleteSystemDefaultsOptions,
   LevelName,
@@ -153,7 +154,7 @@ export class StoreRepository implements Repository {
     return entities.listEntities(await this.#active(), options);
   }
 
-  async deleteEntity(entityId: string, options: DeleteEntityOptions = {}): Promise<void> {
+  async deleteEntity(entityId: string, options: DeleteEntityOptions = {}): Promise<DeletedEntity> {
     return entities.deleteEntity(await this.#active(), entityId, options);
   }
 

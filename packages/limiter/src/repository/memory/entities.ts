@@ -83,7 +83,7 @@ export class MemoryEntities implements EntityStore {
     return { items: items.map(copyEntity), next };
   }
 
-  delete(entityId: string, event: AuditEvent): void {
+  delete(entityId: string, event: AuditEvent): number {
     const entity = this.#entities.get(entityId);
     const children = this.#children.get(entityId)?.size ?? 0;
     if (children > 0)
@@ -102,6 +102,7 @@ export class MemoryEntities implements EntityStore {
     this.#audit.add(
       Object.freeze({ ...event, details: Object.freeze({ ...event.details, recordsDeleted }) }),
     );
+    return recordsDeleted;
   }
 
   #removeChild(parentId: string, entityId: string): void {

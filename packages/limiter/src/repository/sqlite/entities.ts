@@ -84,9 +84,9 @@ export class SqliteEntities implements EntityStore {
     });
   }
 
-  async delete(entityId: string, event: AuditEvent): Promise<void> {
+  async delete(entityId: string, event: AuditEvent): Promise<number> {
     const { connection, transactions, namespaceId, config, nowMs } = this.#namespace;
-    const version = await transactions.alone(() => {
+    const { version, recordsDeleted } = await transactions.alone(() => {
       const children = connection.rows(CHILDREN, namespaceId, entityId).length;
       if (children > 0)
         throw new ValidationError(
@@ -95,18 +95,19 @@ export class SqliteEntities implements EntityStore {
           `has ${children} children; delete them first`,
         );
       const limits = connection.run(DELETE_LIMITS, namespaceId, entityId);
-      const recordsDeleted =
+      const deleted =
         connection.run(DELETE, namespaceId, entityId) +
         limits +
         deleteBuckets(connection, namespaceId, entityId, nowMs());
-      if (recordsDeleted === 0) throw new EntityNotFoundError(entityId);
+      if (deleted === 0) throw new EntityNotFoundError(entityId);
       insertEvent(connection, namespaceId, {
         ...event,
-        details: { ...event.details, recordsDeleted },
+        details: { ...event.details, recordsDeleted: deleted },
       });
-      return limits > 0 ? config.increment() : undefined;
+      return { version: limits > 0 ? config.increment() : undefined, recordsDeleted: deleted };
     });
     config.noteWritten(version);
+    return recordsDeleted;
   }
 }
 

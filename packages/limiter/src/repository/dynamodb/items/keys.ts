@@ -256,12 +256,15 @@ export function systemPartition(namespaceId: string): string {
   return `${namespaceId}/SYSTEM#`;
 }
 
+/** How the sort keys of usage begin. */
+export const usageSortKeys = "#USAGE#";
+
 /**
  * Sort keys of the usage of one window length: those of later windows sort later.
  * @example usagePrefix("daily"); // "#USAGE#daily#"
  */
 export function usagePrefix(window: UsageWindow): string {
-  return `#USAGE#${window}#`;
+  return `${usageSortKeys}${window}#`;
 }
 
 /**
@@ -406,4 +409,17 @@ export function namespaceIndexKeys(namespaceId: string, { PK }: ItemKey): Namesp
  */
 export function windowText(startMs: number): string {
   return `${new Date(startMs).toISOString().slice(0, 19)}Z`;
+}
+
+/** Where an archive keeps the expired audit events of a namespace: in a folder of this name. */
+export function archiveFolder(namespaceName: string): string {
+  return `audit/namespace=${archivePart(namespaceName)}/`;
+}
+
+/**
+ * Names of namespaces and ids of events hold nothing else than these characters. What another
+ * program may have stored must not name another folder either.
+ */
+export function archivePart(text: string): string {
+  return text.replaceAll(/[^\w.-]/g, "_");
 }
