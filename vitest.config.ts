@@ -28,6 +28,10 @@ const resolve = {
       find: /^@zae-limiter\/upgrade$/,
       replacement: new URL("./packages/upgrade/src/index.ts", import.meta.url).pathname,
     },
+    {
+      find: /^artillery-engine-zae-limiter$/,
+      replacement: new URL("./packages/loadtest/src/index.ts", import.meta.url).pathname,
+    },
     { find: /^zae-limiter\/backend$/, replacement: source("backend/index.ts") },
     { find: /^@zae-limiter\/infra$/, replacement: infra("index.ts") },
     { find: /^zae-limiter\/manifest$/, replacement: source("manifest/index.ts") },

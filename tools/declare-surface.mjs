@@ -23,6 +23,7 @@ const FILES = {
   manifest: ["zae-limiter/manifest", "@zae-limiter/infra/manifest"],
   upgrade: ["@zae-limiter/upgrade"],
   contract: ["@zae-limiter/contract"],
+  loadtest: ["artillery-engine-zae-limiter"],
   infra: ["@zae-limiter/infra"],
   stacks: ["@zae-limiter/infra/cdk"],
 };
@@ -97,7 +98,7 @@ export function collectModules() {
 
 /** The built declarations of public entries, by the name that users import. */
 function readEntries() {
-  const found = ["limiter", "upgrade", "contract", "infra"].flatMap((folder) => {
+  const found = ["limiter", "upgrade", "contract", "loadtest", "infra"].flatMap((folder) => {
     const path = join(root, "packages", folder);
     const { name, exports } = JSON.parse(readFileSync(join(path, "package.json"), "utf8"));
     return Object.entries(exports)

@@ -1,0 +1,1 @@
+export const ENGINE_NAME = "zae-limiter";
