@@ -1,0 +1,124 @@
+import { existsSync, mkdirSync, readdirSync, writeFileSync } from "node:fs";
+import { join, resolve } from "node:path";
+import type { Repository } from "zae-limiter";
+import { withoutCredentials } from "zae-limiter/open";
+import { buildArtilleryEnvironment } from "./environment.ts";
+import { findEngineFolder, type Artillery } from "./find-artillery.ts";
+import {
+  buildReport,
+  type LoadReport,
+  type PeriodRow,
+  toPeriod,
+  type Verified,
+} from "./load-report.ts";
+import { LoadTestError } from "./load-test-error.ts";
+import { renderHtml } from "./render-html.ts";
+import { renderMarkdown } from "./render-markdown.ts";
+import { startArtillery, type ArtilleryOutcome } from "./start-artillery.ts";
+
+/** What to run, and where. */
+export interface LoadTest {
+  readonly scenario: string;
+  /** A URL of `openRepository`. */
+  readonly target: string;
+  readonly durationSeconds?: number;
+  /** Users that arrive in a second. */
+  readonly rate?: number;
+  /** How many different users there are. */
+  readonly users?: number;
+  /** The largest p99 of an answer that is accepted. */
+  readonly p99BoundMs?: number;
+  /** The folder for the ledger and the reports; it must be new or empty. */
+  readonly output: string;
+}
+
+/** What a run needs from its surroundings. */
+export interface Surroundings {
+  readonly artillery: Artillery;
+  /** The opened target, which usage is read from. */
+  readonly repository: Repository;
+  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly signal?: AbortSignal;
+  readonly onPeriod?: (row: PeriodRow) => void;
+}
+
+/**
+ * Runs a scenario with Artillery, verifies its ledger, and writes `report.json`, `report.md` and
+ * `report.html` into the output folder.
+ */
+export async function runLoadTest(
+  test: LoadTest,
+  { artillery, repository, env, signal, onPeriod }: Surroundings,
+): Promise<LoadReport> {
+  const { scenario, target, p99BoundMs } = test;
+  const script = checkLoadTest(test);
+  const output = resolve(test.output);
+  const ledger = join(output, "ledger");
+  mkdirSync(ledger, { recursive: true });
+  const scriptFile = join(output, "script.json");
+  writeFileSync(scriptFile, `${JSON.stringify(script, null, 2)}\n`);
+  const startedAt = new Date().toISOString();
+  let first: number | undefined;
+  const outcome = await startArtillery(artillery, {
+    script: scriptFile,
+    env: buildArtilleryEnvironment({ target, ledger, engineFolder: findEngineFolder() }, env),
+    ...(signal && { signal }),
+    onPeriod: (period) => {
+      first ??= period.firstMetricAt;
+      onPeriod?.(toPeriod(period, { firstMetricAt: first, lastMetricAt: period.lastMetricAt }));
+    },
+  });
+  const interrupted = signal?.aborted === true;
+  const report = buildReport({
+    scenario,
+    target: withoutCredentials(target),
+    startedAt,
+    artillery: artillery.version,
+    interrupted,
+    plan: planArrivals(script),
+    whole: outcome.whole,
+    periods: outcome.periods,
+    verification: await verifyRun(ledger, test.target, repository),
+    ...(p99BoundMs !== undefined && { p99BoundMs }),
+    problems: interrupted ? [] : describeFailure(outcome),
+  });
+  writeReport(output, report);
+  return report;
+}
+
+/**
+ * The script of a load test, which is only rendered: throws for what cannot run. The ledger of
+ * another run in the same folder would be verified as part of this one.
+ */
+export function checkLoadTest({ scenario, p99BoundMs: _, output, ...options }: LoadTest): Script {
+  const script = renderScript(scenario, options);
+  if (existsSync(output) && readdirSync(output).length > 0)
+    throw new LoadTestError(`${output} is not empty. Name a new folder, or remove it first.`);
+  return script;
+}
+
+/** Verifies the ledgers in a folder, where there are any. */
+export async function verifyRun(
+  ledger: string,
+  target: string | undefined,
+  repository: Repository | undefined,
+): Promise<Verified | undefined> {
+  if (!existsSync(ledger) || readdirSync(ledger).length === 0) return undefined;
+  // Every worker has a store of its own in its memory, which is gone.
+  const isShared = target !== undefined && !target.startsWith("memory:");
+  return verifyLedger(ledger, isShared ? repository : undefined);
+}
+
+/** Writes a report in its three forms. */
+function writeReport(output: string, report: LoadReport): void {
+  writeFileSync(join(output, "report.json"), `${JSON.stringify(report, null, 2)}\n`);
+  writeFileSync(join(output, "report.md"), renderMarkdown(report));
+  writeFileSync(join(output, "report.html"), renderHtml(report));
+}
+
+/** What Artillery itself has to say, such as a missed threshold of `ensure`. */
+function describeFailure({ exitCode, output, whole }: ArtilleryOutcome): readonly string[] {
+  if (exitCode === 0 && whole !== undefined) return [];
+  const end = output.trim().split("\n").slice(-5).join(" / ");
+  return [`Artillery ended with ${exitCode ?? "a signal"}: ${end}`];
+}
