@@ -29,8 +29,7 @@ try {
   zaeLimiter("local", "up", "--detach", "--port", "0");
   try {
     const { ZAEL_REPOSITORY } = JSON.parse(zaeLimiter("local", "env", "--format", "json"));
-    for (const scenario of ["simple", "stress"])
-      runScenario("dynamodb", scenario, ZAEL_REPOSITORY);
+    for (const scenario of ["simple", "stress"]) runScenario("dynamodb", scenario, ZAEL_REPOSITORY);
   } finally {
     zaeLimiter("local", "down");
   }

@@ -78,7 +78,10 @@ const WHOLE = {
   mutations: { always: true, commands: [["tools/mutations.mjs"]] },
   runtimes: { always: true, commands: [["tools/runtimes.mjs"]] },
   // Two minutes, and another one when Artillery is installed.
-  loadtest: { always: true, commands: [["tools/loadtest.mjs"]] },
+  loadtest: {
+    always: true,
+    commands: [["tools/loadtest.mjs"], [vitest, "run", "loadtest.connected"]],
+  },
   // The heap must not grow, which only shows over minutes.
   "http-heap": { commands: [[`${tests}/dist/http/chaos/chaos.js`, "--minutes", "1"]] },
   "node-24": {

@@ -318,6 +318,11 @@ describe("the command", { timeout: TIMEOUT_MS }, () => {
     });
   });
 
+  it("has the scenarios of load tests", async () => {
+    const { code, stdout } = await libraryFirst.run("npx", "zae-limiter", "loadtest", "list");
+    expect({ code, stdout }).toEqual({ code: 0, stdout: expect.stringMatching(/^simple +30 /m) });
+  });
+
   it("shows the status of a repository", async () => {
     const args = ["--repository", "memory:", "status"];
     const { code, stdout, stderr } = await libraryFirst.run("npx", "zae-limiter", ...args);
@@ -369,9 +374,12 @@ async function textUntil(end: string, response: Response): Promise<string> {
 
 /** Packs both packages as they are published; returns their files by name. */
 async function pack(): Promise<Record<string, string>> {
-  const workspaces = ["zae-limiter", "@zae-limiter/cli", "@zae-limiter/upgrade"].map(
-    (name) => `--workspace=${name}`,
-  );
+  const workspaces = [
+    "zae-limiter",
+    "@zae-limiter/cli",
+    "@zae-limiter/upgrade",
+    "artillery-engine-zae-limiter",
+  ].map((name) => `--workspace=${name}`);
   const options = ["--json", "--loglevel=error", "--pack-destination", folder];
   const { code, stdout, stderr } = await toOutcome("npm", ["pack", ...workspaces, ...options], {
     cwd: root,

@@ -32,7 +32,7 @@ it("lists every scenario with what it does", async () => {
 
 describe("before any load begins", () => {
   it.each([
-    ["run smple --target memory:", "Did you mean simple?"],
+    ["run smple --target memory:", "did you mean simple?"],
     ["run simple --target sqllite:./x.db", "Did you mean sqlite:?"],
     ["run simple --target memory: --rate 0", "whole number of at least 1"],
     ["run simple --target memory: --rate 999999999", "rate"],
@@ -42,10 +42,10 @@ describe("before any load begins", () => {
     ["run simple --target memory: --p99 fast", "It must be a number"],
     ["run simple --target memory: --output DIR", "is not empty"],
     ["run simple --target dynamodb://eu-west-1/t?endpoint=http://127.0.0.1:1", "127.0.0.1:1"],
-    ["max smple --target memory: --p99 10", "Did you mean simple?"],
+    ["max smple --target memory: --p99 10", "did you mean simple?"],
     ["max simple --target memory:", "--p99"],
     ["verify DIR/none", "has no ledger"],
-    ["shw", "loadtest"],
+    ["lst", "Did you mean list?"],
   ])("%s exits 2 and says %s, in one sentence", { timeout: 60_000 }, async (line, hint) => {
     const { code, stdout, stderr } = await run(`loadtest ${line}`);
     expect(stderr).toContain(hint);

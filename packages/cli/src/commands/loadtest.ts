@@ -28,14 +28,19 @@ export function addLoadTestCommands(program: Command, session: Session): void {
   }).action(async (_options: object, command: Command) => {
     const { SCENARIOS } = await import("artillery-engine-zae-limiter");
     const screen = session.screen(command);
-    screen.show(SCENARIOS, () =>
+    const scenarios = Object.entries(SCENARIOS).map(([name, { description, defaults }]) => ({
+      name,
+      ...defaults,
+      description,
+    }));
+    screen.show(scenarios, () =>
       tableText(
         ["Scenario", "Seconds", "Users/s", "Entities", "What it does"],
-        Object.entries(SCENARIOS).map(([name, { description, defaults }]) => [
+        scenarios.map(({ name, durationSeconds, rate, users, description }) => [
           name,
-          defaults.durationSeconds,
-          defaults.rate,
-          defaults.users,
+          durationSeconds,
+          rate,
+          users,
           description,
         ]),
         screen.colours,
@@ -159,7 +164,11 @@ function suggestScheme(error: ZaeLimiterError): string {
 }
 
 /** Refuses what cannot run before the target is opened, which may create it. */
-async function runOnce(session: Session, command: Command, options: ScenarioOptions): Promise<void> {
+async function runOnce(
+  session: Session,
+  command: Command,
+  options: ScenarioOptions,
+): Promise<void> {
   const runner = await import("artillery-engine-zae-limiter/run");
   const output = options.output ?? nameOutput(session, options.scenario);
   const test = { ...toLoadTest(session, command, options), output };
@@ -168,7 +177,9 @@ async function runOnce(session: Session, command: Command, options: ScenarioOpti
     return new LoadDisplay(session, command, runner);
   });
   await inTarget(session, command, test.target, async (repository) => {
-    const report = await display.untilInterrupt((signal) => display.run(test, { repository, signal }));
+    const report = await display.untilInterrupt((signal) =>
+      display.run(test, { repository, signal }),
+    );
     const { screen } = display;
     screen.show(report, () => loadReportText(report, runner, screen.colours));
     screen.notice(`The report is in ${join(output, "report.html")}`);

@@ -3,7 +3,7 @@ import type { Colours } from "./colours.ts";
 import { tableText } from "./table.ts";
 import { printable } from "./text.ts";
 
-/** How a report is told in rows and sentences; loaded with the package. */
+/** The rows and sentences of a report; loaded with the package. */
 type Rows = Pick<
   typeof import("artillery-engine-zae-limiter/run"),
   "describeVerdict" | "listFacts" | "listTables"

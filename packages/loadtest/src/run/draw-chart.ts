@@ -8,7 +8,6 @@ export interface Series {
 export interface Chart {
   readonly title: string;
   readonly unit: string;
-  readonly atSeconds: readonly number[];
   readonly series: readonly Series[];
 }
 
@@ -17,7 +16,7 @@ const [LEFT, RIGHT, TOP, BOTTOM] = [64, 16, 12, 28];
 const LINES = 4;
 
 /** Draws a chart as SVG that needs no script and no style sheet but the page's own. */
-export function drawChart({ title, unit, atSeconds, series }: Chart): string {
+export function drawChart({ title, unit, series }: Chart, atSeconds: readonly number[]): string {
   const largest = roundUp(Math.max(0, ...series.flatMap(({ values }) => values.map(orZero))));
   const last = Math.max(1, ...atSeconds);
   const x = (seconds: number): number => LEFT + (seconds / last) * (WIDTH - LEFT - RIGHT);

@@ -11,4 +11,10 @@ export {
   PERIOD_HEADERS,
   type ReportTable,
 } from "./report-rows.ts";
-export { checkLoadTest, runLoadTest, verifyRun, type LoadTest, type Surroundings } from "./run-load-test.ts";
+export {
+  checkLoadTest,
+  runLoadTest,
+  verifyRun,
+  type LoadTest,
+  type Surroundings,
+} from "./run-load-test.ts";

@@ -44,6 +44,8 @@ export interface LoadReport {
   readonly scenario: string;
   /** The URL of the repository, without credentials. */
   readonly target: string;
+  /** Where the data of the run are. */
+  readonly namespace: string | undefined;
   readonly startedAt: string;
   readonly artillery: string;
   /** The run was ended by hand. */
@@ -65,6 +67,7 @@ export interface LoadReport {
 export interface ReportInput {
   readonly scenario: string;
   readonly target: string;
+  readonly namespace?: string | undefined;
   readonly startedAt: string;
   readonly artillery: string;
   readonly interrupted: boolean;
@@ -85,7 +88,7 @@ const PERIOD_MS = 10_000;
 export function buildReport(input: ReportInput): LoadReport {
   const { whole, periods, plan, verification, interrupted, p99BoundMs } = input;
   const total = whole ?? addUp(periods);
-  // Of an interrupted run nobody can say how many users should have come.
+  // It is not known how many users should have arrived in an interrupted run.
   const generator = whole === undefined || interrupted ? undefined : judgeGenerator(plan, whole);
   const users = {
     created: readCounter(total, "vusers.created"),
@@ -105,6 +108,7 @@ export function buildReport(input: ReportInput): LoadReport {
   return {
     scenario: input.scenario,
     target: input.target,
+    namespace: input.namespace,
     startedAt: input.startedAt,
     artillery: input.artillery,
     interrupted,

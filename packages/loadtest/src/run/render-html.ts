@@ -61,7 +61,6 @@ function drawCharts(periods: readonly PeriodRow[]): string {
     name,
     values: periods.map(read),
   });
-  const toMs = (us: number | undefined): number | undefined => us && us / 1000;
   return [
     {
       title: "Rate",
@@ -89,15 +88,20 @@ function drawCharts(periods: readonly PeriodRow[]): string {
       ],
     },
   ]
-    .map((chart) => drawChart({ ...chart, atSeconds }))
+    .map((chart) => drawChart(chart, atSeconds))
     .join("\n");
 }
 
+function toMs(us: number | undefined): number | undefined {
+  return us === undefined ? us : us / 1000;
+}
+
 function renderTable({ title, headers, rows }: ReportTable): string {
-  const line = (cells: readonly unknown[], tag: string): string =>
-    `<tr>${cells.map((cell) => `<${tag}>${escapeHtml(String(cell ?? ""))}</${tag}>`).join("")}</tr>`;
-  return (
-    `<h2>${escapeHtml(title)}</h2><table>${line(headers, "th")}` +
-    `${rows.map((row) => line(row, "td")).join("")}</table>`
-  );
+  const lines = [renderLine(headers, "th"), ...rows.map((row) => renderLine(row, "td"))];
+  return `<h2>${escapeHtml(title)}</h2><table>${lines.join("")}</table>`;
+}
+
+function renderLine(cells: ReportTable["rows"][number], tag: string): string {
+  const texts = cells.map((cell) => `<${tag}>${escapeHtml(String(cell ?? ""))}</${tag}>`);
+  return `<tr>${texts.join("")}</tr>`;
 }

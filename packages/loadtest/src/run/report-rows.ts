@@ -60,8 +60,9 @@ export function periodCells(row: PeriodRow): readonly (string | number | undefin
 
 /** What is said of a run beside its tables, as sentences. */
 export function listFacts(report: LoadReport): readonly string[] {
-  const { users, generator, verification, interrupted } = report;
+  const { users, generator, verification, interrupted, namespace } = report;
   return [
+    ...(namespace === undefined ? [] : [`Namespace: ${namespace}.`]),
     ...(interrupted
       ? ["The run was interrupted; the report has what was measured until then."]
       : []),

@@ -1,7 +1,12 @@
 import { existsSync, mkdirSync, readdirSync, writeFileSync } from "node:fs";
+import { cpus } from "node:os";
 import { join, resolve } from "node:path";
 import type { Repository } from "zae-limiter";
 import { withoutCredentials } from "zae-limiter/open";
+import type { Script } from "../engine/artillery.ts";
+import { countArrivals } from "../load/shapes.ts";
+import { renderScript } from "../scenarios/catalogue.ts";
+import { verifyLedger } from "../verify/verify-ledger.ts";
 import { buildArtilleryEnvironment } from "./environment.ts";
 import { findEngineFolder, type Artillery } from "./find-artillery.ts";
 import {
@@ -11,6 +16,7 @@ import {
   toPeriod,
   type Verified,
 } from "./load-report.ts";
+import type { Plan } from "./judge-generator.ts";
 import { LoadTestError } from "./load-test-error.ts";
 import { renderHtml } from "./render-html.ts";
 import { renderMarkdown } from "./render-markdown.ts";
@@ -51,7 +57,9 @@ export async function runLoadTest(
   { artillery, repository, env, signal, onPeriod }: Surroundings,
 ): Promise<LoadReport> {
   const { scenario, target, p99BoundMs } = test;
-  const script = checkLoadTest(test);
+  const shown = withoutCredentials(target);
+  // Artillery's process gets the real target in its environment.
+  const script = checkLoadTest({ ...test, target: shown });
   const output = resolve(test.output);
   const ledger = join(output, "ledger");
   mkdirSync(ledger, { recursive: true });
@@ -71,7 +79,8 @@ export async function runLoadTest(
   const interrupted = signal?.aborted === true;
   const report = buildReport({
     scenario,
-    target: withoutCredentials(target),
+    target: shown,
+    namespace: script.config.engines["zae-limiter"].namespace,
     startedAt,
     artillery: artillery.version,
     interrupted,
@@ -90,7 +99,8 @@ export async function runLoadTest(
  * The script of a load test, which is only rendered: throws for what cannot run. The ledger of
  * another run in the same folder would be verified as part of this one.
  */
-export function checkLoadTest({ scenario, p99BoundMs: _, output, ...options }: LoadTest): Script {
+export function checkLoadTest(test: LoadTest): Script {
+  const { scenario, output, ...options } = test;
   const script = renderScript(scenario, options);
   if (existsSync(output) && readdirSync(output).length > 0)
     throw new LoadTestError(`${output} is not empty. Name a new folder, or remove it first.`);
@@ -107,6 +117,13 @@ export async function verifyRun(
   // Every worker has a store of its own in its memory, which is gone.
   const isShared = target !== undefined && !target.startsWith("memory:");
   return verifyLedger(ledger, isShared ? repository : undefined);
+}
+
+/** What Artillery makes of the phases: it has one worker less than there are cores. */
+function planArrivals({ config: { phases } }: Script): Plan {
+  const workers = Math.max(1, cpus().length - 1);
+  const seconds = phases.reduce((sum, { duration, pause }) => sum + (duration ?? pause ?? 0), 0);
+  return { arrivals: countArrivals(phases, workers), seconds };
 }
 
 /** Writes a report in its three forms. */
