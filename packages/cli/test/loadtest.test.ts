@@ -44,6 +44,7 @@ describe("before any load begins", () => {
     ["run simple --target dynamodb://eu-west-1/t?endpoint=http://127.0.0.1:1", "127.0.0.1:1"],
     ["max smple --target memory: --p99 10", "did you mean simple?"],
     ["max simple --target memory:", "--p99"],
+    ["max max-rps --target memory: --p99 10", "whatever the rate is"],
     ["verify DIR/none", "has no ledger"],
     ["lst", "Did you mean list?"],
   ])("%s exits 2 and says %s, in one sentence", { timeout: 60_000 }, async (line, hint) => {

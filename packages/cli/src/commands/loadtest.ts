@@ -1,7 +1,6 @@
 import { join } from "node:path";
 import type { Command } from "commander";
-import { ValidationError, ZaeLimiterError, type Repository } from "zae-limiter";
-import { withoutCredentials } from "zae-limiter/open";
+import type { Repository } from "zae-limiter";
 import type { LoadTest } from "artillery-engine-zae-limiter/run";
 import { EXIT, UsageError, type ExitCode } from "../exit.ts";
 import { loadReportText } from "../output/load-test.ts";
@@ -9,7 +8,7 @@ import { fieldsText, tableText } from "../output/table.ts";
 import { printable } from "../output/text.ts";
 import { countArgument, durationMsArgument, numberArgument } from "./support/arguments.ts";
 import { LoadDisplay } from "./support/load-display.ts";
-import { nearest } from "./support/nearest.ts";
+import { inTarget, orWrongUsage } from "./support/load-target.ts";
 import type { Session } from "./support/session.ts";
 import { addNoun, addVerb } from "./support/verb.ts";
 
@@ -30,17 +29,17 @@ export function addLoadTestCommands(program: Command, session: Session): void {
     const screen = session.screen(command);
     const scenarios = Object.entries(SCENARIOS).map(([name, { description, defaults }]) => ({
       name,
-      ...defaults,
       description,
+      defaults,
     }));
     screen.show(scenarios, () =>
       tableText(
         ["Scenario", "Seconds", "Users/s", "Entities", "What it does"],
-        scenarios.map(({ name, durationSeconds, rate, users, description }) => [
+        scenarios.map(({ name, description, defaults }) => [
           name,
-          durationSeconds,
-          rate,
-          users,
+          defaults.durationSeconds,
+          defaults.rate,
+          defaults.users,
           description,
         ]),
         screen.colours,
@@ -116,53 +115,6 @@ function takeLoad(command: Command, rate: string, duration: string): Command {
     .option("--output <folder>", "Where the ledger and the reports go; a new or empty folder.");
 }
 
-/**
- * Opens the target and asks it once, so that one that cannot be reached is wrong usage, before any
- * load begins.
- */
-async function inTarget(
-  session: Session,
-  command: Command,
-  url: string,
-  work: (repository: Repository) => Promise<ExitCode>,
-): Promise<void> {
-  let isOpen = false;
-  try {
-    await session.inRepository(
-      command,
-      "create",
-      async ({ repository }) => {
-        if (!(await repository.ping()))
-          throw new UsageError(`${withoutCredentials(url)} cannot be reached. Is it running?`);
-        isOpen = true;
-        return work(repository);
-      },
-      { url },
-    );
-  } catch (error) {
-    if (isOpen || !(error instanceof ZaeLimiterError)) throw error;
-    throw new UsageError(`${error.message}${suggestScheme(error)}`, { cause: error });
-  }
-}
-
-/** Whatever prevents a test from beginning is the command line's fault. */
-function orWrongUsage<T>(work: () => T): T {
-  try {
-    return work();
-  } catch (error) {
-    if (error instanceof ZaeLimiterError) throw new UsageError(error.message, { cause: error });
-    throw error;
-  }
-}
-
-/** The scheme that was probably meant, of those that the error lists. */
-function suggestScheme(error: ZaeLimiterError): string {
-  if (!(error instanceof ValidationError) || error.field !== "url") return "";
-  const schemes = [...error.reason.matchAll(/\b([a-z]+):/g)].map(([, scheme]) => scheme!);
-  const similar = nearest(error.value.split(":")[0]!, schemes);
-  return similar === undefined ? "" : `. Did you mean ${similar}:?`;
-}
-
 /** Refuses what cannot run before the target is opened, which may create it. */
 async function runOnce(
   session: Session,
@@ -198,7 +150,13 @@ async function searchRate(
   const test = toLoadTest(session, command, { duration: TRIAL_MS, ...options, rate: startRate });
   const nameTrial = (rate: number): string => join(folder, `rate-${rate}`);
   const display = orWrongUsage(() => {
-    runner.checkLoadTest({ ...test, output: nameTrial(startRate) });
+    const [once, twice] = [startRate, startRate * 2].map((rate) =>
+      runner.checkLoadTest({ ...test, rate, output: nameTrial(rate) }),
+    );
+    if (JSON.stringify(once!.config.phases) === JSON.stringify(twice!.config.phases))
+      throw new UsageError(
+        `${test.scenario} makes the same load whatever the rate is. Use loadtest run for it.`,
+      );
     return new LoadDisplay(session, command, runner);
   });
   const { screen } = display;
