@@ -1,7 +1,7 @@
 import type { MetricEmitter } from "./artillery.ts";
 
 /** What a session times: calls and their outcomes. */
-export const CALL_KINDS = ["acquire", "commit", "rate_limited", "available"] as const;
+export const CALL_KINDS = ["acquire", "commit", "rollback", "rate_limited", "available"] as const;
 
 /** The calls of a repository that a session makes and times, under their names in snake case. */
 export const MANAGEMENT_CALLS = [
@@ -36,9 +36,14 @@ export type ManagementCall = (typeof MANAGEMENT_CALLS)[number];
 /** The histogram of how late the generator's own event loop was. */
 export const LAG_METRIC = "zae.generator.lag_us";
 
-/** The kind under which a management call is counted: `setLimits` is `set_limits`. */
+/**
+ * The kind under which a management call is counted: `setLimits` is `set_limits`, and a call that
+ * creates an entity is `create_entity`, whether it may exist or not.
+ */
 export function toKind(call: ManagementCall): string {
-  return call.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+  return call
+    .replace("ensure", "create")
+    .replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 }
 
 /**

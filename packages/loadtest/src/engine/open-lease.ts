@@ -34,7 +34,7 @@ export class OpenLease implements SessionLease {
   readonly #ledger: Ledger | undefined;
   readonly #id: number;
   readonly #taken = new Map<string, Map<string, number>>();
-  #buckets: ReadonlyMap<string, readonly number[]> = new Map();
+  readonly #buckets = new Map<string, readonly number[]>();
   #end: "commit" | "rollback" | "abandon" = "commit";
 
   constructor(lease: Lease, timer: CallTimer, ledger: Ledger | undefined) {
@@ -90,7 +90,9 @@ export class OpenLease implements SessionLease {
     if (this.#ledger === undefined) return;
     const answered = this.#ledger.now();
     const statuses = await this.#lease.statuses();
-    this.#buckets = this.#ledger.noteGrant({ lease: this.#id, sent, answered }, taken, statuses);
+    const grant = { lease: this.#id, sent, answered };
+    for (const [resource, ids] of this.#ledger.noteGrant(grant, taken, statuses))
+      this.#buckets.set(resource, ids);
   }
 
   /** Ends the lease as the work wanted it. */

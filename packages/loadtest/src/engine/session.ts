@@ -77,14 +77,16 @@ export class RateLimiterSession {
     call: Call,
     ...values: Parameters<Repository[Call]>
   ): Promise<Awaited<ReturnType<Repository[Call]>>> {
-    const sent = this.#ledger?.now();
+    this.#ledger?.enter();
+    const sent = this.#ledger?.now() ?? 0;
     const method = this.repository[call] as (
       ...given: Parameters<Repository[Call]>
     ) => ReturnType<Repository[Call]>;
     try {
       return await this.#time(toKind(call), async () => method.apply(this.repository, values));
     } finally {
-      if (sent !== undefined && CHANGES.test(call)) this.#ledger?.noteChange(call, sent);
+      if (CHANGES.test(call)) this.#ledger?.noteChange(call, sent);
+      this.#ledger?.leave();
     }
   }
 

@@ -12,6 +12,8 @@ export interface LedgerOptions {
   readonly repository: Pick<Repository, "clock" | "namespaceName">;
   /** The scheme of its URL, such as `sqlite`. */
   readonly store: string;
+  /** When the repository was about to be opened. @default now */
+  readonly startedAt?: number;
 }
 
 /** A worker that is killed loses at most the records of this time. */
@@ -35,18 +37,20 @@ export class Ledger {
   readonly #clock: Repository["clock"];
   readonly #seen = new Map<string, SeenBucket>();
   readonly #timer: NodeJS.Timeout;
+  #idleTimer: NodeJS.Timeout | undefined;
   #lines: string[] = [];
   #flushedAtMs = 0;
   #lastId = 0;
   #active = 0;
   #isIdle = true;
 
-  constructor({ folder, repository, store }: LedgerOptions) {
+  constructor({ folder, repository, store, startedAt }: LedgerOptions) {
     mkdirSync(folder, { recursive: true });
     this.#path = join(folder, `worker-${process.pid}-${threadId}.jsonl`);
     this.#clock = repository.clock;
     const namespace = repository.namespaceName;
-    this.#lines.push(JSON.stringify({ kind: "start", at: this.#clock.now(), store, namespace }));
+    const at = startedAt ?? this.#clock.now();
+    this.#lines.push(JSON.stringify({ kind: "start", at, store, namespace }));
     this.#timer = setInterval(() => this.flush(), FLUSH_EVERY_MS).unref();
     this.flush();
   }
@@ -68,7 +72,11 @@ export class Ledger {
   /** A call has ended, or its lease was abandoned. */
   leave(): void {
     this.#active -= 1;
-    if (this.#active === 0) setTimeout(() => this.flush(), FLUSH_IDLE_MS);
+    if (this.#active > 0) return;
+    this.#idleTimer ??= setTimeout(() => {
+      this.#idleTimer = undefined;
+      if (this.#active === 0) this.flush();
+    }, FLUSH_IDLE_MS);
   }
 
   /** Makes the id of a lease. */
@@ -88,14 +96,9 @@ export class Ledger {
     const found = Object.entries(taken).map(([resource, amounts]) => {
       const own = statuses.filter((status) => status.resource === resource);
       const owners = [...new Set(own.map(({ entityId }) => entityId))];
-      const buckets = owners.map((entityId) => {
-        const limits = own.filter((status) => status.entityId === entityId);
-        return this.#findBucket(
-          entityId,
-          resource,
-          limits.map(({ limit }) => limit),
-        );
-      });
+      const buckets = owners.map((entityId) =>
+        this.#findBucket(own.filter((status) => status.entityId === entityId)),
+      );
       this.#append({ kind: "grant", ...grant, buckets, amounts });
       return [resource, buckets] as const;
     });
@@ -133,6 +136,7 @@ export class Ledger {
   /** Writes the rest and stops. */
   close(): void {
     clearInterval(this.#timer);
+    clearTimeout(this.#idleTimer);
     this.flush();
   }
 
@@ -143,15 +147,19 @@ export class Ledger {
   }
 
   /** The id of a bucket under these limits: a new one if they differ from its last decision's. */
-  #findBucket(entityId: string, resource: string, limits: readonly Limit[]): number {
+  #findBucket(statuses: readonly LimitStatus[]): number {
+    const { entityId, resource, source } = statuses[0]!;
     const key = `${entityId}\n${resource}`;
     const seen = this.#seen.get(key);
-    if (seen !== undefined && seen.limits.every((limit, index) => limit === limits[index]))
-      if (seen.limits.length === limits.length) return seen.id;
+    const isSame = ({ limit }: LimitStatus, index: number): boolean =>
+      limit === seen?.limits[index];
+    if (seen?.limits.length === statuses.length && statuses.every(isSame)) return seen.id;
     const id = (this.#lastId += 1);
+    const limits = statuses.map(({ limit }) => limit);
     this.#seen.set(key, { id, limits });
     const texts = limits.map((limit) => Limit.format(limit));
-    this.#append({ kind: "bucket", id, entityId, resource, limits: texts });
+    const isOverride = source === "override";
+    this.#append({ kind: "bucket", id, entityId, resource, limits: texts, isOverride });
     return id;
   }
 }

@@ -22,6 +22,8 @@ export interface BucketRecord {
   readonly resource: string;
   /** The limits that the decision was made with, as `Limit.format` writes them. */
   readonly limits: readonly string[];
+  /** Whether they were the call's own limits. */
+  readonly isOverride: boolean;
 }
 
 /** Tokens were granted, from an entity's bucket and perhaps its parent's. */

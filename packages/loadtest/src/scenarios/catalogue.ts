@@ -66,7 +66,7 @@ export function renderScript(
       phases: scenario.buildPhases?.(parameters) ?? steady,
       variables: { ...scenario.variables, ...parameters },
     },
-    scenarios: scenario.users.map((user) => ({ ...user, engine: "zae-limiter" })),
+    scenarios: scenario.users.map((user) => Object.assign({ engine: "zae-limiter" }, user)),
   };
 }
 
