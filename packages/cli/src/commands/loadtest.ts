@@ -73,7 +73,7 @@ export function addLoadTestCommands(program: Command, session: Session): void {
     .option("--target <url>", TARGET)
     .action(async (folder: string, { target }: { readonly target?: string }, command: Command) => {
       const verify = (repository?: Repository): Promise<ExitCode> =>
-        verifyFolder(session, command, { folder, target }, repository);
+        verifyFolder(session, command, folder, repository);
       if (target === undefined) session.exitWith(await verify());
       else await inTarget(session, command, target, verify);
     });
@@ -187,11 +187,11 @@ const MOST_RATE = 50_000;
 async function verifyFolder(
   session: Session,
   command: Command,
-  { folder, target }: { readonly folder: string; readonly target: string | undefined },
+  folder: string,
   repository: Repository | undefined,
 ): Promise<ExitCode> {
   const { verifyRun } = await import("artillery-engine-zae-limiter/run");
-  const found = await verifyRun(folder, target, repository);
+  const found = await verifyRun(folder, repository);
   if (found === undefined)
     throw new UsageError(`${folder} has no ledger. It is the folder ledger of a run's output.`);
   const screen = session.screen(command);

@@ -1,16 +1,6 @@
+import type { LedgerReport } from "../verify/verify-ledger.ts";
 import { readCounter, listKinds, listNames, type Metrics, type Summary } from "./metrics.ts";
 import { judgeGenerator, type Generator, type Plan } from "./judge-generator.ts";
-
-/** The part of a verification that a report shows. */
-export interface Verified {
-  readonly passed: boolean;
-  readonly buckets: number;
-  readonly grants: number;
-  /** How close the run came to what the limits allow: 1 is the bound. */
-  readonly closest: number;
-  readonly problems: readonly string[];
-  readonly notes: readonly string[];
-}
 
 /** Latencies in microseconds. */
 export interface Latency {
@@ -56,7 +46,7 @@ export interface LoadReport {
   readonly problems: readonly string[];
   readonly users: { readonly created: number; readonly completed: number; readonly failed: number };
   readonly generator: Generator | undefined;
-  readonly verification: Verified | undefined;
+  readonly verification: LedgerReport | undefined;
   readonly calls: readonly CallRow[];
   readonly byName: readonly CallRow[];
   readonly errors: Readonly<Record<string, number>>;
@@ -75,7 +65,7 @@ export interface ReportInput {
   /** Undefined when the run did not end by itself. */
   readonly whole: Metrics | undefined;
   readonly periods: readonly Metrics[];
-  readonly verification: Verified | undefined;
+  readonly verification: LedgerReport | undefined;
   /** The largest p99 of an answer that is accepted. */
   readonly p99BoundMs?: number;
   /** What else went wrong. */

@@ -1,21 +1,15 @@
 import { existsSync, mkdirSync, readdirSync, writeFileSync } from "node:fs";
 import { cpus } from "node:os";
 import { join, resolve } from "node:path";
-import type { Repository } from "zae-limiter";
+import { ZaeLimiterError, type Repository } from "zae-limiter";
 import { withoutCredentials } from "zae-limiter/open";
 import type { Script } from "../engine/artillery.ts";
 import { countArrivals } from "../load/shapes.ts";
 import { renderScript } from "../scenarios/catalogue.ts";
-import { verifyLedger } from "../verify/verify-ledger.ts";
+import { verifyLedger, type LedgerReport } from "../verify/verify-ledger.ts";
 import { buildArtilleryEnvironment } from "./environment.ts";
 import { findEngineFolder, type Artillery } from "./find-artillery.ts";
-import {
-  buildReport,
-  type LoadReport,
-  type PeriodRow,
-  toPeriod,
-  type Verified,
-} from "./load-report.ts";
+import { buildReport, type LoadReport, type PeriodRow, toPeriod } from "./load-report.ts";
 import type { Plan } from "./judge-generator.ts";
 import { LoadTestError } from "./load-test-error.ts";
 import { renderHtml } from "./render-html.ts";
@@ -87,7 +81,7 @@ export async function runLoadTest(
     plan: planArrivals(script),
     whole: outcome.whole,
     periods: outcome.periods,
-    verification: await verifyRun(ledger, test.target, repository),
+    verification: await verifyRun(ledger, repository),
     ...(p99BoundMs !== undefined && { p99BoundMs }),
     problems: interrupted ? [] : describeFailure(outcome),
   });
@@ -107,16 +101,23 @@ export function checkLoadTest(test: LoadTest): Script {
   return script;
 }
 
-/** Verifies the ledgers in a folder, where there are any. */
+/**
+ * Verifies the ledgers in a folder, where there are any. A store that cannot tell its usage, such as
+ * a DynamoDB table without an aggregator, leaves the first of the two checks.
+ */
 export async function verifyRun(
   ledger: string,
-  target: string | undefined,
   repository: Repository | undefined,
-): Promise<Verified | undefined> {
+): Promise<LedgerReport | undefined> {
   if (!existsSync(ledger) || readdirSync(ledger).length === 0) return undefined;
-  // Every worker has a store of its own in its memory, which is gone.
-  const isShared = target !== undefined && !target.startsWith("memory:");
-  return verifyLedger(ledger, isShared ? repository : undefined);
+  try {
+    return await verifyLedger(ledger, repository);
+  } catch (error) {
+    if (repository === undefined || !(error instanceof ZaeLimiterError)) throw error;
+    const { notes, ...found } = await verifyLedger(ledger);
+    const others = notes.filter((note) => !note.startsWith("Usage was not checked"));
+    return { ...found, notes: [...others, `Usage was not checked: ${error.message}`] };
+  }
 }
 
 /** What Artillery makes of the phases: it has one worker less than there are cores. */
