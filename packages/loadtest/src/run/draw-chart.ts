@@ -15,27 +15,35 @@ const [WIDTH, HEIGHT] = [720, 220];
 const [LEFT, RIGHT, TOP, BOTTOM] = [64, 16, 12, 28];
 const LINES = 4;
 
+/** When the points of a chart are, and when it ends. */
+export interface TimeAxis {
+  readonly atSeconds: readonly number[];
+  readonly endSeconds: number;
+}
+
 /** Draws a chart as SVG that needs no script and no style sheet but the page's own. */
-export function drawChart({ title, unit, series }: Chart, atSeconds: readonly number[]): string {
+export function drawChart(
+  { title, unit, series }: Chart,
+  { atSeconds, endSeconds }: TimeAxis,
+): string {
   const largest = roundUp(Math.max(0, ...series.flatMap(({ values }) => values.map(orZero))));
-  const last = Math.max(1, ...atSeconds);
-  const x = (seconds: number): number => LEFT + (seconds / last) * (WIDTH - LEFT - RIGHT);
+  const x = (seconds: number): number => LEFT + (seconds / endSeconds) * (WIDTH - LEFT - RIGHT);
   const y = (value: number): number =>
     HEIGHT - BOTTOM - (value / largest) * (HEIGHT - TOP - BOTTOM);
   const grid = Array.from({ length: LINES + 1 }, (_, index) => (largest / LINES) * index).map(
     (value) =>
-      `<line class="grid" x1="${LEFT}" x2="${WIDTH - RIGHT}" y1="${show(y(value))}" y2="${show(y(value))}"/>` +
-      `<text x="${LEFT - 8}" y="${show(y(value) + 4)}" text-anchor="end">${show(value)}</text>`,
+      `<line class="grid" x1="${LEFT}" x2="${WIDTH - RIGHT}" y1="${place(y(value))}" y2="${place(y(value))}"/>` +
+      `<text x="${LEFT - 8}" y="${place(y(value) + 4)}" text-anchor="end">${show(value)}</text>`,
   );
   const lines = series.map(({ name, values }, index) => {
     const points = atSeconds.flatMap((seconds, at) => {
       const value = values[at];
       return value === undefined ? [] : [{ seconds, value }];
     });
-    const path = points.map(({ seconds, value }) => `${show(x(seconds))},${show(y(value))}`);
+    const path = points.map(({ seconds, value }) => `${place(x(seconds))},${place(y(value))}`);
     const dots = points.map(
       ({ seconds, value }) =>
-        `<circle class="dot-${index}" cx="${show(x(seconds))}" cy="${show(y(value))}" r="3"><title>` +
+        `<circle class="dot-${index}" cx="${place(x(seconds))}" cy="${place(y(value))}" r="3"><title>` +
         `${escapeHtml(name)} at ${show(seconds)} s: ${show(value)} ${escapeHtml(unit)}</title></circle>`,
     );
     return `<polyline class="line-${index}" points="${path.join(" ")}"/>${dots.join("")}`;
@@ -47,7 +55,7 @@ export function drawChart({ title, unit, series }: Chart, atSeconds: readonly nu
     `<figure><figcaption>${escapeHtml(title)} (${escapeHtml(unit)}) ${legend.join(" ")}</figcaption>` +
     `<svg viewBox="0 0 ${WIDTH} ${HEIGHT}" role="img" aria-label="${escapeHtml(title)}">` +
     `${grid.join("")}<text x="${LEFT}" y="${HEIGHT - 8}">0 s</text>` +
-    `<text x="${WIDTH - RIGHT}" y="${HEIGHT - 8}" text-anchor="end">${show(last)} s</text>` +
+    `<text x="${WIDTH - RIGHT}" y="${HEIGHT - 8}" text-anchor="end">${show(endSeconds)} s</text>` +
     `${lines.join("")}</svg></figure>`
   );
 }
@@ -68,6 +76,10 @@ function orZero(value: number | undefined): number {
   return value ?? 0;
 }
 
+function place(coordinate: number): string {
+  return coordinate.toFixed(1);
+}
+
 function show(value: number): string {
-  return String(Number(value.toPrecision(6)));
+  return String(Number(value.toPrecision(4)));
 }

@@ -57,6 +57,7 @@ ${listTables(report).map(renderTable).join("\n")}
 function drawCharts(periods: readonly PeriodRow[]): string {
   // The middle of a period, because its numbers are those of all of it.
   const atSeconds = periods.map(({ atSeconds: begin, seconds }) => begin + seconds / 2);
+  const endSeconds = Math.max(1, ...periods.map((row) => row.atSeconds + row.seconds));
   const series = (name: string, read: (row: PeriodRow) => number | undefined): Series => ({
     name,
     values: periods.map(read),
@@ -88,7 +89,7 @@ function drawCharts(periods: readonly PeriodRow[]): string {
       ],
     },
   ]
-    .map((chart) => drawChart(chart, atSeconds))
+    .map((chart) => drawChart(chart, { atSeconds, endSeconds }))
     .join("\n");
 }
 
