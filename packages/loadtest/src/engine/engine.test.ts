@@ -66,6 +66,15 @@ async function runUsers(
   return { heard, errors: errors.filter((error) => error !== null) };
 }
 
+function renderSimple(): ReturnType<typeof renderScript> {
+  return renderScript("simple", { target: "memory:", rate: 7 });
+}
+
+/** Keeps the event loop from turning. */
+function block(): void {
+  for (const end = performance.now() + 60; performance.now() < end;);
+}
+
 const setup = [{ setSystemDefaults: ["rpm:10/min", "tpm:1000/min"] }];
 
 describe("the scenarios", () => {
@@ -93,16 +102,14 @@ describe("the scenarios", () => {
     const report = await verifyLedger(ledger, repository);
     expect(report.problems).toEqual([]);
     expect(report.grants).toBe(heard.count("zae.acquire.count"));
-    expect(report.notes.filter((note) => /^Usage/.test(note))).toEqual([]);
+    expect(report.notes.filter((note) => note.startsWith("Usage"))).toEqual([]);
   });
 
   it("take the load that is asked for, in a namespace of their own", () => {
-    const render = (): ReturnType<typeof renderScript> =>
-      renderScript("simple", { target: "memory:", rate: 7 });
-    const { phases, engines, variables } = render().config;
+    const { phases, engines, variables } = renderSimple().config;
     expect(phases).toEqual([{ duration: 30, arrivalRate: 7 }]);
     expect(variables).toMatchObject({ users: 20 });
-    expect(engines).not.toEqual(render().config.engines);
+    expect(engines).not.toEqual(renderSimple().config.engines);
   });
 
   it.each([
@@ -112,8 +119,8 @@ describe("the scenarios", () => {
     [{ users: 1.5 }, "Invalid users"],
     [{ durationSeconds: 1e9 }, "Invalid durationSeconds"],
     [{ target: "" }, "Invalid target"],
-  ])("are refused with %o", (wrong: { readonly name?: string }, message) => {
-    const { name = "simple", ...options } = wrong;
+  ])("are refused with %o", (wrong: object, message) => {
+    const { name = "simple", ...options } = wrong as { readonly name?: string };
     expect(() => renderScript(name, { target: "memory:", ...options })).toThrow(message);
   });
 });
@@ -207,12 +214,9 @@ describe("the engine", () => {
   });
 
   it("reports how late its event loop is", async () => {
-    const block = (): void => {
-      for (const end = performance.now() + 60; performance.now() < end;);
-    };
     const flow = [{ loop: [{ function: "block" }, { think: 0.01 }], forSeconds: 1.3 }];
     const { heard } = await runUsers([flow], { processor: { block } });
-    const [lag] = heard.events.filter(([, name]) => name === "zae.generator.lag_us");
+    const lag = heard.events.find(([, name]) => name === "zae.generator.lag_us");
     expect(lag?.[2]).toBeGreaterThan(20_000);
   });
 

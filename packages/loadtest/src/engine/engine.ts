@@ -156,14 +156,19 @@ export class ZaeLimiterEngine {
     return worker;
   }
 
-  /** Reports how late the event loop was: a generator that falls behind measures itself. */
+  /**
+   * Reports how late the event loop was, on the average of each second: a generator that falls
+   * behind measures itself. A single pause, such as a collection of garbage, is not that.
+   */
   #watchLag(emitter: MetricEmitter): void {
     if (this.#lagTimer !== undefined) return;
     const delay = monitorEventLoopDelay({ resolution: LAG_RESOLUTION_MS });
     delay.enable();
     this.#lagTimer = setInterval(() => {
-      const lagUs = delay.percentile(99) / 1000 - LAG_RESOLUTION_MS * 1000;
-      emitter.emit("histogram", LAG_METRIC, Math.max(0, Math.round(lagUs)));
+      const lagUs = delay.mean / 1000 - LAG_RESOLUTION_MS * 1000;
+      // There is no mean if the loop was held up for the whole second.
+      if (lagUs >= 0 || lagUs < 0)
+        emitter.emit("histogram", LAG_METRIC, Math.max(0, Math.round(lagUs)));
       delay.reset();
     }, LAG_EVERY_MS).unref();
   }

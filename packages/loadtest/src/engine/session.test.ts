@@ -29,13 +29,12 @@ describe("a session", () => {
     await session.manage("setLimits", "key-2", [Limit.perMinute("rpm", 5)]);
     await session.manage("ensureEntity", "key-2");
     const counters = heard.events.filter(([event]) => event === "counter").map(([, name]) => name);
-    expect(counters).toEqual([
-      ...["zae.acquire.count", "zae.acquire.count_of.gpt-4_1"],
-      // The second call cost what it took, so nothing had to be written.
-      ...["zae.commit.count", "zae.commit.count_of.gpt-4_1"],
-      ...["zae.acquire.count", "zae.available.count"],
-      ...["zae.set_limits.count", "zae.create_entity.count"],
-    ]);
+    // The second call cost what it took, so nothing had to be written.
+    expect(counters.join(" ")).toBe(
+      "zae.acquire.count zae.acquire.count_of.gpt-4_1 " +
+        "zae.commit.count zae.commit.count_of.gpt-4_1 " +
+        "zae.acquire.count zae.available.count zae.set_limits.count zae.create_entity.count",
+    );
     const timed = heard.events.filter(([event]) => event === "histogram");
     expect(timed.map(([, name]) => String(name).replace(".us", ".count"))).toEqual(counters);
     expect(timed.every(([, , us]) => Number.isInteger(us) && Number(us) >= 0)).toBe(true);

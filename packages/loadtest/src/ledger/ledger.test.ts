@@ -36,7 +36,6 @@ it("a killed worker's ledger is complete up to its last 200 ms", async () => {
   const deadlineMs = Date.now() + 15_000;
   const readTold = (): readonly number[] =>
     existsSync(told) ? readFileSync(told, "utf8").trim().split("\n").map(Number) : [];
-  const isRunning = (times: readonly number[]): boolean => times.at(-1)! - times[0]! > 700;
   while (!isRunning(readTold()) && Date.now() < deadlineMs)
     await new Promise((resolve) => setTimeout(resolve, 20));
   child.kill("SIGKILL");
@@ -58,3 +57,7 @@ it("a killed worker's ledger is complete up to its last 200 ms", async () => {
 
 /** A busy machine runs timers late. */
 const GRACE_MS = 50;
+
+function isRunning(times: readonly number[]): boolean {
+  return times.at(-1)! - times[0]! > 700;
+}

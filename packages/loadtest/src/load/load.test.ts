@@ -63,17 +63,11 @@ describe("shapes", () => {
 
 describe("entities", () => {
   it("are the same for the same seed, and others for another", () => {
-    const pick = (seed: number): readonly string[] => {
-      const next = zipf({ count: 100, seed });
-      return Array.from({ length: 50 }, () => next());
-    };
     expect(pick(1)).toEqual(pick(1));
     expect(pick(1)).not.toEqual(pick(2));
   });
 
   it("are distributed as they say", () => {
-    const countFirst = (pick: () => string, id: string): number =>
-      Array.from({ length: 10_000 }, () => pick()).filter((each) => each === id).length / 10_000;
     expect(countFirst(uniform({ count: 10 }), "user-0")).toBeCloseTo(0.1, 1);
     // 1 / ζ(1.5) for infinitely many.
     expect(countFirst(zipf({ count: 16_000, exponent: 1.5 }), "user-0")).toBeCloseTo(0.385, 1);
@@ -89,3 +83,13 @@ describe("entities", () => {
     expect(isBursting("spiker-1", start + 31)).toBe(false);
   });
 });
+
+function pick(seed: number): readonly string[] {
+  const next = zipf({ count: 100, seed });
+  return Array.from({ length: 50 }, () => next());
+}
+
+/** How often an entity is picked, as a part of all. */
+function countFirst(next: () => string, id: string): number {
+  return Array.from({ length: 10_000 }, () => next()).filter((each) => each === id).length / 10_000;
+}

@@ -46,7 +46,7 @@ export async function changeLimits(
   session: RateLimiterSession,
   context: UserContext,
 ): Promise<void> {
-  const limits = [Limit.perMinute("rpm", between(30, 60))];
+  const limits = [Limit.perMinute("rpm", between(50, 60))];
   if (between(1, 2) === 1) await session.manage("setResourceDefaults", "api", limits);
   else await session.manage("setLimits", pick(context), limits, { resource: "api" });
 }

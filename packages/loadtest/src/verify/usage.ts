@@ -1,4 +1,4 @@
-import type { Repository } from "zae-limiter";
+import { ZaeLimiterError, type Repository } from "zae-limiter";
 import type { Book, BucketHistory } from "../ledger/read-ledger.ts";
 
 /** What the check of usage found: problems, or why it was not checked. */
@@ -32,8 +32,9 @@ export async function checkUsage(
   );
   const resources = new Set(buckets.map(({ resource }) => resource));
   for (const endMs = clock.now() + waitUpToMs; ;) {
-    const { used, countedUntil = Infinity, obstacle } = await readUsage(repository, resources);
-    if (obstacle !== undefined) return skip(obstacle);
+    const usage = await readUsage(repository, resources).catch(explainMissing);
+    if (typeof usage === "string") return skip(usage);
+    const { used, countedUntil = Infinity } = usage;
     const problems = buckets.flatMap((bucket) => compare(bucket, used));
     const mayFollow = countedUntil < Infinity && clock.now() < endMs;
     if (problems.length > 0 && mayFollow) await clock.sleep(POLL_EVERY_MS);
@@ -55,23 +56,27 @@ interface StoredUsage {
   /** Tokens by entity, resource and limit. */
   readonly used: ReadonlyMap<string, number>;
   /** On DynamoDB: until when the aggregator has counted. */
-  readonly countedUntil?: number | undefined;
-  /** Why usage is incomplete. */
-  readonly obstacle?: string | undefined;
+  readonly countedUntil: number | undefined;
 }
 
-/** The usage of every entity on these resources. */
+function explainMissing(error: unknown): string {
+  if (error instanceof ZaeLimiterError && error.code === "ERR_LIMITER_USAGE_NOT_RECORDED")
+    return "the store does not record it";
+  throw error;
+}
+
+/** The usage of every entity on these resources, or why it is not complete. */
 async function readUsage(
   repository: Repository,
   resources: ReadonlySet<string>,
-): Promise<StoredUsage> {
+): Promise<StoredUsage | string> {
   const used = new Map<string, number>();
-  let [countedUntil, obstacle]: [number?, string?] = [];
+  let countedUntil: number | undefined;
   for (const resource of resources)
     for (let cursor: string | undefined = ""; cursor !== undefined;) {
       const query = { resource, limit: 1000, ...(cursor === "" ? {} : { cursor }) };
       const page = await repository.getUsageSnapshots(query);
-      if (page.completeSince !== undefined) obstacle = "the store had to drop some of it";
+      if (page.completeSince !== undefined) return "the store had to drop some of it";
       if (page.countedUntil !== undefined)
         countedUntil = Math.min(countedUntil ?? Infinity, page.countedUntil.getTime());
       // A query by resource leaves out of the counters what came by cascade.
@@ -82,8 +87,7 @@ async function readUsage(
         }
       cursor = page.cursor;
     }
-  if (!repository.capabilities.usageSnapshots) obstacle = "the store records none";
-  return { used, countedUntil, obstacle };
+  return { used, countedUntil };
 }
 
 function compare(

@@ -1,7 +1,7 @@
 import { appendFileSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { Limit, ValidationError } from "zae-limiter";
+import { Limit, ValidationError, type Repository, type UsageQuery } from "zae-limiter";
 import { MemoryRepository } from "zae-limiter/memory";
 import type { ConsumeRequest, Receipt, ResourceAmounts } from "zae-limiter/backend";
 import {
@@ -88,6 +88,35 @@ describe("what a run does not prove", () => {
     expect(await getNotes(new MemoryRepository())).toContain("has no namespace run");
     await clock.advance(-3_600_000);
     expect(await getNotes(new MemoryRepository({ clock, namespace: "run" }))).toContain("older");
+  });
+
+  it("is said: usage, if the store does not record it", async () => {
+    const { folder, repository } = await load("sqlite", undefined, { recordUsage: false });
+    const { passed, notes } = await verifyLedger(folder, repository);
+    expect(passed).toBe(true);
+    expect(notes).toEqual(["Usage was not checked: the store does not record it."]);
+  });
+
+  it("waits until usage is counted, but not for ever", async () => {
+    const { folder, repository, clock } = await load("memory");
+    const startMs = clock.now();
+    const countUntil = (countedUntil: number): Repository =>
+      breakRepository(repository, {
+        clock: { now: () => clock.now(), sleep: (ms: number) => clock.advance(ms) },
+        getUsageSnapshots: async (query: UsageQuery) => {
+          const page = await repository.getUsageSnapshots(query);
+          const isCounted = clock.now() >= countedUntil;
+          const at = new Date(isCounted ? clock.now() : startMs - 3_600_000);
+          return { ...page, items: isCounted ? page.items : [], countedUntil: at };
+        },
+      });
+    const slow = await verifyLedger(folder, countUntil(startMs + 5000));
+    expect(slow).toMatchObject({ passed: true, notes: [] });
+    expect(clock.now()).toBe(startMs + 5000);
+    const never = await verifyLedger(folder, countUntil(Infinity), { waitUpToMs: 3000 });
+    expect(never.passed).toBe(true);
+    expect(never.notes).toEqual([expect.stringContaining("it was counted until")]);
+    expect(clock.now()).toBe(startMs + 8000);
   });
 
   it("is said: lines that were cut off, and workers that were", async () => {

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { onTestFinished } from "vitest";
-import { Limit, type Repository } from "zae-limiter";
+import { Limit, type Repository, type RepositoryOptions } from "zae-limiter";
 import { openRepository } from "zae-limiter/open";
 import { ManualClock, seededRandom } from "zae-limiter/testing";
 import { Ledger, RateLimiterSession, type MetricEmitter } from "artillery-engine-zae-limiter";
@@ -35,7 +35,7 @@ export function temporaryFolder(): string {
 /** Replaces methods of a repository. */
 export function breakRepository(
   repository: Repository,
-  broken: Partial<Record<keyof Repository, (...values: never[]) => unknown>>,
+  broken: { readonly [Name in keyof Repository]?: unknown },
 ): Repository {
   return new Proxy(repository, {
     get(target, name) {
@@ -58,11 +58,12 @@ export interface LoadedStore {
 export async function load(
   store: "memory" | "sqlite",
   alter: (repository: Repository) => Repository = (repository) => repository,
+  options: RepositoryOptions = {},
 ): Promise<LoadedStore> {
   const folder = temporaryFolder();
   const clock = new ManualClock();
   const url = store === "memory" ? "memory:" : `sqlite:${join(folder, "limits.db")}`;
-  const opened = await openRepository(url, { clock, namespace: "run" });
+  const opened = await openRepository(url, { ...options, clock, namespace: "run" });
   onTestFinished(() => opened.close());
   await opened.setSystemDefaults([Limit.perMinute("rpm", 600), Limit.perMinute("tpm", 50_000)]);
   await opened.createEntity("parent");
