@@ -5,7 +5,7 @@ import type { LoadTest } from "artillery-engine-zae-limiter/run";
 import { EXIT, UsageError, type ExitCode } from "../exit.ts";
 import { loadReportText } from "../output/load-test.ts";
 import { fieldsText, tableText } from "../output/table.ts";
-import { printable } from "../output/text.ts";
+import { numberText, printable } from "../output/text.ts";
 import { countArgument, durationMsArgument, numberArgument } from "./support/arguments.ts";
 import { LoadDisplay } from "./support/load-display.ts";
 import { inTarget, orWrongUsage } from "./support/load-target.ts";
@@ -172,7 +172,10 @@ async function searchRate(
     );
     screen.show({ rate: found, trials }, () => {
       const rows = trials.map(({ rate, problems }) => [rate, problems.join(" ") || "held"]);
-      const verdict = found === 0 ? "No rate held." : `${found} users a second held.`;
+      const held = found === 0 ? "No rate held." : `${numberText(found)} users a second held.`;
+      const missed = trials.filter(({ passed }) => !passed).flatMap(({ problems }) => problems);
+      const isGenerator = missed.every((problem) => problem.startsWith("Generator too slow"));
+      const verdict = missed.length > 0 && isGenerator ? `${held} ${GENERATOR_LIMIT}` : held;
       return `${tableText(["Users/s", "Result"], rows, screen.colours)}\n${verdict}\n`;
     });
     // A limit that was exceeded at any rate is more than a rate that is too high.
@@ -180,6 +183,7 @@ async function searchRate(
   });
 }
 
+const GENERATOR_LIMIT = "The generator was the limit, and not the repository.";
 const TRIAL_MS = 10_000;
 const START_RATE = 50;
 const MOST_RATE = 50_000;

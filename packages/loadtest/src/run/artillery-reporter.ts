@@ -17,8 +17,8 @@ export interface ReporterMessage {
  */
 export default function reportToParent(events: Events): object {
   for (const event of ["stats", "done"] as const)
-    events.on(event, ({ counters, summaries, period, firstMetricAt, lastMetricAt }) => {
-      const metrics = { counters, summaries, period, firstMetricAt, lastMetricAt };
+    events.on(event, ({ counters, summaries, period, firstCounterAt, lastCounterAt }) => {
+      const metrics = { counters, summaries, period, firstCounterAt, lastCounterAt };
       process.send?.({ event, metrics } satisfies ReporterMessage);
     });
   return {};

@@ -38,7 +38,7 @@ export function judgeGenerator(plan: Plan, whole: Metrics): Generator {
   // Users beyond `maxVusers` are skipped on purpose.
   const created = readCounter(whole, "vusers.created") + readCounter(whole, "vusers.skipped");
   const longestSeconds = (whole.summaries["vusers.session_length"]?.max ?? 0) / 1000;
-  const wholeSeconds = (whole.lastMetricAt - whole.firstMetricAt) / 1000;
+  const wholeSeconds = (whole.lastCounterAt - whole.firstCounterAt) / 1000;
   const took = Math.max(0, wholeSeconds - longestSeconds);
   const lag = whole.summaries["zae.generator.lag_us"]?.p99;
   const problems: string[] = [];

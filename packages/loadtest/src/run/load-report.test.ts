@@ -19,8 +19,8 @@ function metrics(
 ): Metrics {
   return {
     period,
-    firstMetricAt: 1000,
-    lastMetricAt: 21_000,
+    firstCounterAt: 1000,
+    lastCounterAt: 21_000,
     ...more,
     counters: {
       "vusers.created": 200,
@@ -76,12 +76,12 @@ describe("a generator", () => {
     ],
     [
       "that needs longer is too slow",
-      { lastMetricAt: 22_100 },
+      { lastCounterAt: 22_100 },
       "Arrivals took 21.1 s instead of 20 s.",
     ],
     [
       "may have users that go on after the last arrival",
-      { lastMetricAt: 25_000, summaries: { "vusers.session_length": summary(5, 5000) } },
+      { lastCounterAt: 25_000, summaries: { "vusers.session_length": summary(5, 5000) } },
       undefined,
     ],
     [

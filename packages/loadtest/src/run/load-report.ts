@@ -143,14 +143,14 @@ function toNameRow(metrics: Metrics, name: string): CallRow {
 /** A row of a table over time. */
 export function toPeriod(
   period: Metrics,
-  { firstMetricAt, lastMetricAt }: Pick<Metrics, "firstMetricAt" | "lastMetricAt">,
+  { firstCounterAt, lastCounterAt }: Pick<Metrics, "firstCounterAt" | "lastCounterAt">,
 ): PeriodRow {
-  const begin = Math.max(Number(period.period), firstMetricAt);
-  const end = Math.min(Number(period.period) + PERIOD_MS, lastMetricAt);
+  const begin = Math.max(Number(period.period), firstCounterAt);
+  const end = Math.min(Number(period.period) + PERIOD_MS, lastCounterAt);
   const count = (name: string): number => readCounter(period, name);
   const errors = Object.entries(period.counters).filter(([name]) => name.startsWith("errors."));
   return {
-    atSeconds: Math.max(0, (begin - firstMetricAt) / 1000),
+    atSeconds: Math.max(0, (begin - firstCounterAt) / 1000),
     // A last period of some milliseconds would show an absurd rate.
     seconds: Math.max(1, (end - begin) / 1000),
     users: count("vusers.created"),
@@ -193,13 +193,13 @@ function addUp(periods: readonly Metrics[]): Metrics {
             };
     }
   }
-  const first = periods.map(({ firstMetricAt }) => firstMetricAt);
-  const last = periods.map(({ lastMetricAt }) => lastMetricAt);
+  const first = periods.map(({ firstCounterAt }) => firstCounterAt);
+  const last = periods.map(({ lastCounterAt }) => lastCounterAt);
   return {
     counters,
     summaries,
     period: 0,
-    firstMetricAt: periods.length === 0 ? 0 : Math.min(...first),
-    lastMetricAt: periods.length === 0 ? 0 : Math.max(...last),
+    firstCounterAt: periods.length === 0 ? 0 : Math.min(...first),
+    lastCounterAt: periods.length === 0 ? 0 : Math.max(...last),
   };
 }

@@ -4,8 +4,9 @@ export interface Metrics {
   readonly summaries: Readonly<Record<string, Summary | undefined>>;
   /** When the period began. */
   readonly period: number | string;
-  readonly firstMetricAt: number;
-  readonly lastMetricAt: number;
+  /** Of calls and users; the lag of the generator is measured when there are none, too. */
+  readonly firstCounterAt: number;
+  readonly lastCounterAt: number;
 }
 
 /** The distribution of one measure. */

@@ -66,8 +66,8 @@ export async function runLoadTest(
     env: buildArtilleryEnvironment({ target, ledger, engineFolder: findEngineFolder() }, env),
     ...(signal && { signal }),
     onPeriod: (period) => {
-      first ??= period.firstMetricAt;
-      onPeriod?.(toPeriod(period, { firstMetricAt: first, lastMetricAt: period.lastMetricAt }));
+      first ??= period.firstCounterAt;
+      onPeriod?.(toPeriod(period, { firstCounterAt: first, lastCounterAt: period.lastCounterAt }));
     },
   });
   const interrupted = signal?.aborted === true;
