@@ -53,8 +53,6 @@ export function collectModules() {
   const modules = [...entries].map(([name, path]) => {
     const module = { name, from: `declared/${name}`, declarations: [], passed: new Map() };
     for (const exported of fileAt(path).exported.keys()) {
-      // Artillery wants a default export; what it is has a name, too.
-      if (exported === "default") continue;
       const found = resolve(path, exported);
       if (found.from !== undefined) pass(module, "export", found);
       else

@@ -1,3 +1,5 @@
+import { ZaeLimiterEngine } from "./engine/engine.ts";
+
 export type {
   EngineOptions,
   MetricEmitter,
@@ -9,7 +11,6 @@ export type {
 } from "./engine/artillery.ts";
 export {
   ZaeLimiterEngine,
-  ZaeLimiterEngine as default,
   type EngineScript,
   type EngineTools,
   type RunUser,
@@ -40,3 +41,6 @@ export {
 export { renderScript, SCENARIOS } from "./scenarios/catalogue.ts";
 export type { LoadParameters, Scenario } from "./scenarios/scenario.ts";
 export { verifyLedger, type LedgerReport, type VerifyOptions } from "./verify/verify-ledger.ts";
+
+/** Artillery takes the default export of an engine's package. */
+export default ZaeLimiterEngine;

@@ -53,7 +53,7 @@ const LAG_RESOLUTION_MS = 10;
 
 const LAG_EVERY_MS = 1000;
 
-/** The setup is no load. */
+/** The setup is not part of the load. */
 const SILENT: MetricEmitter = { emit: () => {} };
 
 /**

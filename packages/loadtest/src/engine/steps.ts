@@ -171,7 +171,7 @@ function toLimits(value: unknown): readonly Limit[] {
   return value.map((text: string) => Limit.parse(text));
 }
 
-/** Numbers may be names; what is no text at all is refused as an identifier. */
+/** Numbers may be names; the limiter refuses everything else. */
 function toText(value: unknown): string {
   return typeof value === "number" ? String(value) : (value as string);
 }

@@ -7,18 +7,18 @@ import { openRepository } from "zae-limiter/open";
 import { verifyLedger } from "artillery-engine-zae-limiter";
 import { temporaryFolder } from "../../test/support/load.ts";
 
-/** Grants without end. Each is told to the file `told` at once, by a write that a kill cannot lose. */
+/** Grants without end. It reports each at once, by a write that a kill cannot lose. */
 const WORKER = `
 import { writeSync, openSync } from "node:fs";
 import { Limit } from "zae-limiter";
 import { openRepository } from "zae-limiter/open";
 import { Ledger, RateLimiterSession } from "artillery-engine-zae-limiter";
-const [target, folder, told] = process.argv.slice(1);
+const [target, folder, reported] = process.argv.slice(1);
 const repository = await openRepository(target, { namespace: "run" });
 await repository.setSystemDefaults([Limit.perSecond("rps", 1000)]);
 const ledger = new Ledger({ folder, repository, store: "sqlite" });
 const session = new RateLimiterSession({ repository, emitter: { emit() {} }, ledger });
-const file = openSync(told, "a");
+const file = openSync(reported, "a");
 for (;;) {
   const call = { entityId: "key-1", resource: "api", consume: { rps: 2 }, settle: { rps: 1 } };
   if ((await session.acquire(call, () => true)) && writeSync(file, Date.now() + "\\n"))
@@ -28,20 +28,20 @@ for (;;) {
 
 it("a killed worker's ledger is complete up to its last 200 ms", async () => {
   const [folder, store] = [temporaryFolder(), temporaryFolder()];
-  const [target, told] = [`sqlite:${join(store, "limits.db")}`, join(store, "told")];
-  const values = ["--input-type=module", "-e", WORKER, target, folder, told];
+  const [target, reported] = [`sqlite:${join(store, "limits.db")}`, join(store, "reported")];
+  const values = ["--input-type=module", "-e", WORKER, target, folder, reported];
   const cwd = join(import.meta.dirname, "../..");
   const child = spawn(process.execPath, values, { cwd, stdio: ["ignore", "inherit", "inherit"] });
   const exit = once(child, "exit");
   const deadlineMs = Date.now() + 15_000;
-  const readTold = (): readonly number[] =>
-    existsSync(told) ? readFileSync(told, "utf8").trim().split("\n").map(Number) : [];
-  while (!isRunning(readTold()) && Date.now() < deadlineMs)
+  const readReported = (): readonly number[] =>
+    existsSync(reported) ? readFileSync(reported, "utf8").trim().split("\n").map(Number) : [];
+  while (!isRunning(readReported()) && Date.now() < deadlineMs)
     await new Promise((resolve) => setTimeout(resolve, 20));
   child.kill("SIGKILL");
   expect(await exit).toEqual([null, "SIGKILL"]);
 
-  const times = readTold();
+  const times = readReported();
   const [file] = readdirSync(folder);
   const lines = readFileSync(join(folder, file!), "utf8").split("\n");
   const noted = lines.filter((line) => line.includes('"kind":"grant"')).length;

@@ -6,7 +6,7 @@ import type { Amounts } from "zae-limiter";
  */
 
 /** A worker has opened its repository. Ids of leases and buckets begin anew. */
-export interface StartRecord {
+interface StartRecord {
   readonly kind: "start";
   readonly at: number;
   /** The scheme of the target, such as `sqlite`: only a worker itself sees a store in memory. */
@@ -36,7 +36,7 @@ export interface GrantRecord {
   readonly answered: number;
 }
 
-/** A lease ended; `deltas` is the real cost less what was taken, if there is a difference. */
+/** A lease ended; `deltas` is the real cost less the charge, if they differ. */
 export interface EndRecord {
   readonly kind: "end";
   readonly lease: number;
@@ -48,13 +48,13 @@ export interface EndRecord {
 }
 
 /** A call failed, so what it did to the usage of this entity is unknown. */
-export interface DoubtRecord {
+interface DoubtRecord {
   readonly kind: "doubt";
   readonly entityId: string;
 }
 
 /** A management call may have changed limits. */
-export interface ChangeRecord {
+interface ChangeRecord {
   readonly kind: "change";
   readonly call: string;
   readonly sent: number;
@@ -62,12 +62,12 @@ export interface ChangeRecord {
 }
 
 /** Calls begin: what follows is complete only up to the next time that the file is written. */
-export interface BusyRecord {
+interface BusyRecord {
   readonly kind: "busy";
 }
 
 /** No call was under way: the ledger is complete up to here. */
-export interface IdleRecord {
+interface IdleRecord {
   readonly kind: "idle";
   readonly at: number;
 }

@@ -38,7 +38,8 @@ export function uniform(options: EntityOptions): EntityPicker {
 }
 
 /**
- * The first entities are chosen far more often than the last: the n-th with a weight of n^−exponent.
+ * The first entities are chosen far more often than the last: the n-th one has a weight of
+ * n^−exponent.
  * @example const pick = zipf({ count: 16_000, exponent: 1.5 });
  */
 export function zipf({

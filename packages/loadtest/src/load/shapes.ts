@@ -9,7 +9,7 @@ export interface ShapeOptions {
   readonly rate: number;
 }
 
-/** The load of a day by hour, as parts of the peak: quiet nights, a rise until 10, a dip at noon. */
+/** The load of a day by hour, as parts of the peak: a rise until 10, and a dip at noon. */
 const HOURS = [
   0.12, 0.1, 0.08, 0.08, 0.1, 0.15, 0.25, 0.45, 0.75, 0.95, 1, 0.97, 0.85, 0.9, 0.98, 0.95, 0.88,
   0.75, 0.6, 0.5, 0.42, 0.35, 0.25, 0.18,

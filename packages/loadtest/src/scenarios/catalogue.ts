@@ -71,7 +71,7 @@ export function renderScript(
 }
 
 /** The scenario of a name; an unknown one is refused with the nearest. */
-export function findScenario(name: string): Scenario {
+function findScenario(name: string): Scenario {
   const scenario = Object.hasOwn(SCENARIOS, name) ? SCENARIOS[name] : undefined;
   if (scenario === undefined) throw buildUnknownNameError("scenario", name, Object.keys(SCENARIOS));
   return scenario;

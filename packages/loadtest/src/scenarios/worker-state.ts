@@ -4,7 +4,7 @@ import type { UserContext } from "../engine/artillery.ts";
 import type { EntityPicker } from "../load/entities.ts";
 
 /** The seed of this worker: each worker makes choices of its own, the same in every run. */
-export const WORKER_SEED = threadId + 1;
+const WORKER_SEED = threadId + 1;
 
 /** The random numbers of one scenario in this worker. */
 export function startRandom(): (from: number, to: number) => number {

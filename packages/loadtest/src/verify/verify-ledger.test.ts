@@ -97,7 +97,7 @@ describe("what a run does not prove", () => {
     expect(notes).toEqual(["Usage was not checked: the store does not record it."]);
   });
 
-  it("waits until usage is counted, but not for ever", async () => {
+  it("waits until usage is counted, but not forever", async () => {
     const { folder, repository, clock } = await load("memory");
     const startMs = clock.now();
     const countUntil = (countedUntil: number): Repository =>
@@ -132,7 +132,7 @@ describe("what a run does not prove", () => {
     ]);
   });
 
-  it("is refused: a folder without ledgers, and a wait that is no time", async () => {
+  it("is refused: a folder without ledgers, and a wait that is negative", async () => {
     await expect(verifyLedger(temporaryFolder())).rejects.toThrow(ValidationError);
     const wait = verifyLedger("x", undefined, { waitUpToMs: -1 });
     await expect(wait).rejects.toMatchObject({ field: "waitUpToMs" });
