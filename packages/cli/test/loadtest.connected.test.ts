@@ -2,7 +2,14 @@
 // program under Node 24, which Artillery needs.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { copyFileSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import {
+  copyFileSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -13,6 +20,9 @@ import { node24 } from "../../../tools/fetch-packages.mjs";
 import { describeWithEngine, freshTableName } from "../../limiter/test/support/engine.ts";
 
 const PROGRAM = fileURLToPath(new URL("../bin/zae-limiter.js", import.meta.url));
+const ARTILLERY = "node_modules/artillery/bin/run";
+const MODULES = fileURLToPath(new URL("../../../node_modules", import.meta.url));
+const GUIDE = readFileSync(new URL("../../../docs/guide/load-testing.md", import.meta.url), "utf8");
 const RECORD_CONNECTIONS = new URL("fixtures/record-connections.mjs", import.meta.url).href;
 
 let folder: string;
@@ -107,6 +117,36 @@ if (!isArtilleryInstalled()) {
       copyFileSync(join(ledger, worker!), join(ledger, "worker-1-1.jsonl"));
       const twice = await loadtest(["verify", ledger, "--target", target]);
       expect(twice).toMatchObject({ code: 1, output: expect.stringContaining("FAILED") });
+    });
+
+    it("creates exactly the users that a curve and a spike plan", async () => {
+      const output = join(folder, "run");
+      const words = `run llm-production --target memory: --duration 9 --rate 40 --output ${output}`;
+      await loadtest(words.split(" "));
+      const { generator } = readReport(output);
+      expect(generator!.plannedArrivals).toBeGreaterThan(100);
+      expect(generator!.createdArrivals).toBe(generator!.plannedArrivals);
+    });
+
+    it("runs the script of the guide, whose ledger is verified", async () => {
+      const [script, users] = ["yaml", "js"].map(
+        (language) => new RegExp(`^\`\`\`${language}\\n(.*?)^\`\`\`$`, "ms").exec(GUIDE)![1]!,
+      );
+      writeFileSync(join(folder, "users.mjs"), users!);
+      writeFileSync(join(folder, "script.yml"), script!.replace("duration: 60", "duration: 2"));
+      const child = spawn(node24(), [join(artilleryProject, ARTILLERY), "run", "script.yml"], {
+        cwd: folder,
+        env: { ...process.env, ARTILLERY_DISABLE_TELEMETRY: "true", NODE_PATH: MODULES },
+        stdio: ["ignore", "pipe", "inherit"],
+      });
+      let printed = "";
+      child.stdout.on("data", (chunk) => (printed += String(chunk)));
+      expect(await once(child, "close"), printed).toEqual([0, null]);
+      expect(printed).toMatch(/zae\.acquire\.count_of\.chat/);
+      expect(printed).toMatch(/vusers\.failed: \.+ 0$/m);
+      const target = `sqlite:${folder}/load.db`;
+      const verified = await loadtest(["verify", join(folder, "ledger"), "--target", target]);
+      expect(verified).toMatchObject({ code: 0, output: expect.stringContaining("Grants") });
     });
 
     it("reports what was measured when it is interrupted", async () => {
