@@ -70,7 +70,7 @@ export function addLoadTestCommands(program: Command, session: Session): void {
       "refill, and, with --target, that usage equals what was granted and settled.",
     examples: ["loadtest verify ./stress/ledger --target dynamodb://eu-west-1/my-stack"],
   })
-    .option("--target <url>", TARGET)
+    .option("--target <url>", "The repository of the run, to compare its usage.")
     .action(async (folder: string, { target }: { readonly target?: string }, command: Command) => {
       const verify = (repository?: Repository): Promise<ExitCode> =>
         verifyFolder(session, command, folder, repository);

@@ -102,8 +102,8 @@ export function checkLoadTest(test: LoadTest): Script {
 }
 
 /**
- * Verifies the ledgers in a folder, where there are any. A store that cannot tell its usage, such as
- * a DynamoDB table without an aggregator, leaves the first of the two checks.
+ * Verifies the ledgers in a folder, where there are any. A store that cannot tell its usage leaves
+ * the other check: that no bucket gave too much.
  */
 export async function verifyRun(
   ledger: string,
