@@ -122,20 +122,11 @@ export class RateLimiterSession {
     } catch (error) {
       lease.giveBack();
       // The error of the work is the one to throw; the other one has been reported.
-      await this.#finish(lease, request.entityId).catch(() => {});
+      await lease.finish().catch(() => {});
       throw error;
     }
-    await this.#finish(lease, request.entityId);
+    await lease.finish();
     return result;
-  }
-
-  async #finish(lease: OpenLease, entityId: string): Promise<void> {
-    try {
-      await lease.finish();
-    } catch (error) {
-      this.#ledger?.noteDoubt(entityId);
-      throw error;
-    }
   }
 
   async #take<T>(
@@ -144,24 +135,23 @@ export class RateLimiterSession {
     name: string | undefined,
   ): Promise<Grant<T> | undefined> {
     const sent = this.#ledger?.now() ?? 0;
-    const startedMs = performance.now();
     try {
-      const value = await attempt();
-      const kind = value === undefined ? "rate_limited" : "acquire";
-      emitCall(this.#emitter, { kind, tookMs: performance.now() - startedMs, name });
+      const value = await this.#time("acquire", attempt, name);
       return value === undefined ? undefined : { value, sent };
     } catch (error) {
       this.#ledger?.noteDoubt(entityId);
-      this.reportError(error);
       throw error;
     }
   }
 
+  /** Counts a call; an acquire without a value was refused by a limit. */
   async #time<T>(kind: string, work: () => Promise<T>, name?: string): Promise<T> {
     const startedMs = performance.now();
     try {
       const value = await work();
-      emitCall(this.#emitter, { kind, tookMs: performance.now() - startedMs, name });
+      const tookMs = performance.now() - startedMs;
+      const isRefused = kind === "acquire" && value === undefined;
+      emitCall(this.#emitter, { kind: isRefused ? "rate_limited" : kind, tookMs, name });
       return value;
     } catch (error) {
       this.reportError(error);

@@ -3,11 +3,9 @@ import { ValidationError } from "zae-limiter";
 import type { Script } from "../engine/artillery.ts";
 import { buildUnknownNameError } from "../engine/nearest.ts";
 import { checkWhole, constant } from "../load/shapes.ts";
-import { hotParent, maxRpsCascade, simpleCascade } from "./cascade.ts";
+import { hotParent, maxRps, maxRpsCascade, simple, simpleCascade } from "./calls.ts";
 import { llmGateway, llmProduction } from "./llm.ts";
-import { maxRps } from "./max-rps.ts";
 import type { LoadParameters, Scenario } from "./scenario.ts";
-import { simple } from "./simple.ts";
 import { stress } from "./stress.ts";
 import { abandonedStreams, coldStart, configChurn, retryStorm } from "./troubles.ts";
 

@@ -6,6 +6,9 @@ import { uniform } from "../load/entities.ts";
 import type { Scenario } from "./scenario.ts";
 import { pickAmongUsers, startRandom } from "./worker-state.ts";
 
+// Of config-churn, whose functions are those of this module.
+export { callApi } from "./calls.ts";
+
 /** How often a client without manners repeats a refused call. */
 const MOST_RETRIES = 5;
 
@@ -34,11 +37,6 @@ export async function stream(session: RateLimiterSession, context: UserContext):
       else lease.settle({ tpm: between(200, 2000) });
     },
   );
-}
-
-/** A call while limits change. */
-export async function callApi(session: RateLimiterSession, context: UserContext): Promise<void> {
-  await session.acquire({ entityId: pick(context), resource: "api", consume: { rpm: 1 } });
 }
 
 /** An administrator who changes the limits of the resource, or of one entity. */
