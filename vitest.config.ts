@@ -33,6 +33,10 @@ const resolve = {
       replacement: new URL("./packages/upgrade/src/index.ts", import.meta.url).pathname,
     },
     {
+      find: /^artillery-engine-zae-limiter\/run$/,
+      replacement: new URL("./packages/loadtest/src/run/index.ts", import.meta.url).pathname,
+    },
+    {
       find: /^artillery-engine-zae-limiter$/,
       replacement: new URL("./packages/loadtest/src/index.ts", import.meta.url).pathname,
     },

@@ -7,25 +7,6 @@ import { program } from "../packages/cli/test/command-line.ts";
 const root = fileURLToPath(new URL("..", import.meta.url));
 const page = readFileSync(`${root}docs/guide/from-python.md`, "utf8");
 
-/*
- * NOT MERGED YET: names and commands that other branches add. Delete this list, and what uses it,
- * after the merge.
- */
-const NOT_MERGED_YET = new Set([
-  "repository.batchGetBuckets",
-  "repository.batchGetLevels",
-  "repository.getBucket",
-  "repository.getResourceBuckets",
-  "lambda",
-  "refill",
-  "consume",
-  "retryAfter",
-  "zae-limiter/dynamodb/schema",
-  "loadtest run --users --duration --rate",
-  "loadtest max",
-  "deploy --name",
-]);
-
 const declared = readdirSync(`${root}test/api`)
   .filter((name) => /^declared.*\.d\.ts$/.test(name))
   .map((name) => readFileSync(`${root}test/api/${name}`, "utf8"))
@@ -44,8 +25,7 @@ function namesIn(section: string): readonly string[] {
   const rows = body.split("\n").filter((line) => /^\| (?!there)/.test(line));
   return rows
     .flatMap((row) => [...row.split("|")[2]!.matchAll(/`([^`]+)`/g)].map(([, code]) => code!))
-    .map((name) => name.replace(/: ".*"$/, ""))
-    .filter((name) => !NOT_MERGED_YET.has(name));
+    .map((name) => name.replace(/: ".*"$/, ""));
 }
 
 /** Whether a package, a declaration, a member of one, or an option is declared. */

@@ -24,7 +24,7 @@ const FILES = {
   manifest: ["zae-limiter/manifest", "@zae-limiter/infra/manifest"],
   upgrade: ["@zae-limiter/upgrade"],
   contract: ["@zae-limiter/contract"],
-  loadtest: ["artillery-engine-zae-limiter"],
+  loadtest: ["artillery-engine-zae-limiter", "artillery-engine-zae-limiter/run"],
   infra: ["@zae-limiter/infra"],
   stacks: ["@zae-limiter/infra/cdk"],
 };

@@ -338,6 +338,11 @@ describe("the command", { timeout: TIMEOUT_MS }, () => {
     });
   });
 
+  it("has the scenarios of load tests", async () => {
+    const { code, stdout } = await libraryFirst.run("npx", "zae-limiter", "loadtest", "list");
+    expect({ code, stdout }).toEqual({ code: 0, stdout: expect.stringMatching(/^simple +30 /m) });
+  });
+
   it("shows the status of a repository", async () => {
     const args = ["--repository", "memory:", "status"];
     const { code, stdout, stderr } = await libraryFirst.run("npx", "zae-limiter", ...args);
@@ -399,6 +404,7 @@ async function pack(): Promise<Record<string, string>> {
     "@zae-limiter/cli",
     "@zae-limiter/upgrade",
     "@zae-limiter/contract",
+    "artillery-engine-zae-limiter",
   ];
   const workspaces = names.map((name) => `--workspace=${name}`);
   const options = ["--json", "--loglevel=error", "--pack-destination", folder];

@@ -18,6 +18,7 @@ import { addUpgradeCommand } from "./commands/infrastructure/upgrade.ts";
 import { addVersionCommand } from "./commands/infrastructure/version.ts";
 import { addLimitsCommands } from "./commands/limits/limits.ts";
 import { addLocalCommands } from "./commands/local/local.ts";
+import { addLoadTestCommands } from "./commands/loadtest.ts";
 import { addNamespaceCommands } from "./commands/namespace.ts";
 import { addResourceCommands } from "./commands/resource.ts";
 import { addStatusCommand } from "./commands/status.ts";
@@ -120,6 +121,7 @@ Example:
   addAcquireCommand(program, session);
   addAggregateCommand(program, session);
   addStatusCommand(program, session);
+  addLoadTestCommands(program, session);
   addDeployCommand(program, session);
   addDeleteCommand(program, session);
   addCfnTemplateCommand(program, session);
