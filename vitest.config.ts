@@ -17,6 +17,10 @@ const resolve = {
     { find: /^zae-limiter\/sqlite$/, replacement: source("repository/sqlite/index.ts") },
     { find: /^zae-limiter\/dynamodb$/, replacement: source("repository/dynamodb/index.ts") },
     {
+      find: /^zae-limiter\/dynamodb\/schema$/,
+      replacement: source("repository/dynamodb/schema/index.ts"),
+    },
+    {
       find: /^zae-limiter\/aggregator$/,
       replacement: source("repository/dynamodb/aggregator/index.ts"),
     },
@@ -27,6 +31,14 @@ const resolve = {
     {
       find: /^@zae-limiter\/upgrade$/,
       replacement: new URL("./packages/upgrade/src/index.ts", import.meta.url).pathname,
+    },
+    {
+      find: /^artillery-engine-zae-limiter\/run$/,
+      replacement: new URL("./packages/loadtest/src/run/index.ts", import.meta.url).pathname,
+    },
+    {
+      find: /^artillery-engine-zae-limiter$/,
+      replacement: new URL("./packages/loadtest/src/index.ts", import.meta.url).pathname,
     },
     { find: /^zae-limiter\/backend$/, replacement: source("backend/index.ts") },
     { find: /^@zae-limiter\/infra$/, replacement: infra("index.ts") },

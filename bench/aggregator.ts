@@ -58,8 +58,8 @@ setTimeout(() => {
 for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => process.exit(130));
 
 const engine = await startEngine();
-const client = openSdkClient(engine.endpointUrl);
-const lean = await openLeanTransport(engine.endpointUrl);
+const client = openSdkClient(engine);
+const lean = await openLeanTransport(engine);
 const contestants: Contestant[] = [];
 try {
   console.log(

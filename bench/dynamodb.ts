@@ -2,19 +2,21 @@
  * The DynamoDB backend against the floor, which is one raw conditional UpdateItem, against
  * rate-limiter-flexible and against the original in Python: `npm run bench:dynamodb`. After `--`
  * come `--quick` to see that it works, `--only many,children` to run a part, `--against floor` to
- * leave the other contestants out, and `--on lean` to leave out a transport. One engine, one run;
+ * leave the other contestants out, and `--on lean` to leave out a transport; `--table` measures a
+ * table instead, on AWS or behind an endpoint (dynamodb/on-a-table.ts). One engine, one run;
  * contestants take turns round by round, and what is printed are medians. CPU is all of the client
  * process, user and system; the engine's is not in it. A goal that is missed is printed as MISSED
  * and is not a failure of the benchmark. bench/README.md says how to read it.
  */
 import { availableParallelism } from "node:os";
 import { printArrivals } from "./dynamodb/arrivals/arrivals.ts";
-import { cases, type Case } from "./dynamodb/cases.ts";
+import { cases } from "./dynamodb/cases.ts";
 import { compare } from "./dynamodb/comparison.ts";
 import { openField } from "./dynamodb/contestants/field.ts";
-import { startEngine } from "./dynamodb/engine.ts";
+import { startEngine, type Engine } from "./dynamodb/engine.ts";
 import { printGoals, type Results } from "./dynamodb/goals.ts";
 import { printLatencies } from "./dynamodb/latency.ts";
+import { measureTable } from "./dynamodb/on-a-table.ts";
 import { printProcesses } from "./dynamodb/processes.ts";
 import { readSelection, type Selection } from "./dynamodb/selection.ts";
 
@@ -25,7 +27,7 @@ import { readSelection, type Selection } from "./dynamodb/selection.ts";
  */
 const WARM_UP_MS = 3000;
 
-const { quick, parts, against, on } = selectionOrExit();
+const { quick, parts, against, on, table } = selectionOrExit();
 const pace = quick
   ? { rounds: 1, turnMs: 10, warmUp: 16 }
   : { rounds: 7, turnMs: 500, warmUp: 256, warmUpMs: WARM_UP_MS };
@@ -43,7 +45,7 @@ const SIZES = quick
   : { calls: 64, manyEntities: 1000, fewEntities: 8 };
 
 /** A process that does not answer must not keep the benchmark running. */
-const WATCHDOG_MS = quick ? 120_000 : 1_800_000;
+const WATCHDOG_MS = quick && table === undefined ? 120_000 : 1_800_000;
 
 /** What the tables do not say by themselves. */
 const LEGEND = `An acquire takes two limits and commits. The floor takes one token with one conditional UpdateItem; for a child of a parent two at the
@@ -61,36 +63,54 @@ setTimeout(() => {
   console.error(`The benchmark did not end within ${WATCHDOG_MS / 1000} s.`);
   process.exit(1);
 }, WATCHDOG_MS).unref();
-// Child processes are ended when this one exits, which a signal alone does not cause.
-for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => process.exit(130));
 
-const engine = await startEngine();
-try {
-  console.log(
-    `Node ${process.versions.node}, ${availableParallelism()} cores, ${quick ? "a quick run: it shows that the benchmark works, and its numbers say nothing" : "full run"}\n`,
-  );
-  const races = cases(SIZES).filter(({ id }) => parts.has(id));
-  if (races.length > 0 || parts.has("alone")) await runField(races);
-  if (parts.has("arrivals"))
-    await printArrivals(
-      engine.endpointUrl,
-      quick
-        ? { entities: 16, perSecond: [500], seconds: 0.05, rounds: 1 }
-        : { entities: 1000, perSecond: [200, 1000, 3000], seconds: 0.7, rounds: 5 },
-    );
-  if (parts.has("processes"))
-    await printProcesses(
-      engine.endpointUrl,
-      quick
-        ? { processes: [2], seconds: 0.2, warmUpSeconds: 0.1, rounds: 1 }
-        : { processes: [2, 8], seconds: 3, warmUpSeconds: 1, rounds: 2 },
-    );
-} finally {
-  await engine.stop();
+const interrupted = new AbortController();
+for (const signal of ["SIGINT", "SIGTERM"] as const)
+  process.once(signal, () => {
+    interrupted.abort();
+    process.exitCode = 130;
+    // Child processes are ended when this one exits, which a signal alone does not cause. A table
+    // is cleaned up first.
+    if (table === undefined) process.exit();
+  });
+
+console.log(
+  `Node ${process.versions.node}, ${availableParallelism()} cores, ${quick ? "a quick run: it shows that the benchmark works, and its numbers say nothing" : "full run"}\n`,
+);
+const races = cases(SIZES).filter(({ id }) => parts.has(id));
+if (table === undefined) await runOnEngine();
+else
+  await measureTable({ table, races, on, signal: interrupted.signal }).catch((error: Error) => {
+    console.error(error.message);
+    process.exitCode = 1;
+  });
+
+/** Runs everything that was selected on one engine. */
+async function runOnEngine(): Promise<void> {
+  const engine = await startEngine();
+  try {
+    if (races.length > 0 || parts.has("alone")) await runField(engine);
+    if (parts.has("arrivals"))
+      await printArrivals(
+        engine.endpointUrl,
+        quick
+          ? { entities: 16, perSecond: [500], seconds: 0.05, rounds: 1 }
+          : { entities: 1000, perSecond: [200, 1000, 3000], seconds: 0.7, rounds: 5 },
+      );
+    if (parts.has("processes"))
+      await printProcesses(
+        engine.endpointUrl,
+        quick
+          ? { processes: [2], seconds: 0.2, warmUpSeconds: 0.1, rounds: 1 }
+          : { processes: [2, 8], seconds: 3, warmUpSeconds: 1, rounds: 2 },
+      );
+  } finally {
+    await engine.stop();
+  }
 }
 
 /** Runs all contestants on the engine, in one case after another. */
-async function runField(races: readonly Case[]): Promise<void> {
+async function runField(engine: Engine): Promise<void> {
   const field = await openField(engine.endpointUrl, { against, on, mayInstall: !quick });
   try {
     console.log(LEGEND);

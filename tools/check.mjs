@@ -14,6 +14,7 @@ const checks = [
   ["package", "publint", ["packages/limiter", "--strict"]],
   ["package of the contract", "publint", ["packages/contract", "--strict"]],
   ["package of the upgrade", "publint", ["packages/upgrade", "--strict"]],
+  ["package of load tests", "publint", ["packages/loadtest", "--strict"]],
   ["package of the infrastructure", "publint", ["packages/infra", "--strict"]],
   ["package of the command line", "publint", ["packages/cli", "--strict"]],
 ];

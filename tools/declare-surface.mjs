@@ -16,6 +16,7 @@ const root = fileURLToPath(new URL("..", import.meta.url));
 const FILES = {
   charge: ["ChargeRequest"],
   runner: ["zae-limiter/aggregator"],
+  schema: ["zae-limiter/dynamodb/schema"],
   http: ["http", "express", "fastify", "hono"].map((name) => `zae-limiter/${name}`),
   llm: ["llm", "ai-sdk", "openai", "anthropic", "langchain"].map((name) => `zae-limiter/${name}`),
   stores: ["zae-limiter/stores"],
@@ -23,6 +24,7 @@ const FILES = {
   manifest: ["zae-limiter/manifest", "@zae-limiter/infra/manifest"],
   upgrade: ["@zae-limiter/upgrade"],
   contract: ["@zae-limiter/contract"],
+  loadtest: ["artillery-engine-zae-limiter", "artillery-engine-zae-limiter/run"],
   infra: ["@zae-limiter/infra"],
   stacks: ["@zae-limiter/infra/cdk"],
 };
@@ -97,7 +99,7 @@ export function collectModules() {
 
 /** The built declarations of public entries, by the name that users import. */
 function readEntries() {
-  const found = ["limiter", "upgrade", "contract", "infra"].flatMap((folder) => {
+  const found = ["limiter", "upgrade", "contract", "loadtest", "infra"].flatMap((folder) => {
     const path = join(root, "packages", folder);
     const { name, exports } = JSON.parse(readFileSync(join(path, "package.json"), "utf8"));
     return Object.entries(exports)

@@ -24,7 +24,7 @@ execFileSync(process.execPath, [`${root}node_modules/typescript/bin/tsc`, "-b"],
   cwd: root,
   stdio: "inherit",
 });
-for (const name of ["limiter", "contract", "upgrade", "infra", "cli"])
+for (const name of ["limiter", "contract", "upgrade", "loadtest", "infra", "cli"])
   removeStaleOutput(`${root}packages/${name}`);
 // What it imports may just have been installed.
 await (await import("./lambda.mjs")).packOutdated();

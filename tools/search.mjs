@@ -10,9 +10,9 @@
 //
 // The searches share the time equally, two at once. Each runs seeds one after another from the same
 // first one, first its fixed number of them, then as many as fit into the rest of its share. What
-// has no seeds runs to its end afterwards: the mutations and the other runtimes always, the rest if
-// it is named or with --all. Each prints a line: what came of it, how long it took, which seeds it
-// ran.
+// has no seeds runs to its end afterwards: mutations, other runtimes and load tests always, the
+// rest if it is named or with --all. Each prints a line: what came of it, how long it took, which
+// seeds it ran.
 import { spawn } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
@@ -79,6 +79,11 @@ const SEARCHES = {
 const WHOLE = {
   mutations: { always: true, commands: [["tools/mutations.mjs"]] },
   runtimes: { always: true, commands: [["tools/runtimes.mjs"]] },
+  // Two minutes, and another one when Artillery is installed.
+  loadtest: {
+    always: true,
+    commands: [["tools/loadtest.mjs"], [vitest, "run", "loadtest.connected"]],
+  },
   // The heap must not grow, which only shows over minutes.
   "http-heap": { commands: [[`${tests}/dist/http/chaos/chaos.js`, "--minutes", "1"]] },
   "node-24": {

@@ -20,7 +20,7 @@ const STACK = "bench-memory";
  * new ones.
  */
 export async function printMemory(endpointUrl: string, records: number): Promise<void> {
-  const transport = await openLeanTransport(endpointUrl);
+  const transport = await openLeanTransport({ endpointUrl });
   const made = await BucketRecords.open(transport, STACK);
   const aggregator = await openAggregator({ stack: STACK, region: "us-east-1", transport });
   const rows: (readonly string[])[] = [];

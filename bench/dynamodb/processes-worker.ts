@@ -41,7 +41,7 @@ const [endpointUrl, stack, mode] = process.argv.slice(2) as [
   "tick" | "no-tick" | "shards",
 ];
 const repository = await DynamoRepository.open("bench", {
-  transport: await openLeanTransport(endpointUrl),
+  transport: await openLeanTransport({ endpointUrl }),
   stack,
   provisioning: "never",
   // What the tick does shows on one item only.

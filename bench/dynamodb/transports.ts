@@ -1,25 +1,33 @@
 import { DynamoDB } from "@aws-sdk/client-dynamodb";
-import { leanTransport, type DynamoTransport } from "zae-limiter/dynamodb";
+import { isLoopback, LOCAL_REGION } from "#limiter/repository/dynamodb/transport/local-engine";
+import { clientConfiguration } from "#limiter/repository/dynamodb/transport/sdk-transport";
+import { leanTransport, type ObservedTransport } from "zae-limiter/dynamodb";
 
-const REGION = "us-east-1";
+/** Where the tables are: in a region of AWS, or behind an endpoint. */
+export interface Place {
+  readonly region?: string | undefined;
+  readonly endpointUrl?: string | undefined;
+}
 
 /**
  * A client as ours is configured: one attempt, connections kept alive, the middleware stack built
- * once.
+ * once, and invented credentials for nothing but an engine on this machine.
  */
-export function openSdkClient(endpointUrl: string): DynamoDB {
-  const agent = { keepAlive: true, maxSockets: 128 };
-  return new DynamoDB({
-    endpoint: endpointUrl,
-    region: REGION,
-    credentials: { accessKeyId: "local", secretAccessKey: "local" },
-    maxAttempts: 1,
-    cacheMiddleware: true,
-    requestHandler: { httpAgent: agent, httpsAgent: agent },
-  });
+export function openSdkClient(place: Place): DynamoDB {
+  const { region, endpointUrl } = withRegion(place);
+  return new DynamoDB(clientConfiguration({ region, endpointUrl }, process.env));
 }
 
 /** The lean transport, which its opener closes. */
-export async function openLeanTransport(endpointUrl: string): Promise<DynamoTransport> {
-  return leanTransport({ endpointUrl, region: REGION });
+export async function openLeanTransport(place: Place): Promise<ObservedTransport> {
+  return leanTransport(withRegion(place));
+}
+
+/** An engine on this machine needs some region; for the others the environment decides. */
+function withRegion({ region, endpointUrl }: Place): { region?: string; endpointUrl?: string } {
+  const known = region ?? (isLoopback(endpointUrl) ? LOCAL_REGION : undefined);
+  return {
+    ...(known !== undefined && { region: known }),
+    ...(endpointUrl !== undefined && { endpointUrl }),
+  };
 }

@@ -13,6 +13,13 @@ export class MapAudit implements AuditStore {
     this.#events.push(event);
   }
 
+  erase(entityId: string): number {
+    const kept = this.#events.filter((event) => event.entityId !== entityId);
+    const erased = this.#events.length - kept.length;
+    this.#events.splice(0, Infinity, ...kept);
+    return erased;
+  }
+
   events(entityId: string, { limit, after }: KeyPage): Keyed<AuditEvent> {
     const oldestMs = this.#oldestMs();
     const rest = this.#events

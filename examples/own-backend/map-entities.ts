@@ -67,18 +67,12 @@ export class MapEntities implements EntityStore {
       .map(copy);
   }
 
-  findCascadeTargets(entityIds: readonly string[]): ReadonlySet<string> {
-    return new Set(
-      entityIds.filter((entityId) => this.children(entityId).some(({ cascade }) => cascade)),
-    );
-  }
-
   list(page: KeyPage): Keyed<Entity> {
     const { items, next } = readPage(this.#entities, page);
     return { items: items.map(([, entity]) => copy(entity)), next };
   }
 
-  delete(entityId: string, event: AuditEvent): void {
+  delete(entityId: string, event: AuditEvent): number {
     const { length } = this.children(entityId);
     if (length > 0)
       throw new ValidationError("entityId", entityId, `has ${length} children; delete them first`);
@@ -86,6 +80,7 @@ export class MapEntities implements EntityStore {
     for (const owner of this.#belongings) deleted += owner.deleteEntity(entityId);
     if (deleted === 0) throw new EntityNotFoundError(entityId);
     this.#audit.add({ ...event, details: { ...event.details, recordsDeleted: deleted } });
+    return deleted;
   }
 }
 

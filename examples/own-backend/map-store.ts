@@ -79,7 +79,11 @@ export class MapStore implements Store {
       limits,
       provisioner,
       audit,
-      usage: { rows: () => ({ items: [], next: undefined }), getCountedUntilMs: () => undefined },
+      usage: {
+        rows: () => ({ items: [], next: undefined }),
+        getCountedUntilMs: () => undefined,
+        erase: () => 0,
+      },
     };
   }
 }

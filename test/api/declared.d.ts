@@ -42,6 +42,7 @@ declare module "declared/zae-limiter" {
     | "entity_created"
     | "entity_updated"
     | "entity_deleted"
+    | "entity_erased"
     | "limits_set"
     | "limits_deleted"
     | "namespace_registered"
@@ -85,6 +86,9 @@ declare module "declared/zae-limiter" {
     readonly limitName: string;
     readonly limit: SupportedLimit;
     readonly source: ConfigSource;
+    readonly kind: LimitKind;
+    readonly resetsAt: Date | undefined;
+    readonly resetsInSeconds: number | undefined;
     readonly available: number;
     readonly requested: number;
     readonly exceeded: boolean;
@@ -316,9 +320,11 @@ declare module "declared/zae-limiter" {
       readonly entity_id: string;
       readonly resource: string;
       readonly limit_name: string;
+      readonly kind: LimitKind;
       readonly capacity: number;
-      readonly refill_amount: number;
-      readonly refill_period_seconds: number;
+      readonly refill_amount?: number;
+      readonly refill_period_seconds?: number;
+      readonly resets_at_ms?: number | null;
       readonly available: number;
       readonly requested: number;
       readonly exceeded: boolean;
@@ -454,7 +460,9 @@ declare module "declared/zae-limiter" {
     readonly limitName: string;
     readonly shard: number;
     readonly shardCount: number;
+    readonly kind: LimitKind;
     readonly tokensMilli: number;
+    readonly windowEndMs: number | undefined;
     readonly lastRefillMs: number;
     readonly capacityMilli: number;
     readonly refillAmountMilli: number;
@@ -468,6 +476,13 @@ declare module "declared/zae-limiter" {
     readonly size: number;
     readonly ttlMs: number;
   }
+  export interface DeletedEntity {
+    readonly records: number;
+    readonly usageRecords: number;
+    readonly auditEvents: number;
+    readonly usageMayFollowUntil?: Date;
+    readonly archivedUnder?: string;
+  }
   export interface EntityCapacity {
     readonly entityId: string;
     readonly capacity: number;
@@ -477,6 +492,12 @@ declare module "declared/zae-limiter" {
   export interface LevelName {
     readonly entityId?: string;
     readonly resource?: string;
+  }
+  export interface LimitTotal {
+    readonly limitName: string;
+    readonly available: number;
+    readonly capacityMilli: number;
+    readonly totalConsumedMilli: number;
   }
   export interface Page<T> {
     readonly items: readonly T[];
@@ -506,7 +527,7 @@ declare module "declared/zae-limiter" {
     getEntity(entityId: string): Promise<Entity | undefined>;
     getChildren(parentId: string): Promise<readonly Entity[]>;
     listEntities(options?: Paging): Promise<Page<Entity>>;
-    deleteEntity(entityId: string, options?: DeleteEntityOptions): Promise<void>;
+    deleteEntity(entityId: string, options?: DeleteEntityOptions): Promise<DeletedEntity>;
     setLimits(
       entityId: string,
       limits: readonly Limit[],
@@ -514,6 +535,7 @@ declare module "declared/zae-limiter" {
     ): Promise<void>;
     getLimits(entityId: string, options?: LimitsOptions): Promise<readonly Limit[]>;
     getLevel(level: LevelName): Promise<StoredLevel | undefined>;
+    batchGetLevels(levels: readonly LevelName[]): Promise<readonly (StoredLevel | undefined)[]>;
     deleteLimits(entityId: string, options?: LimitsOptions & By): Promise<void>;
     setResourceDefaults(
       resource: string,
@@ -536,6 +558,19 @@ declare module "declared/zae-limiter" {
     getCacheStats(): CacheStats;
     getStatistics(): RepositoryStatistics;
     getBuckets(entityId: string, options?: BucketsOptions): Promise<readonly BucketState[]>;
+    getBucket(
+      entityId: string,
+      resource: string,
+      options?: BucketOptions,
+    ): Promise<readonly BucketState[] | undefined>;
+    batchGetBuckets(
+      entityIds: readonly string[],
+      options?: BucketsOptions,
+    ): Promise<ReadonlyMap<string, readonly BucketState[]>>;
+    getResourceBuckets(
+      resource: string,
+      options?: ResourceBucketsOptions,
+    ): Promise<Page<ResourceBucket>>;
     splitBucket?(entityId: string, resource: string, options: ShardsOptions): Promise<number>;
     mergeBucket?(entityId: string, resource: string, options: ShardsOptions): Promise<number>;
     getResourceCapacity(
@@ -585,6 +620,13 @@ declare module "declared/zae-limiter" {
     readonly refusalsFromMemory: number;
     readonly splits: number;
     readonly merges: number;
+  }
+  export interface ResourceBucket {
+    readonly entityId: string;
+    readonly resource: string;
+    readonly shardCount: number;
+    readonly limits: readonly LimitTotal[];
+    readonly shards: readonly BucketState[];
   }
   export interface ResourceCapacity {
     readonly resource: string;
@@ -637,7 +679,7 @@ declare module "declared/zae-limiter" {
       readonly burst?: number;
     } & LimitOptions,
   ) => RateLimit;
-  type SupportedLimit = RateLimit;
+  type SupportedLimit = RateLimit | QuotaLimit | SessionLimit;
   interface LimitBase extends LimitOptions {
     readonly name: string;
     readonly capacity: number;
@@ -664,7 +706,9 @@ declare module "declared/zae-limiter" {
     readonly limit?: number;
     readonly cursor?: string;
   }
-  type DeleteEntityOptions = Pick<By, "principal">;
+  interface DeleteEntityOptions extends Pick<By, "principal">, PurgeOptions {
+    readonly history?: boolean;
+  }
   interface SetLimitsOptions extends LimitsOptions, SetDefaultsOptions {}
   interface LimitsOptions {
     readonly resource?: string;
@@ -686,6 +730,12 @@ declare module "declared/zae-limiter" {
   }
   interface BucketsOptions {
     readonly resource?: string;
+  }
+  interface BucketOptions {
+    readonly shard?: number;
+  }
+  interface ResourceBucketsOptions extends Paging {
+    readonly limitName?: string;
   }
   interface ShardsOptions {
     readonly shards: number;
@@ -790,6 +840,7 @@ declare module "declared/zae-limiter/dynamodb" {
     readonly provisioning?: "stack" | "table" | "never";
     readonly stream?: boolean;
     readonly updateLambda?: boolean;
+    readonly lambda?: "warn" | "must-match" | "ignore";
     readonly bucketTtlMultiplier?: number;
     readonly refusalMemoryMs?: number;
     readonly requestTimeoutMs?: number;
@@ -939,6 +990,7 @@ declare module "declared/zae-limiter/backend" {
     Paging,
     Page,
     DeleteEntityOptions,
+    DeletedEntity,
     Limit,
     SetLimitsOptions,
     LimitsOptions,
@@ -954,6 +1006,9 @@ declare module "declared/zae-limiter/backend" {
     RepositoryStatistics,
     BucketsOptions,
     BucketState,
+    BucketOptions,
+    ResourceBucketsOptions,
+    ResourceBucket,
     CapacityOptions,
     ResourceCapacity,
     UsageQuery,
@@ -968,8 +1023,14 @@ declare module "declared/zae-limiter/backend" {
     BackendCapabilities,
     RepositoryOptions,
     Random,
+    Calendar,
   } from "declared/zae-limiter";
-  export function apply(bucket: Bucket, costsMilli: readonly number[], nowMs: number): Bucket;
+  export function apply(
+    bucket: Bucket,
+    costsMilli: readonly number[],
+    nowMs: number,
+    ends?: WindowEnds,
+  ): Bucket;
   export interface Bucket {
     readonly limits: readonly BucketLimit[];
     readonly refilledAtMs: number;
@@ -978,6 +1039,7 @@ declare module "declared/zae-limiter/backend" {
   export interface BucketLimit {
     readonly limit: SupportedLimit;
     readonly capacityMilli: number;
+    readonly window: LimitWindow | undefined;
     readonly refillAmountMilli: number;
     readonly refillPeriodMs: number;
     readonly amount: number;
@@ -1056,6 +1118,7 @@ declare module "declared/zae-limiter/backend" {
     readonly limits: readonly SupportedLimit[];
     readonly bucketLimits: readonly BucketLimit[];
     readonly names: ReadonlySet<string>;
+    readonly hasWindows: boolean;
   }
   export function allocateSettlement<Part extends TakenPart>(
     parts: readonly Part[],
@@ -1074,6 +1137,7 @@ declare module "declared/zae-limiter/backend" {
     readonly policy: Policy;
     readonly amounts: Amounts;
     readonly unlimited?: Amounts | undefined;
+    readonly windowEnds?: WindowEnds | undefined;
   }
   export interface EntityChange {
     readonly name?: string;
@@ -1114,10 +1178,11 @@ declare module "declared/zae-limiter/backend" {
     getEntity(entityId: string): Promise<Entity | undefined>;
     getChildren(parentId: string): Promise<readonly Entity[]>;
     listEntities(options?: Paging): Promise<Page<Entity>>;
-    deleteEntity(entityId: string, options?: DeleteEntityOptions): Promise<void>;
+    deleteEntity(entityId: string, options?: DeleteEntityOptions): Promise<DeletedEntity>;
     setLimits(entityId: string, list: readonly Limit[], options?: SetLimitsOptions): Promise<void>;
     getLimits(entityId: string, options?: LimitsOptions): Promise<readonly Limit[]>;
     getLevel(level: LevelName): Promise<StoredLevel | undefined>;
+    batchGetLevels(levels: readonly LevelName[]): Promise<readonly (StoredLevel | undefined)[]>;
     deleteLimits(entityId: string, options?: LimitsOptions & By): Promise<void>;
     setResourceDefaults(
       resource: string,
@@ -1140,6 +1205,19 @@ declare module "declared/zae-limiter/backend" {
     getCacheStats(): CacheStats;
     getStatistics(): RepositoryStatistics;
     getBuckets(entityId: string, options?: BucketsOptions): Promise<readonly BucketState[]>;
+    getBucket(
+      entityId: string,
+      resource: string,
+      options?: BucketOptions,
+    ): Promise<readonly BucketState[] | undefined>;
+    batchGetBuckets(
+      entityIds: readonly string[],
+      options?: BucketsOptions,
+    ): Promise<ReadonlyMap<string, readonly BucketState[]>>;
+    getResourceBuckets(
+      resource: string,
+      options?: ResourceBucketsOptions,
+    ): Promise<Page<ResourceBucket>>;
     getResourceCapacity(
       resource: string,
       limitName: string,
@@ -1203,6 +1281,8 @@ declare module "declared/zae-limiter/backend" {
   export interface AuditStore {
     events(entityId: string, page: KeyPage): MaybePromise<Keyed<AuditEvent>>;
     add(event: AuditEvent): MaybePromise<void>;
+    erase(entityId: string, options: PurgeOptions): MaybePromise<number>;
+    archivedUnder?(namespaceName: string): string;
   }
   export interface BucketStore {
     consume(request: ConsumeRequest, extending?: Receipt): MaybePromise<ConsumeOutcome>;
@@ -1213,6 +1293,12 @@ declare module "declared/zae-limiter/backend" {
     remembered(receipt: Receipt): MaybePromise<readonly LimitStatus[]>;
     ofEntity(entityId: string, resource: string | undefined): MaybePromise<readonly StoredBucket[]>;
     ofResource(resource: string): MaybePromise<readonly StoredBucket[]>;
+    get?(entityId: string, resource: string, shard: number): MaybePromise<StoredBucket | undefined>;
+    ofEntities?(
+      entityIds: readonly string[],
+      resource: string | undefined,
+    ): MaybePromise<readonly StoredBucket[]>;
+    ofResourcePage?(resource: string, page: KeyPage): MaybePromise<Keyed<StoredBucket>>;
     split?(entityId: string, resource: string, shards: number): Promise<number>;
     merge?(entityId: string, resource: string, shards: number): Promise<number>;
   }
@@ -1229,9 +1315,8 @@ declare module "declared/zae-limiter/backend" {
     ): MaybePromise<Entity>;
     get(entityId: string): MaybePromise<Entity | undefined>;
     children(parentId: string): MaybePromise<readonly Entity[]>;
-    findCascadeTargets(entityIds: readonly string[]): MaybePromise<ReadonlySet<string>>;
     list(page: KeyPage): MaybePromise<Keyed<Entity>>;
-    delete(entityId: string, event: AuditEvent): MaybePromise<void>;
+    delete(entityId: string, event: AuditEvent): MaybePromise<number>;
   }
   export interface Guard {
     readonly ifRevision: number | undefined;
@@ -1332,6 +1417,7 @@ declare module "declared/zae-limiter/backend" {
     rows(range: UsageRange, page: KeyPage): MaybePromise<Keyed<UsageRow>>;
     getCountedUntilMs(): MaybePromise<number | undefined>;
     completeSinceMs?(window: UsageWindow): number | undefined;
+    erase(entityId: string, options: PurgeOptions): MaybePromise<number>;
   }
   export interface VersionStore {
     get(): MaybePromise<VersionRecord | undefined>;
@@ -1344,6 +1430,16 @@ declare module "declared/zae-limiter/backend" {
   export const systemClock: Clock;
   export const systemRandom: Random;
   export function wholeMs(clock: Pick<Clock, "now">): number;
+  type WindowEnds = Readonly<Record<string, number>>;
+  interface LimitWindow {
+    readonly kind: "quota" | "session";
+    readonly capacityMilli: number;
+    readonly unusedMilli: number;
+    readonly carriesDebt: boolean;
+    readonly calendar: Calendar | undefined;
+    readonly lengthMs: number;
+    readonly definition: string;
+  }
   interface Owned {
     readonly parentId: string | undefined;
   }
@@ -1384,6 +1480,7 @@ declare module "declared/zae-limiter/backend" {
   }
   interface Context {
     readonly store: Store;
+    readonly namespaceName: string;
     readonly namespaceId: string;
     readonly data: NamespaceData;
     readonly policies: PolicyCache;

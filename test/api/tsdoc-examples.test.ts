@@ -7,6 +7,7 @@ import { mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { expect, it } from "vitest";
+import * as schema from "zae-limiter/dynamodb/schema";
 import { publicApi, type PublicMember } from "./public-members.ts";
 
 const ROOT = join(import.meta.dirname, "../..");
@@ -28,6 +29,7 @@ import type { DynamoTransport, HttpAgent, ObservedTransport, RepositoryBuilder }
 import { yamlDocument } from "@zae-limiter/infra/manifest";
 import { applyLimits, diffLimits, exportLimits, formatProblem, buildManifest, planLimits, readManifest } from "zae-limiter/manifest";
 import type { Manifest, ManifestDocument, ManifestError, StoredLimits } from "zae-limiter/manifest";
+import * as schema from "zae-limiter/dynamodb/schema";
 import { createServer } from "node:http";
 import { clientAddress, giveBackFailures, hashedId, toId, getLease, limitHandler, limitListener, rateLimitHeaders, refusalProblem } from "zae-limiter/http";
 import type { HttpLimitOptions } from "zae-limiter/http";
@@ -115,6 +117,7 @@ type AiSdk = {
   params: import("zae-limiter/ai-sdk").AiSdkCall; model: import("zae-limiter/ai-sdk").AiSdkModel;
 };
 type LangChain = { handler: import("zae-limiter/langchain").LangChainHandler; llm: unknown; messages: unknown[][]; runId: string; token: string; indices: unknown; output: unknown };
+type Schema = typeof schema & { bucket: schema.BucketRecord; nowMs: number };
 type Express = typeof import("zae-limiter/express") & {
   app: import("express").Express; options: HttpLimitOptions<import("express").Request>;
 };
@@ -131,6 +134,11 @@ type Hono = typeof import("zae-limiter/hono") & {
 
 /** Names that mean something else in each folder: what its examples get as their arguments. */
 const ARGUMENTS: readonly (readonly [folder: string, list: string])[] = [
+  ["repository/dynamodb/items/keys", `{ ${Object.keys(schema).join(", ")} }: Schema`],
+  [
+    "repository/dynamodb/schema/",
+    "{ bucket, consume, nowMs, parseBucketItem, parseKey, refill, retryAfter }: Schema",
+  ],
   ["http/express/", "{ app, answerRefusals, limitRequests, options }: Express"],
   [
     "http/fastify/",

@@ -239,6 +239,26 @@ describe("the gateway of the recipes", { timeout: TIMEOUT_MS }, () => {
   });
 });
 
+describe("a backend of one's own", { timeout: TIMEOUT_MS }, () => {
+  it("compiles and keeps the contract, with nothing but the packages", async () => {
+    const project = await projectWith("backend", [
+      "zae-limiter",
+      "@zae-limiter/contract",
+      "@types/node",
+    ]);
+    const example = join(root, "examples/own-backend");
+    const files = readdirSync(example).filter((name) => name.endsWith(".ts"));
+    for (const name of files) {
+      const source = readFileSync(join(example, name), "utf8").replace('"vitest"', '"node:test"');
+      writeFileSync(join(project.folder, name.replace(".ts", ".mts")), withModuleNames(source));
+    }
+    await project.compile(...files.map((name) => name.replace(".ts", ".mts")));
+    const { code, stdout } = await project.run(process.execPath, "map-repository.test.mjs");
+    expect(stdout).toMatch(/# pass [1-9]\d\d/);
+    expect({ code, failed: /# fail (\d+)/.exec(stdout)?.[1] }).toEqual({ code: 0, failed: "0" });
+  });
+});
+
 describe("a stack that is missing, without @zae-limiter/infra", { timeout: TIMEOUT_MS }, () => {
   it("has an instruction instead", async () => {
     const infra = join(libraryFirst.folder, "node_modules/@zae-limiter/infra");
@@ -318,6 +338,11 @@ describe("the command", { timeout: TIMEOUT_MS }, () => {
     });
   });
 
+  it("has the scenarios of load tests", async () => {
+    const { code, stdout } = await libraryFirst.run("npx", "zae-limiter", "loadtest", "list");
+    expect({ code, stdout }).toEqual({ code: 0, stdout: expect.stringMatching(/^simple +30 /m) });
+  });
+
   it("shows the status of a repository", async () => {
     const args = ["--repository", "memory:", "status"];
     const { code, stdout, stderr } = await libraryFirst.run("npx", "zae-limiter", ...args);
@@ -354,6 +379,11 @@ describe("the command", { timeout: TIMEOUT_MS }, () => {
   });
 });
 
+/** A source that TypeScript compiles to an ES module, whatever the package says that it is in. */
+function withModuleNames(source: string): string {
+  return source.replaceAll(/(from "\.\/[\w-]+)\.ts"/g, '$1.mjs"');
+}
+
 /** The beginning of an answer that is still being written. */
 async function textUntil(end: string, response: Response): Promise<string> {
   const reader = response.body!.getReader();
@@ -369,9 +399,14 @@ async function textUntil(end: string, response: Response): Promise<string> {
 
 /** Packs both packages as they are published; returns their files by name. */
 async function pack(): Promise<Record<string, string>> {
-  const workspaces = ["zae-limiter", "@zae-limiter/cli", "@zae-limiter/upgrade"].map(
-    (name) => `--workspace=${name}`,
-  );
+  const names = [
+    "zae-limiter",
+    "@zae-limiter/cli",
+    "@zae-limiter/upgrade",
+    "@zae-limiter/contract",
+    "artillery-engine-zae-limiter",
+  ];
+  const workspaces = names.map((name) => `--workspace=${name}`);
   const options = ["--json", "--loglevel=error", "--pack-destination", folder];
   const { code, stdout, stderr } = await toOutcome("npm", ["pack", ...workspaces, ...options], {
     cwd: root,

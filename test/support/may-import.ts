@@ -41,6 +41,11 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     ...SHARED,
     ...["", "/transport", "/table", "/items"].map((room) => `repository/dynamodb${room}`),
   ],
+  // What readers of the table and its stream need: keys, buckets and records of the stream.
+  "repository/dynamodb/schema": [
+    ...SHARED,
+    ...["transport", "table", "items", "aggregator"].map((room) => `repository/dynamodb/${room}`),
+  ],
   // What the limiter publishes about its calls; subscribers need nothing else.
   diagnostics: ["core", "core/bucket", "llm/tokens"],
   otel: ["core", "core/bucket", "repository", "diagnostics"],

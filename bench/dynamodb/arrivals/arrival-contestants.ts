@@ -39,7 +39,7 @@ export async function openArrivalContestants(
   endpointUrl: string,
   entityIds: readonly string[],
 ): Promise<ArrivalField> {
-  const lean = await openLeanTransport(endpointUrl);
+  const lean = await openLeanTransport({ endpointUrl });
   const repositories: Repository[] = [];
   const close = async (): Promise<void> => {
     for (const repository of repositories) await repository.close();

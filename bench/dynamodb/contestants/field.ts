@@ -31,8 +31,8 @@ export async function openField(
 ): Promise<Field> {
   const contestants: Contestant[] = [];
   const absent: string[] = [];
-  const client = openSdkClient(endpointUrl);
-  const lean = await openLeanTransport(endpointUrl);
+  const client = openSdkClient({ endpointUrl });
+  const lean = await openLeanTransport({ endpointUrl });
   const close = async (): Promise<void> => {
     for (const contestant of contestants) await contestant.close();
     lean.close();

@@ -1,6 +1,6 @@
 import { Limit, RateLimiter, type RepositoryStatistics } from "zae-limiter";
 import { DynamoRepository, type DynamoClient, type DynamoTransport } from "zae-limiter/dynamodb";
-import type { BillMeter } from "../bill.ts";
+import type { Bill, BillMeter } from "../bill.ts";
 import { NEVER_REACHED, operate, type Case } from "../cases.ts";
 import type { Contestant, ContestantId } from "./contestant.ts";
 
@@ -8,6 +8,8 @@ import type { Contestant, ContestantId } from "./contestant.ts";
 export interface OursOptions {
   readonly id: ContestantId;
   readonly name: string;
+  /** @default "bench" */
+  readonly namespace?: string;
   readonly stack: string;
   readonly meter: BillMeter;
   /** Whether writes of different buckets may share a request. */
@@ -32,15 +34,37 @@ const UNREACHABLE = [Limit.perMinute("rpm", NEVER_REACHED), Limit.perMinute("tpm
 const EXHAUSTED = [Limit.perDay("rpm", 1), Limit.perMinute("tpm", NEVER_REACHED)];
 
 /** Ours on one transport: an operation acquires and commits two limits. */
-export async function ours({
-  id,
-  name,
+export async function ours(options: OursOptions): Promise<Contestant> {
+  const { repository, prepare, bill } = await openOurs(options);
+  return {
+    id: options.id,
+    name: options.name,
+    enter: async (race) => {
+      if (!options.shareRequests && !SHARING_MATTERS.has(race.id)) return undefined;
+      const run = operate(race, await prepare(race));
+      return { run, bill: async (operations) => bill(async () => run(operations)) };
+    },
+    close: async () => repository.close(),
+  };
+}
+
+/** Ours, for a benchmark that decides by itself how often and when it is called. */
+export interface Ours {
+  readonly repository: DynamoRepository;
+  /** Pays for all that the first call of each entity costs, and returns what makes one call. */
+  readonly prepare: (race: Case) => Promise<(entityId: string) => Promise<void>>;
+  readonly bill: (work: () => Promise<void>) => Promise<Bill & Required<Pick<Bill, "statistics">>>;
+}
+
+/** Opens ours, in a namespace of the table. */
+export async function openOurs({
+  namespace = "bench",
   stack,
   meter,
   shareRequests,
   connection,
-}: OursOptions): Promise<Contestant> {
-  const repository = await DynamoRepository.open("bench", {
+}: Omit<OursOptions, "id" | "name">): Promise<Ours> {
+  const repository = await DynamoRepository.open(namespace, {
     ...connection,
     stack,
     provisioning: "table",
@@ -66,34 +90,28 @@ export async function ours({
     });
     if (verdict.granted) throw new Error("Ours granted what should be refused");
   };
-  const prepare = async ({ entityIds, parentId, exhausted }: Case): Promise<void> => {
+  const store = async ({ entityIds, parentId, exhausted }: Case): Promise<void> => {
     if (parentId !== undefined) {
-      await repository.createEntity(parentId);
+      await repository.ensureEntity(parentId);
       for (const entityId of entityIds)
-        await repository.createEntity(entityId, { parentId, cascade: true });
+        await repository.ensureEntity(entityId, { parentId, cascade: true });
     }
     if (exhausted)
       for (const entityId of entityIds)
         await repository.setLimits(entityId, EXHAUSTED, { resource: RESOURCE });
   };
   return {
-    id,
-    name,
-    enter: async (race) => {
-      if (!shareRequests && !SHARING_MATTERS.has(race.id)) return undefined;
-      await prepare(race);
+    repository,
+    prepare: async (race) => {
+      await store(race);
       await operate(race, call)(race.entityIds.length);
-      const run = operate(race, race.exhausted ? beRefused : call);
-      return {
-        run,
-        bill: async (operations) => {
-          const before = repository.getStatistics();
-          const bill = await meter.measure(async () => run(operations));
-          return { ...bill, statistics: difference(repository.getStatistics(), before) };
-        },
-      };
+      return race.exhausted ? beRefused : call;
     },
-    close: async () => repository.close(),
+    bill: async (work) => {
+      const before = repository.getStatistics();
+      const bill = await meter.measure(work);
+      return { ...bill, statistics: difference(repository.getStatistics(), before) };
+    },
   };
 }
 

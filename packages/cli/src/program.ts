@@ -1,4 +1,4 @@
-import { Command } from "commander";
+import { Command, Option } from "commander";
 import { VERSION } from "zae-limiter";
 import { addAcquireCommand } from "./commands/acquire.ts";
 import { addAggregateCommand } from "./commands/aggregate.ts";
@@ -18,6 +18,7 @@ import { addUpgradeCommand } from "./commands/infrastructure/upgrade.ts";
 import { addVersionCommand } from "./commands/infrastructure/version.ts";
 import { addLimitsCommands } from "./commands/limits/limits.ts";
 import { addLocalCommands } from "./commands/local/local.ts";
+import { addLoadTestCommands } from "./commands/loadtest.ts";
 import { addNamespaceCommands } from "./commands/namespace.ts";
 import { addResourceCommands } from "./commands/resource.ts";
 import { addStatusCommand } from "./commands/status.ts";
@@ -25,7 +26,14 @@ import { Session } from "./commands/support/session.ts";
 import { addSystemCommands } from "./commands/system.ts";
 import { addUsageCommands } from "./commands/usage.ts";
 import type { Environment } from "./environment.ts";
-import { EXIT, OutputError, reportError, usageErrorText, type ExitCode } from "./exit.ts";
+import {
+  EXIT,
+  OutputError,
+  UsageError,
+  reportError,
+  usageErrorText,
+  type ExitCode,
+} from "./exit.ts";
 
 /** Runs one command line and returns its exit code. Never throws. */
 export async function run(argv: readonly string[], environment: Environment): Promise<ExitCode> {
@@ -113,6 +121,7 @@ Example:
   addAcquireCommand(program, session);
   addAggregateCommand(program, session);
   addStatusCommand(program, session);
+  addLoadTestCommands(program, session);
   addDeployCommand(program, session);
   addDeleteCommand(program, session);
   addCfnTemplateCommand(program, session);
@@ -122,5 +131,27 @@ Example:
   addCheckCommand(program, session);
   addUpgradeCommand(program, session);
   addLocalCommands(program, session);
-  return program;
+  for (const verb of program.commands) addNameAlias(verb);
+  return program.hook("preAction", (_, verb) => readNameAlias(program, verb));
+}
+
+/** `--name` says the same as `--stack`, as in the Python zae-limiter, where a verb has none. */
+function addNameAlias(command: Command): void {
+  for (const verb of command.commands) addNameAlias(verb);
+  const isFree = command.commands.length === 0 && !command.options.some(isNameOption);
+  if (isFree) command.addOption(new Option("--name <stack>", "The same as --stack.").hideHelp());
+}
+
+function readNameAlias(program: Command, verb: Command): void {
+  const isAlias = verb.options.some((option) => isNameOption(option) && option.hidden);
+  const name = isAlias ? verb.getOptionValue("name") : undefined;
+  if (name === undefined) return;
+  const { stack } = program.opts<{ readonly stack?: string }>();
+  if (stack !== undefined && stack !== name)
+    throw new UsageError(`Two stacks were given, ${stack} and ${name}. Pass one.`);
+  program.setOptionValueWithSource("stack", name, "cli");
+}
+
+function isNameOption({ long }: Option): boolean {
+  return long === "--name";
 }

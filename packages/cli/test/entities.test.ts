@@ -1,5 +1,7 @@
 import { describe, expect, it } from "vitest";
+import type { DeletedEntity, Repository } from "zae-limiter";
 import { onEveryBackend } from "./backends.ts";
+import { zaeLimiter } from "./command-line.ts";
 
 onEveryBackend((world) => {
   const { run, json } = world;
@@ -117,4 +119,26 @@ onEveryBackend((world) => {
       "Entity  Limit  Available  Capacity  Rate    Set by\nkey-1   rpm           10        10  10/min  system\n",
     );
   });
+});
+
+it("says what an erasure on DynamoDB leaves", async () => {
+  const deleted: DeletedEntity = {
+    records: 1,
+    usageRecords: 2,
+    auditEvents: 3,
+    usageMayFollowUntil: new Date("2026-11-15T06:30:00Z"),
+    archivedUnder: "audit/namespace=team/",
+  };
+  const repository = {
+    namespace: async () => repository,
+    deleteEntity: async () => deleted,
+    close: async () => {},
+  } as unknown as Repository;
+  const { stdout } = await zaeLimiter("entity delete key-1 --with-history -y", { repository });
+  expect(stdout).toBe(
+    "Deleted entity key-1: 1 records, 2 of usage, 3 audit events.\n" +
+      "If an aggregator runs, it may still count usage until 2026-11-15 06:30:00Z. " +
+      "Run this again when zae-limiter status shows a later time.\n" +
+      "If an aggregator has an archive, older audit events remain there, under audit/namespace=team/\n",
+  );
 });

@@ -49,7 +49,10 @@ describe("wrong usage", () => {
     ["usage list -e key-1 --start yesterday", "ISO 8601"],
     ["entity list --limit 0", "whole number"],
     ["entity list --cursor stray", "cursor"],
-    ["entity list --stack x?endpoint=http://127.0.0.1:1", "--stack must contain only letters"],
+    [
+      "entity list --stack x?endpoint=http://127.0.0.1:1",
+      "cannot be a stack: it must begin with a letter",
+    ],
     ["entity list --region eu/x?endpoint=http://127.0.0.1:1", "small letters, digits and - only"],
     ["list --region eu-west-1 --endpoint-url ftp://127.0.0.1", "must be an address such as http"],
     ["entity", "Usage: zae-limiter entity"],

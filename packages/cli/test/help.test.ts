@@ -15,12 +15,15 @@ const run = (line: string | readonly string[]): Promise<Outcome> =>
  * Verbs that would reach AWS with the credentials of the developer, or write a file: they are
  * only parsed.
  */
-const IS_ONLY_PARSED = /^(?:deploy|delete|status|list|version|check|upgrade|lambda-export)$/;
+const IS_ONLY_PARSED =
+  /^(?:deploy|delete|status|list|version|check|upgrade|lambda-export|loadtest)$/;
 
 /** Parses a command line without running it; throws if it is written wrongly. */
 async function parse(words: readonly string[]): Promise<void> {
   const whole = program();
-  whole.commands.find((command) => command.name() === words[0])!.action(() => {});
+  let verb = whole;
+  for (const word of words) verb = verb.commands.find((command) => command.name() === word) ?? verb;
+  verb.action(() => {});
   await whole.parseAsync(words, { from: "user" });
 }
 

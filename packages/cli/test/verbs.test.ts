@@ -33,6 +33,28 @@ onEveryBackend((world) => {
       expect(await world.repository.getEntity("key-1")).toBeUndefined();
     });
 
+    it("deletes with the history, also of what is gone already, and says what is left", async () => {
+      await run("entity create key-1");
+      await run("entity set-limits key-1 -l rpm:10");
+      await run("acquire key-1 gpt-4 rpm=1");
+      await run("entity delete key-1 --yes");
+      const { records, auditEvents } = (await json("entity delete key-1 --with-history --yes")) as {
+        readonly records: number;
+        readonly auditEvents: number;
+      };
+      expect([records, auditEvents]).toEqual([0, 3]);
+      expect(await json("audit list key-1")).toMatchObject({ items: [] });
+      const again = await run("entity delete key-1 --with-history --yes");
+      expect([again.code, again.stderr]).toEqual([1, expect.stringContaining("does not exist")]);
+
+      await world.repository.createEntity("key-2");
+      const shown = await run("entity delete key-2 --with-history --yes", { terminal: true });
+      expect(shown.stdout).toMatch(
+        /^Deleted entity key-2: 1 records, 0 of usage, 2 audit events\.\n/,
+      );
+      expect(shown.stderr).toContain("Deleting key-2: 3 records");
+    });
+
     it("exits 1, not 2, when an entity that has children is to be deleted", async () => {
       await world.repository.createEntity("project-1");
       await world.repository.createEntity("key-1", { parentId: "project-1" });
@@ -278,6 +300,17 @@ onEveryBackend((world) => {
       expect((await run("bucket show key-1 -r gpt-4")).stdout).toContain(
         "gpt-4     rpm    1/1            1         2  2 every 60 s",
       );
+      expect(await json("bucket list gpt-4 --limit-name rpm")).toMatchObject({
+        items: [{ entityId: "key-1", limits: [{ limitName: "rpm", available: 1 }] }],
+      });
+      await run("acquire key-2 gpt-4 rpm=2");
+      expect((await run("bucket list gpt-4 --limit 1")).stdout).toMatch(
+        /key-1 +rpm +1 +1 +2 +1\n1 shown, and there are more/,
+      );
+      expect((await run("bucket list gpt-4 --limit-name tpm")).stdout).toBe(
+        "No entity has a bucket with the limit tpm on gpt-4 yet.\n",
+      );
+      await run("entity delete key-2 --yes");
       expect(await json("capacity gpt-4 rpm")).toMatchObject({
         totalCapacity: 2,
         totalAvailable: 1,

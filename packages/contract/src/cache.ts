@@ -50,7 +50,7 @@ export const cacheTopic: Topic = (test) => {
     const capacity = async (): Promise<number | undefined> =>
       (await repository.resolveLimits(KEY, MODEL))?.limits[0]?.capacity;
     assert.equal(await capacity(), undefined);
-    const writers: [() => Promise<void>, number | undefined][] = [
+    const writers: [() => Promise<unknown>, number | undefined][] = [
       [() => repository.setSystemDefaults(limit(1)), 1],
       [() => repository.setResourceDefaults(MODEL, limit(2)), 2],
       [() => repository.setLimits(KEY, limit(3)), 3],

@@ -15,6 +15,7 @@ import { declaredLimitsTopic } from "./declared-limits.ts";
 import { doneWorkTopic } from "./done-work.ts";
 import { entitiesTopic } from "./entities.ts";
 import { entityChangesTopic } from "./entity-changes.ts";
+import { erasingTopic } from "./erasing.ts";
 import { exportsTopic } from "./exports.ts";
 import { guardedWritesTopic } from "./guarded-writes.ts";
 import { inheritanceTopic } from "./inheritance.ts";
@@ -27,6 +28,7 @@ import { overridesTopic } from "./overrides.ts";
 import { policyChangesTopic } from "./policy-changes.ts";
 import { provisionerStateTopic } from "./provisioner-state.ts";
 import { quotasTopic } from "./quotas.ts";
+import { readsOfManyTopic } from "./reads-of-many.ts";
 import { recordsTopic } from "./records.ts";
 import { refillTopic } from "./refill.ts";
 import { settlementFaultsTopic } from "./settlement-faults.ts";
@@ -78,12 +80,14 @@ const TOPICS: Readonly<Record<string, Topic>> = {
   sessions: sessionsTopic,
   entities: entitiesTopic,
   "changes of entities": entityChangesTopic,
+  "entities that are erased": erasingTopic,
   namespaces: namespacesTopic,
   audit: auditTopic,
   usage: usageTopic,
   "usage with parents": usageCascadeTopic,
   capacity: capacityTopic,
   listings: listingsTopic,
+  "reads of many": readsOfManyTopic,
   cache: cacheTopic,
   records: recordsTopic,
   "exports of limits": exportsTopic,

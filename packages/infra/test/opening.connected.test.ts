@@ -23,7 +23,10 @@ it("the package has what the library asks of it", () => {
 });
 
 describeWithAws("opening a stack", (aws) => {
-  afterEach(() => vi.unstubAllEnvs());
+  afterEach(() => {
+    vi.unstubAllEnvs();
+    vi.restoreAllMocks();
+  });
 
   const getPlace = (stack = freshTableName()): DynamoOptions & { readonly stack: string } => ({
     stack,
@@ -110,9 +113,10 @@ describeWithAws("opening a stack", (aws) => {
     const { schemaVersion } = (await built.getVersionRecord())!;
     await built.setVersionRecord({ schemaVersion, lambdaVersion: "0.0.1" });
     const older = aws().seen.length;
-    await using unasked = await DynamoRepository.open("my-team", place);
+    const warned = vi.spyOn(process, "emitWarning");
+    await using unasked = await DynamoRepository.open("my-team", { ...place, lambda: "ignore" });
     expect(askedSince(older)).toEqual([]);
-    const asked = { ...place, updateLambda: true };
+    const asked = { ...place, updateLambda: true, lambda: "must-match" } as const;
     await using updated = await DynamoRepository.open("my-team", asked);
     expect(askedSince(older)).not.toEqual([]);
     expect(await updated.getVersionRecord()).toMatchObject({ lambdaVersion: VERSION });
@@ -120,6 +124,9 @@ describeWithAws("opening a stack", (aws) => {
     await using current = await DynamoRepository.open("my-team", asked);
     expect(current.namespaceId).toBe(unasked.namespaceId);
     expect(askedSince(newer)).toEqual([]);
+    expect(warned.mock.calls.map(([, options]) => options)).not.toContainEqual({
+      code: "WARN_LIMITER_LAMBDA_OLDER",
+    });
   });
 
   it("goes on after a first deployment was rolled back under it, and repeated, without a restart", async () => {

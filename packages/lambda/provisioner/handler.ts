@@ -43,6 +43,8 @@ async function openProvisioning(environment: Environment): Promise<Provisioning>
       const repository = await DynamoRepository.open(namespace, {
         stack: tableName,
         transport,
+        // It is one itself, and a deployment invokes it before it records its version.
+        lambda: "ignore",
         // With a transport of its own, "stack" creates no table, and registers the namespace.
         ...(create ? { provisioning: "stack" } : { create: false }),
       });

@@ -1,10 +1,16 @@
 import type { Command } from "commander";
-import { ValidationError, type BucketState, type Repository } from "zae-limiter";
+import {
+  ValidationError,
+  type BucketState,
+  type Repository,
+  type ResourceBucket,
+} from "zae-limiter";
 import { tableText } from "../output/table.ts";
 import { numberText, timeText } from "../output/text.ts";
 import { shardsArgument } from "./support/arguments.ts";
+import { collectPages, moreText, type ListOptions } from "./support/pages.ts";
 import type { Session } from "./support/session.ts";
-import { addNoun, addVerb, type Verb } from "./support/verb.ts";
+import { addNoun, addVerb, cursorOption, listLimitOption, type Verb } from "./support/verb.ts";
 
 /** Adds the verbs of `bucket`: the stored balances. */
 export function addBucketCommands(program: Command, session: Session): void {
@@ -27,6 +33,38 @@ export function addBucketCommands(program: Command, session: Session): void {
           const none = `${entityId} has no buckets yet; the first acquire creates one.\n`;
           screen.show(buckets, () =>
             buckets.length === 0 ? none : tableText(HEADERS, buckets.map(cells), screen.colours),
+          );
+        }),
+    );
+
+  addVerb(bucket, {
+    usage: "list <resource>",
+    summary:
+      "Lists the stored buckets of a resource, by entity: each limit with what all shards hold " +
+      "together.",
+    examples: ["bucket list gpt-4", "bucket list gpt-4 --limit-name tpm"],
+  })
+    .option("--limit-name <limit>", "Only this limit, and only buckets that have it.")
+    .addOption(listLimitOption())
+    .addOption(cursorOption())
+    .action(
+      async (
+        resource: string,
+        { limitName, ...options }: ListOptions & { readonly limitName?: string },
+        command: Command,
+      ) =>
+        session.inNamespace(command, "existing", async ({ repository, screen }) => {
+          const named = limitName === undefined ? {} : { limitName };
+          const page = await collectPages(options, (paging) =>
+            repository.getResourceBuckets(resource, { ...paging, ...named }),
+          );
+          const withLimit = limitName === undefined ? "" : ` with the limit ${limitName}`;
+          const none = `No entity has a bucket${withLimit} on ${resource} yet.\n`;
+          screen.show(page, () =>
+            page.items.length === 0
+              ? none
+              : tableText(TOTAL_HEADERS, page.items.flatMap(totalCells), screen.colours) +
+                moreText(page),
           );
         }),
     );
@@ -116,25 +154,42 @@ const HEADERS = [
   "Last refill",
 ] as const;
 
-function cells(state: BucketState): readonly (string | number)[] {
-  const {
-    resource,
+const TOTAL_HEADERS = ["Entity", "Limit", "Shards", "Available", "Capacity", "Consumed"] as const;
+
+function totalCells({
+  entityId,
+  shardCount,
+  limits,
+}: ResourceBucket): readonly (readonly (string | number)[])[] {
+  return limits.map(({ limitName, available, capacityMilli, totalConsumedMilli }) => [
+    entityId,
     limitName,
-    shard,
     shardCount,
     available,
-    capacityMilli,
-    refillAmountMilli,
-    refillPeriodMs,
-  } = state;
+    capacityMilli / 1000,
+    totalConsumedMilli / 1000,
+  ]);
+}
+
+function cells(state: BucketState): readonly (string | number)[] {
+  const { resource, limitName, shard, shardCount, available, capacityMilli } = state;
   return [
     resource,
     limitName,
     `${shard + 1}/${shardCount}`,
     available,
     capacityMilli / 1000,
-    `${numberText(refillAmountMilli / 1000)} every ${numberText(refillPeriodMs / 1000)} s`,
+    refillText(state),
     state.totalConsumedMilli / 1000,
     timeText(new Date(state.lastRefillMs)),
   ];
+}
+
+/** How a limit fills: what it earns, or when its window ends. */
+function refillText({ kind, refillAmountMilli, refillPeriodMs, windowEndMs }: BucketState): string {
+  if (kind === "rate")
+    return `${numberText(refillAmountMilli / 1000)} every ${numberText(refillPeriodMs / 1000)} s`;
+  const ends =
+    windowEndMs === undefined ? "no window open" : `until ${timeText(new Date(windowEndMs))}`;
+  return `${kind}, ${ends}`;
 }

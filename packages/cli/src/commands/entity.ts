@@ -1,9 +1,16 @@
 import { Option, type Command } from "commander";
-import { EntityNotFoundError, type Entity, type Page, type Repository } from "zae-limiter";
+import {
+  EntityNotFoundError,
+  type DeletedEntity,
+  type Entity,
+  type Page,
+  type Repository,
+} from "zae-limiter";
 import { UsageError } from "../exit.ts";
 import type { Colours } from "../output/colours.ts";
 import { entitiesText, entityText } from "../output/entities.ts";
 import { tableText } from "../output/table.ts";
+import { numberText, timeText } from "../output/text.ts";
 import { metadataArgument } from "./support/arguments.ts";
 import { nearest } from "./support/nearest.ts";
 import { collectPages, moreText, type ListOptions } from "./support/pages.ts";
@@ -91,16 +98,27 @@ export function addEntityCommands(program: Command, session: Session): Command {
   addVerb(entity, {
     usage: "delete <entity>",
     summary:
-      "Deletes an entity, its limits and its buckets. " +
-      "Usage and audit stay until their retention ends.",
-    examples: ["entity delete key-1 --yes"],
+      "Deletes an entity, its limits and its buckets. Usage and audit stay until their retention " +
+      "ends, or are removed too with --with-history; run that again if it was interrupted.",
+    examples: ["entity delete key-1 --yes", "entity delete key-1 --with-history --yes"],
   })
+    .option("--with-history", "Remove its usage and its audit events too.")
     .addOption(yesOption())
-    .action(async (id: string, options: { readonly yes?: boolean }, command: Command) =>
+    .action(async (id: string, options: DeleteFlags, command: Command) =>
       session.inNamespace(command, "existing", async ({ repository, screen }) => {
-        await session.confirm(`Delete entity ${id} with its limits and balances?`, options);
-        await orSuggestion(repository, id, repository.deleteEntity(id));
-        screen.show({ deleted: id }, () => `Deleted entity ${id}.\n`);
+        const { withHistory: history = false } = options;
+        const belongings = history
+          ? "limits, balances, usage and audit events"
+          : "limits and balances";
+        await session.confirm(`Delete entity ${id} with its ${belongings}?`, options);
+        const onProgress = (count: number): void =>
+          screen.progress(`Deleting ${id}: ${numberText(count)} records`);
+        const work = repository
+          .deleteEntity(id, { history, onProgress })
+          .finally(() => screen.endProgress());
+        const deleted = await orSuggestion(repository, id, work.then(assertAny(id)));
+        const shown = { deleted: id, ...(history && deleted) };
+        screen.show(shown, () => (history ? erasedText(id, deleted) : `Deleted entity ${id}.\n`));
       }),
     );
 
@@ -156,6 +174,34 @@ export function addEntityCommands(program: Command, session: Session): Command {
         }),
     );
   return entity;
+}
+
+interface DeleteFlags {
+  readonly withHistory?: boolean;
+  readonly yes?: boolean;
+}
+
+/** An erasure of nothing succeeds, so that it can be repeated, but here it may be a wrong id. */
+function assertAny(id: string): (deleted: DeletedEntity) => DeletedEntity {
+  return (deleted) => {
+    const { records, usageRecords, auditEvents } = deleted;
+    if (records + usageRecords + auditEvents === 0) throw new EntityNotFoundError(id);
+    return deleted;
+  };
+}
+
+function erasedText(id: string, deleted: DeletedEntity): string {
+  const { records, usageRecords, auditEvents, archivedUnder, usageMayFollowUntil } = deleted;
+  const counts = [records, usageRecords, auditEvents].map(numberText);
+  const text = `Deleted entity ${id}: ${counts[0]} records, ${counts[1]} of usage, ${counts[2]} audit events.\n`;
+  const left =
+    usageMayFollowUntil === undefined
+      ? ""
+      : `If an aggregator runs, it may still count usage until ${timeText(usageMayFollowUntil)}. ` +
+        "Run this again when zae-limiter status shows a later time.\n";
+  return archivedUnder === undefined
+    ? text + left
+    : `${text}${left}If an aggregator has an archive, older audit events remain there, under ${archivedUnder}\n`;
 }
 
 function idsText(ids: Page<string>, none: string, colours: Colours): string {

@@ -94,7 +94,7 @@ async function findNamespaceId(repository: Repository, name: string): Promise<st
 }
 
 /** The driver, the place of the data, and the version of their format. */
-async function describeStore(
+export async function describeStore(
   repository: Repository,
 ): Promise<Pick<Found, "driver" | "table" | "region" | "dataVersion" | "countedUntil">> {
   const { SqliteRepository } = await import("zae-limiter/sqlite");

@@ -25,6 +25,7 @@ export async function viewAsClient(
   try {
     repository = await DynamoRepository.open(undefined, {
       create: false,
+      lambda: "ignore",
       stack,
       region,
       ...(endpointUrl !== undefined && { endpointUrl }),

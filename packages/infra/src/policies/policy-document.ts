@@ -72,7 +72,7 @@ const STATEMENTS: Readonly<Record<PolicyKind, (tableArn: Value) => readonly Poli
         sid: "DeleteEntities",
         actions: [BATCH_WRITE],
         resources: tableArn,
-        keys: [`${TENANT}/BUCKET#*`, `${TENANT}/ENTITY#*`],
+        keys: ["BUCKET", "ENTITY", "AUDIT"].map((kind) => `${TENANT}/${kind}#*`),
       }),
     ].map(ofTenant),
 };

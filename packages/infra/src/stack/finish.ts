@@ -18,6 +18,8 @@ export async function finishDeployment(
     stack,
     region,
     provisioning: "stack",
+    // The record names the Lambda from before the deployment that this finishes.
+    lambda: "ignore",
     ...(endpointUrl !== undefined && { endpointUrl }),
   });
   try {

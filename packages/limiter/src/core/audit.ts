@@ -3,6 +3,7 @@ export type AuditAction =
   | "entity_created"
   | "entity_updated"
   | "entity_deleted"
+  | "entity_erased"
   | "limits_set"
   | "limits_deleted"
   | "namespace_registered"

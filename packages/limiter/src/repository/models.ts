@@ -1,3 +1,4 @@
+import type { LimitKind } from "../core/limit-kinds.ts";
 import type { DeclaredLimits } from "./declared-limits.ts";
 import type { EntityChange } from "../core/entity.ts";
 import type { Limit } from "../core/limit.ts";
@@ -42,20 +43,50 @@ export interface BucketState {
   readonly shard: number;
   /** How many shards the bucket has; 1 unless it was split. */
   readonly shardCount: number;
+  /** The kind of the limit. */
+  readonly kind: LimitKind;
   /** The stored balance, in thousandths of a token; negative in debt. */
   readonly tokensMilli: number;
+  /** The end of the open window of a quota or session, in milliseconds since 1970. */
+  readonly windowEndMs: number | undefined;
   /** When the stored balance was computed, in milliseconds since 1970. */
   readonly lastRefillMs: number;
   /** The most that this shard can hold, in thousandths of a token. */
   readonly capacityMilli: number;
-  /** Thousandths of a token that flow back to this shard in every period. */
+  /** Thousandths of a token that flow back to this shard in every period; 0 unless it is a rate. */
   readonly refillAmountMilli: number;
-  /** The period of the refill, in milliseconds. */
+  /** The period of the refill, in milliseconds; 0 unless it is a rate. */
   readonly refillPeriodMs: number;
   /** All tokens consumed so far, net of what was given back. */
   readonly totalConsumedMilli: number;
   /** Whole tokens now, refill included, rounded down; negative in debt. */
   readonly available: number;
+}
+
+/** One limit of a bucket, all of its shards together. */
+export interface LimitTotal {
+  /** The limit of this entry. */
+  readonly limitName: string;
+  /** Whole tokens now, refill included, rounded down; negative in debt. */
+  readonly available: number;
+  /** The most that the bucket can hold, in thousandths of a token. */
+  readonly capacityMilli: number;
+  /** All tokens consumed so far, net of what was given back. */
+  readonly totalConsumedMilli: number;
+}
+
+/** The stored bucket of one entity on a resource. */
+export interface ResourceBucket {
+  /** Whose bucket it is. */
+  readonly entityId: string;
+  /** The resource of the bucket. */
+  readonly resource: string;
+  /** How many shards the bucket has; 1 unless it was split. */
+  readonly shardCount: number;
+  /** One entry for each limit, or only the limit that was asked for. */
+  readonly limits: readonly LimitTotal[];
+  /** The same limits in each shard. */
+  readonly shards: readonly BucketState[];
 }
 
 /** How much of one limit one entity has left. */
@@ -83,11 +114,11 @@ export interface ResourceCapacity {
   /** The part of the capacity that is in use, in percent; above 100 in debt. */
   readonly utilizationPct: number;
   /**
-   * How much of `totalCapacity` belongs to entities that others cascade into. Calls by their
-   * children need it too, so it is not available on top of theirs.
+   * How much of `totalCapacity` belongs to entities that others with a bucket on the resource
+   * cascade into. Calls by these children need it too, so it is not available on top of theirs.
    */
   readonly cascadedCapacity: number;
-  /** How much of `totalAvailable` belongs to entities that others cascade into. */
+  /** How much of `totalAvailable` belongs to these entities. */
   readonly cascadedAvailable: number;
   /** One entry for each entity that has a bucket. */
   readonly entities: readonly EntityCapacity[];
@@ -274,8 +305,31 @@ export interface UsageQuery {
   readonly end?: Date;
 }
 
-/** Who deletes an entity. That takes several steps, so it cannot depend on a revision. */
-export type DeleteEntityOptions = Pick<By, "principal">;
+/** How an entity is deleted. That takes several steps, so it cannot depend on a revision. */
+export interface DeleteEntityOptions extends Pick<By, "principal">, PurgeOptions {
+  /** Whether its usage and its audit events are removed too. @default false */
+  readonly history?: boolean;
+}
+
+/** What the deletion of an entity removed, and what it cannot remove. */
+export interface DeletedEntity {
+  /** Its record, its limits and its buckets; 0 if they were gone already. */
+  readonly records: number;
+  /** Records of its usage; 0 without `history`. */
+  readonly usageRecords: number;
+  /** Its audit events, with that of the deletion itself; 0 without `history`. */
+  readonly auditEvents: number;
+  /**
+   * Only with `history`, on DynamoDB: an aggregator may still count what the entity used before
+   * this time. Delete it once more when `countedUntil` has passed it; undefined if nothing follows.
+   */
+  readonly usageMayFollowUntil?: Date;
+  /**
+   * Only with `history`, on DynamoDB: if an aggregator has an archive, audit events that expired
+   * earlier remain in its folder or bucket, under this name.
+   */
+  readonly archivedUnder?: string;
+}
 
 /** How a new entity is described. */
 export interface CreateEntityOptions extends By {
@@ -332,6 +386,18 @@ export interface BucketsOptions {
   readonly resource?: string;
 }
 
+/** Selects one shard of a bucket. */
+export interface BucketOptions {
+  /** The shard, as `BucketState` numbers them. @default 0, the only one unless it was split */
+  readonly shard?: number;
+}
+
+/** Selects buckets of a resource. */
+export interface ResourceBucketsOptions extends Paging {
+  /** Only this limit, and only buckets that have it. @default all limits */
+  readonly limitName?: string;
+}
+
 /** How many shards a bucket should have. */
 export interface ShardsOptions {
   /** A power of two, such as 8. */
@@ -340,7 +406,7 @@ export interface ShardsOptions {
 
 /** Whose capacity is added up. */
 export interface CapacityOptions {
-  /** Only that of entities without a parent. Reads each entity once more. @default false */
+  /** Only that of entities without a parent. @default false */
   readonly parentsOnly?: boolean;
 }
 
@@ -368,13 +434,13 @@ export interface NewVersionRecord {
   readonly updatedBy?: string;
 }
 
-/** How to watch and stop a purge. */
+/** How to watch and stop a purge, or the removal of an entity's history. */
 export interface PurgeOptions {
   /**
    * Called from time to time with the number of items removed so far.
    * @example await repository.purgeNamespace(id, { onProgress: (count) => console.log(count) });
    */
   readonly onProgress?: (deletedItems: number) => void;
-  /** Stops the purge, which rejects with the signal's reason and can be started again. */
+  /** Stops the removal, which rejects with the signal's reason and can be started again. */
   readonly signal?: AbortSignal;
 }

@@ -7,12 +7,14 @@ import type { AsyncDisposable } from "./platform-types.ts";
 import type { UsageSummary } from "../core/usage.ts";
 import type {
   BackendCapabilities,
+  BucketOptions,
   BucketsOptions,
   BucketState,
   By,
   CacheStats,
   CapacityOptions,
   CreateEntityOptions,
+  DeletedEntity,
   DeleteEntityOptions,
   DeleteSystemDefaultsOptions,
   LevelName,
@@ -24,6 +26,8 @@ import type {
   ProvisionerState,
   PurgeOptions,
   RepositoryStatistics,
+  ResourceBucket,
+  ResourceBucketsOptions,
   ResourceCapacity,
   SetDefaultsOptions,
   SetLimitsOptions,
@@ -81,10 +85,12 @@ export interface Repository extends RepositoryPort, AsyncDisposable {
   listEntities(options?: Paging): Promise<Page<Entity>>;
   /**
    * Deletes the entity, its limits and its buckets; usage and audit stay until their retention
-   * ends.
+   * ends. With `history`, they are removed too, also of an entity that is gone already, so a
+   * deletion that was interrupted can be repeated. Returns what was removed.
    * @example await repository.deleteEntity("key-1", { principal: "admin" });
+   * @example const { archivedUnder } = await repository.deleteEntity("key-1", { history: true });
    */
-  deleteEntity(entityId: string, options?: DeleteEntityOptions): Promise<void>;
+  deleteEntity(entityId: string, options?: DeleteEntityOptions): Promise<DeletedEntity>;
 
   /**
    * Stores limits of an entity, for one resource or by default for all of its resources. They hide
@@ -108,6 +114,12 @@ export interface Repository extends RepositoryPort, AsyncDisposable {
    * level?.inherit; // true
    */
   getLevel(level: LevelName): Promise<StoredLevel | undefined>;
+  /**
+   * What many levels store, at most 10,000, in the order of their names. A level that is named
+   * twice is read once.
+   * @example const [system, model] = await repository.batchGetLevels([{}, { resource: "gpt-4" }]);
+   */
+  batchGetLevels(levels: readonly LevelName[]): Promise<readonly (StoredLevel | undefined)[]>;
   /**
    * Deletes limits of an entity. Does nothing if there are none.
    * @example await repository.deleteLimits("key-1", { resource: "gpt-4" });
@@ -199,6 +211,39 @@ export interface Repository extends RepositoryPort, AsyncDisposable {
    * @example const states = await repository.getBuckets("key-1", { resource: "gpt-4" });
    */
   getBuckets(entityId: string, options?: BucketsOptions): Promise<readonly BucketState[]>;
+  /**
+   * One stored bucket, or one of its shards, with an entry for each limit; undefined if there is
+   * none. On DynamoDB this reads one item, once the process knows the namespace.
+   * @example const states = await repository.getBucket("key-1", "gpt-4");
+   */
+  getBucket(
+    entityId: string,
+    resource: string,
+    options?: BucketOptions,
+  ): Promise<readonly BucketState[] | undefined>;
+  /**
+   * The stored buckets of many entities, at most 10,000: one list for each, in the order of the
+   * ids, empty for an entity without buckets. An id that is named twice is read once. On DynamoDB
+   * a request reads 100 buckets if `resource` is given; without it, each entity takes one more.
+   * @example
+   * const buckets = await repository.batchGetBuckets(["key-1", "key-2"], { resource: "gpt-4" });
+   * buckets.get("key-2")?.[0]?.available;
+   */
+  batchGetBuckets(
+    entityIds: readonly string[],
+    options?: BucketsOptions,
+  ): Promise<ReadonlyMap<string, readonly BucketState[]>>;
+  /**
+   * The stored buckets of a resource with their totals and shards, by entity id, page by page. A
+   * page may be empty without being the last: it holds no bucket without the `limitName`.
+   * @example
+   * const { items } = await repository.getResourceBuckets("gpt-4", { limitName: "tpm" });
+   * items[0]?.limits[0]?.available;
+   */
+  getResourceBuckets(
+    resource: string,
+    options?: ResourceBucketsOptions,
+  ): Promise<Page<ResourceBucket>>;
   /**
    * Splits a bucket into at least `shards` shards, ahead of an expected load; returns the actual
    * count. Only on backends whose buckets have shards.

@@ -121,6 +121,17 @@ export interface BucketStore {
   ofEntity(entityId: string, resource: string | undefined): MaybePromise<readonly StoredBucket[]>;
   ofResource(resource: string): MaybePromise<readonly StoredBucket[]>;
   /**
+   * One shard of a bucket, for stores that can read it alone. Checks that the namespace is active.
+   */
+  get?(entityId: string, resource: string, shard: number): MaybePromise<StoredBucket | undefined>;
+  /** The buckets of distinct entities, for stores that can read them together. */
+  ofEntities?(
+    entityIds: readonly string[],
+    resource: string | undefined,
+  ): MaybePromise<readonly StoredBucket[]>;
+  /** Buckets of `limit` entities in order of their ids, for stores that can read a part. */
+  ofResourcePage?(resource: string, page: KeyPage): MaybePromise<Keyed<StoredBucket>>;
+  /**
    * Splits a bucket into at least `shards` shards; returns the actual count. Only on backends whose
    * buckets have shards.
    */
@@ -155,14 +166,13 @@ export interface EntityStore {
   ): MaybePromise<Entity>;
   get(entityId: string): MaybePromise<Entity | undefined>;
   children(parentId: string): MaybePromise<readonly Entity[]>;
-  /** Returns those entities that have a child which cascades into them. */
-  findCascadeTargets(entityIds: readonly string[]): MaybePromise<ReadonlySet<string>>;
   list(page: KeyPage): MaybePromise<Keyed<Entity>>;
   /**
    * Deletes the record, the limits and the buckets. Throws `EntityNotFoundError` if there is
-   * nothing to delete, and `ValidationError` if the entity has children.
+   * nothing to delete, and `ValidationError` if the entity has children. Returns the number of
+   * records that were deleted.
    */
-  delete(entityId: string, event: AuditEvent): MaybePromise<void>;
+  delete(entityId: string, event: AuditEvent): MaybePromise<number>;
 }
 
 /** What the system level stores besides its limits; `undefined` where nothing is stored. */
@@ -255,6 +265,11 @@ export interface UsageStore {
    * before the end of their retention. Called after the rows are read.
    */
   completeSinceMs?(window: UsageWindow): number | undefined;
+  /**
+   * Removes all usage of an entity; an interrupted removal can be repeated. Returns the number of
+   * records that were removed.
+   */
+  erase(entityId: string, options: PurgeOptions): MaybePromise<number>;
 }
 
 /** The audit events of a namespace. */
@@ -263,6 +278,10 @@ export interface AuditStore {
   events(entityId: string, page: KeyPage): MaybePromise<Keyed<AuditEvent>>;
   /** Records a change to something outside this namespace's own data. */
   add(event: AuditEvent): MaybePromise<void>;
+  /** Removes all events of an entity, like `UsageStore.erase`. */
+  erase(entityId: string, options: PurgeOptions): MaybePromise<number>;
+  /** Where an archive that this store cannot reach may hold expired events of a namespace. */
+  archivedUnder?(namespaceName: string): string;
 }
 
 /** What declared limits manage in a namespace. */

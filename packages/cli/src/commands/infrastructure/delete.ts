@@ -32,7 +32,7 @@ export function addDeleteCommand(program: Command, session: Session): void {
         throw new UsageError(
           "--with-data and --no-wait contradict each other: the table is deleted when the stack is gone. Leave one out.",
         );
-      const place = session.getStackPlace(command);
+      const place = session.getManagedStack(command);
       const screen = session.screen(command);
       await session.confirm(question(place.stack, withData), { yes });
       const rerun = `zae-limiter delete --stack ${place.stack}${withData ? " --with-data" : ""}`;
@@ -71,7 +71,11 @@ function question(stack: string, withData: boolean): string {
 async function deleteLeftTable(place: NamedStack): Promise<boolean> {
   const { DynamoRepository } = await import("zae-limiter/dynamodb");
   try {
-    const repository = await DynamoRepository.open(undefined, { ...place, create: false });
+    const repository = await DynamoRepository.open(undefined, {
+      ...place,
+      create: false,
+      lambda: "ignore",
+    });
     try {
       await repository.deleteTable();
       return true;

@@ -31,7 +31,7 @@ export function addDeployCommand(program: Command, session: Session): void {
     .addOption(yesOption())
     .action(async (options: Flags, command: Command) => {
       const screen = session.screen(command);
-      const place = session.getStackPlace(command);
+      const place = session.getManagedStack(command);
       const stackOptions = readStackOptions(command);
       const rerun = `zae-limiter deploy --stack ${place.stack}`;
       const report = await interruptible(session, { stack: place.stack, rerun }, async (signal) =>

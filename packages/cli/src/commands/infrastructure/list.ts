@@ -13,7 +13,11 @@ export function addListCommand(program: Command, session: Session): void {
     summary: "Lists the stacks of zae-limiter in a region.",
     examples: ["list --region eu-west-1", "list --json"],
   }).action(async (_options: object, command: Command) => {
-    const { stack: _, ...place } = session.getStackPlace(command);
+    const { stack: _, ...place } = session.getManagedStack(command, [
+      "stack",
+      "region",
+      "endpointUrl",
+    ]);
     const { listStacks } = await import("@zae-limiter/infra");
     const stacks = await listStacks(place);
     const screen = session.screen(command);

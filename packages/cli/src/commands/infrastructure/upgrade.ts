@@ -7,7 +7,7 @@ import { EXIT, UsageError } from "../../exit.ts";
 import type { Screen } from "../../output/screen.ts";
 import { tableText } from "../../output/table.ts";
 import { printable } from "../../output/text.ts";
-import type { NamedStack } from "../support/repository-url.ts";
+import { checkStackName, type NamedStack } from "../support/repository-url.ts";
 import type { Session } from "../support/session.ts";
 import { addVerb, yesOption } from "../support/verb.ts";
 import { deployWithConsent } from "./deploy.ts";
@@ -40,6 +40,7 @@ export function addUpgradeCommand(program: Command, session: Session): void {
     .option(
       "--into <stack>",
       "Copy the items of a table that the Python zae-limiter wrote into the new table of this stack.",
+      checkStackName,
     )
     .option("--force", "Go on although some of the table cannot be enforced afterwards.")
     .addOption(
@@ -52,7 +53,7 @@ export function addUpgradeCommand(program: Command, session: Session): void {
     .action(async (flags: UpgradeFlags, command: Command) => {
       if (flags.lambdaOnly && (flags.into !== undefined || flags.dryRun))
         throw new UsageError("--lambda-only goes with neither --into nor --dry-run.");
-      const verb = new UpgradeVerb(session, session.getStackPlace(command), flags);
+      const verb = new UpgradeVerb(session, session.getManagedStack(command), flags);
       const screen = session.screen(command);
       if (flags.lambdaOnly) return verb.updateLambda(screen);
       return verb.run(screen);

@@ -26,12 +26,6 @@ export function resolveLocalPlace(command: Command, session: Session): LocalPlac
         "name it with --stack.",
     );
   const { stack, region = LOCAL_REGION } = session.getStackPlace(command);
-  // It becomes the name of a folder and of a table.
-  if (!/^[A-Za-z][A-Za-z0-9-]{2,54}$/.test(stack))
-    throw new UsageError(
-      `${stack} cannot be a stack: it must begin with a letter, contain only letters, digits and ` +
-        "-, and have 3 to 55 characters.",
-    );
   return { stack, region, folder: new LocalFolder(stack, session.environment.env) };
 }
 

@@ -68,6 +68,12 @@ export function countArgument(text: string): number {
   throw new InvalidArgumentError("It must be a whole number of at least 1.");
 }
 
+/** Parses a number, with or without a fraction. */
+export function numberArgument(text: string): number {
+  if (/^\d+(\.\d+)?$/.test(text)) return Number(text);
+  throw new InvalidArgumentError("It must be a number, such as 5 or 0.5.");
+}
+
 /** Parses a number of shards. */
 export function shardsArgument(text: string): number {
   const shards = Number(text);

@@ -3,6 +3,7 @@ import { ValidationError } from "zae-limiter";
 import { UsageError } from "../../exit.ts";
 import {
   createsOnFirstUse,
+  managedStack,
   repositoryOrStackUrl,
   repositoryUrl,
   stackPlace,
@@ -79,13 +80,13 @@ describe("the stack of an infrastructure verb", () => {
   it("is what options or a URL name, whatever the environment says", () => {
     const env = { ZAEL_STACK: "mine", ZAEL_REPOSITORY: "dynamodb://us-east-1/other" };
     const endpointUrl = "http://127.0.0.1:8000/?a=b&c";
-    expect(stackPlace({ stack: "s", region: "eu-west-1", endpointUrl }, env)).toEqual({
-      stack: "s",
+    expect(stackPlace({ stack: "one", region: "eu-west-1", endpointUrl }, env)).toEqual({
+      stack: "one",
       region: "eu-west-1",
       endpointUrl,
     });
-    const repository = "dynamodb://eu-west-1/s?provisioning=table";
-    expect(stackPlace({ repository }, env)).toEqual({ stack: "s", region: "eu-west-1" });
+    const repository = "dynamodb://eu-west-1/one?provisioning=table";
+    expect(stackPlace({ repository }, env)).toEqual({ stack: "one", region: "eu-west-1" });
     expect(stackPlace({ region: "eu-west-1" }, env)).toEqual({
       stack: "mine",
       region: "eu-west-1",
@@ -95,9 +96,34 @@ describe("the stack of an infrastructure verb", () => {
   it("leaves a repository elsewhere aside if the environment names it, and refuses an option", () => {
     const env = { ZAEL_REPOSITORY: "sqlite:./limits.db" };
     expect(stackPlace({}, env)).toEqual({ stack: "zae-limiter" });
-    expect(stackPlace({ stack: "s" }, env)).toEqual({ stack: "s" });
+    expect(stackPlace({ stack: "one" }, env)).toEqual({ stack: "one" });
     expect(() => stackPlace({ repository: "memory:" }, {})).toThrow("memory: has no stack.");
   });
+
+  it("is named where stacks are managed, if the environment names a repository without one", () => {
+    for (const url of ["sqlite:./limits.db", "memory:", "postgres://127.0.0.1/limits"]) {
+      const env = { ZAEL_REPOSITORY: url, ZAEL_STACK: "mine" };
+      const said = `ZAEL_REPOSITORY is ${url}, which has no stack. Name the`;
+      for (const location of [{}, { region: "eu-west-1" }])
+        expect(() => managedStack(location, env)).toThrow(`${said} stack with --stack, or unset`);
+      expect(() => managedStack({}, env, ["stack", "region"])).toThrow(`${said} region`);
+      const region = "eu-west-1";
+      expect(managedStack({ region }, env, ["stack", "region"])).toEqual({ stack: "mine", region });
+      expect(managedStack({ stack: "one" }, env)).toEqual({ stack: "one" });
+    }
+    for (const env of [{}, { ZAEL_REPOSITORY: "" }, { ZAEL_REPOSITORY: "dynamodb://" }])
+      expect(managedStack({}, env)).toEqual({ stack: "zae-limiter" });
+  });
+
+  it.each(["my_stack", "1st", "-a", "ab", "a".repeat(56), "a.b", "ä-stack"])(
+    "cannot be called %s, wherever that comes from",
+    (stack) => {
+      const location = { repository: `dynamodb://eu-west-1/${stack}` };
+      for (const place of [() => stackPlace(location, {}), () => stackPlace({ stack }, {})])
+        expect(place).toThrow(`'${stack}' cannot be a stack: it must begin with a letter`);
+      expect(() => stackPlace({}, { ZAEL_STACK: stack })).toThrow(UsageError);
+    },
+  );
 
   it("refuses a URL as the library does", () => {
     for (const repository of ["dynamodb:s", "dynamodb://a/b/c", "dynamodb://a/b?endpont=x"])

@@ -52,9 +52,40 @@ export interface NamedStack {
 
 const DEFAULT_STACK = "zae-limiter";
 
+/** An option that names a place on DynamoDB. */
+export type PlaceOption = "stack" | "region" | "endpointUrl";
+
 /**
- * The stack that the command line or the environment names, or else the default one: infrastructure
- * verbs need no repository, so one that is not on DynamoDB is ignored.
+ * The stack of a verb that manages stacks on AWS. Where the environment names a repository that has
+ * none, the default stack was not meant: the command line must name it by one of these options.
+ */
+export function managedStack(
+  location: RepositoryLocation,
+  env: Environment["env"],
+  by: readonly PlaceOption[] = ["stack"],
+): NamedStack {
+  const url = findStacklessUrl({}, env);
+  const isNamed =
+    location.repository !== undefined || by.some((option) => location[option] !== undefined);
+  if (url === undefined || isNamed) return stackPlace(location, env);
+  const what = by.length === 1 ? "stack with --stack" : "region with --region";
+  throw new UsageError(
+    `ZAEL_REPOSITORY is ${url}, which has no stack. Name the ${what}, or unset ZAEL_REPOSITORY.`,
+  );
+}
+
+/** The repository that the command line or the environment names, if it has no stack. */
+export function findStacklessUrl(
+  location: RepositoryLocation,
+  env: Environment["env"],
+): string | undefined {
+  const url = location.repository ?? (listShorthand(location) === "" ? env["ZAEL_REPOSITORY"] : "");
+  return url && !url.startsWith("dynamodb:") ? url : undefined;
+}
+
+/**
+ * The stack that the command line or the environment names, or else the default one: a repository
+ * of the environment that is not on DynamoDB is ignored.
  */
 export function stackPlace(location: RepositoryLocation, env: Environment["env"]): NamedStack {
   const { repository } = location;
@@ -68,8 +99,8 @@ export function stackPlace(location: RepositoryLocation, env: Environment["env"]
     isNamed || fromEnvironment
       ? repositoryUrl(location, isNamed && repository === undefined ? {} : env)
       : "dynamodb://";
-  const { stack, ...rest } = tableOptions(url);
-  return { stack: stack ?? (env["ZAEL_STACK"] || DEFAULT_STACK), ...rest };
+  const { stack = env["ZAEL_STACK"] || DEFAULT_STACK, ...rest } = tableOptions(url);
+  return { stack: checkStackName(stack), ...rest };
 }
 
 /** The repository that `status` shows: the named one, or else the stack of infrastructure verbs. */
@@ -84,12 +115,21 @@ export function repositoryOrStackUrl(
 }
 
 function checkNames({ stack, region }: RepositoryLocation): void {
-  if (stack !== undefined && !/^[A-Za-z0-9_.-]+$/.test(stack))
-    throw new UsageError("--stack must contain only letters, digits and _ . -");
+  if (stack !== undefined) checkStackName(stack);
   if (region !== undefined && !/^[a-z0-9-]+$/.test(region))
     throw new UsageError(
       "--region must be a region such as eu-west-1: small letters, digits and - only.",
     );
+}
+
+/** Returns the name of a stack, or throws: tables, functions and roles are named after it. */
+export function checkStackName(stack: string): string {
+  if (!/^[A-Za-z][A-Za-z0-9-]{2,54}$/.test(stack))
+    throw new UsageError(
+      `'${stack}' cannot be a stack: it must begin with a letter, contain only letters, digits ` +
+        "and -, and have 3 to 55 characters, because CloudFormation and DynamoDB refuse others.",
+    );
+  return stack;
 }
 
 /** The options given that are shorthand for a DynamoDB URL, as they are written. */

@@ -7,11 +7,14 @@ import { ask, confirm, type Question } from "./confirm.ts";
 import { nearest } from "./nearest.ts";
 import {
   createsOnFirstUse,
+  findStacklessUrl,
+  managedStack,
   repositoryOrStackUrl,
   repositoryUrl,
   stackPlace,
   type RepositoryLocation,
   type NamedStack,
+  type PlaceOption,
 } from "./repository-url.ts";
 
 /**
@@ -100,6 +103,16 @@ export class Session {
   /** The stack that an infrastructure verb works on. */
   getStackPlace(command: Command): NamedStack {
     return stackPlace(command.optsWithGlobals<GlobalOptions>(), this.environment.env);
+  }
+
+  /** The same for a verb that manages stacks on AWS; one of these options must say so. */
+  getManagedStack(command: Command, by?: readonly PlaceOption[]): NamedStack {
+    return managedStack(command.optsWithGlobals<GlobalOptions>(), this.environment.env, by);
+  }
+
+  /** The repository that is named, if it has no stack. */
+  findStacklessUrl(command: Command): string | undefined {
+    return findStacklessUrl(command.optsWithGlobals<GlobalOptions>(), this.environment.env);
   }
 
   /** The name of the namespace that a verb works in. */

@@ -37,6 +37,8 @@ const ARGUMENTS: Readonly<Record<string, string>> = {
   "limit-name": "The name of the limit.",
   name: "The name of the namespace.",
   id: "The id of the namespace.",
+  scenario: "A scenario of `loadtest list`.",
+  folder: "The folder of the ledgers.",
 };
 
 /** The limits of the verbs that set them: plain arguments, `--limit`, or both. */

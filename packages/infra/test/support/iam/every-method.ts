@@ -18,6 +18,7 @@ export async function manageInEveryWay(repository: Repository): Promise<void> {
   await repository.setLimits("leaver", [RPM]);
   await takeOne(repository, "leaver");
   await repository.deleteEntity("leaver");
+  await repository.deleteEntity("leaver", { history: true });
   await repository.deleteResourceDefaults("gpt-2");
   await putLargeState(repository);
   await putLargeState(repository);
@@ -83,6 +84,8 @@ async function lookAround(repository: Repository): Promise<void> {
   await repository.resolveLimits("key-1", "gpt-4");
   await repository.getLimits("key-1");
   await repository.getLevel({ entityId: "key-1", resource: "gpt-4" });
+  await repository.batchGetLevels([{}, { resource: "gpt-4" }]);
+  await repository.getBucket("key-1", "gpt-4");
   await repository.getResourceDefaults("gpt-4");
   await repository.getSystemDefaults();
   await repository.getEntity("key-1");
@@ -98,6 +101,9 @@ export async function readInEveryWay(repository: Repository): Promise<void> {
   await repository.listResourcesWithEntityConfigs();
   await repository.getBuckets("key-1");
   await repository.getBuckets("key-1", { resource: "gpt-4" });
+  await repository.batchGetBuckets(["key-1"]);
+  await repository.batchGetBuckets(["key-1"], { resource: "gpt-4" });
+  await repository.getResourceBuckets("gpt-4");
   await repository.getResourceCapacity("gpt-4", "rpm", { parentsOnly: true });
   await repository.getUsageSnapshots({ entityId: "key-1" });
   await repository.getUsageSnapshots({ resource: "gpt-4" });

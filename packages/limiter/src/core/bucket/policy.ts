@@ -57,9 +57,24 @@ export interface ResolvedLimits {
 
 /** Names one place where limits are stored. */
 export type ConfigKey =
-  | { readonly level: "system" }
-  | { readonly level: "resource"; readonly resource: string }
-  | { readonly level: "entity"; readonly entityId: string; readonly resource: string };
+  | {
+      /** The defaults of the namespace. */
+      readonly level: "system";
+    }
+  | {
+      /** The defaults of a resource. */
+      readonly level: "resource";
+      /** Which resource. */
+      readonly resource: string;
+    }
+  | {
+      /** The limits of an entity. */
+      readonly level: "entity";
+      /** Which entity. */
+      readonly entityId: string;
+      /** For which resource; `_default_` for all of them. */
+      readonly resource: string;
+    };
 
 /** The level that a key belongs to. */
 export function toSource(key: ConfigKey): ConfigSource {

@@ -1,5 +1,6 @@
 import { ulidTime, type AuditEvent } from "../../core/audit.ts";
 import { DAY_MS } from "../../core/usage.ts";
+import type { PurgeOptions } from "../repository.ts";
 import type { AuditStore, Guard, Keyed, KeyPage } from "../store.ts";
 import {
   marshalItem,
@@ -10,10 +11,17 @@ import {
   type Value,
 } from "./transport/attribute-values.ts";
 import { getKey, marshalKey, queryAll } from "./table/batch.ts";
+import { deleteMatching } from "./table/delete-matching.ts";
 import type { Connection, Transacted, TransactItem } from "./table/connection.ts";
 import { transactGuarded } from "./items/transact-guarded.ts";
 import { parseAuditPartition, parseEventId } from "./items/key-parsers.ts";
-import { auditKey, auditPartition, auditPrefix, namespaceIndexKeys } from "./items/keys.ts";
+import {
+  archiveFolder,
+  auditKey,
+  auditPartition,
+  auditPrefix,
+  namespaceIndexKeys,
+} from "./items/keys.ts";
 import type { KeyQuery } from "./table/key-query.ts";
 import type { Retention } from "./cache/retention.ts";
 
@@ -52,6 +60,16 @@ export class DynamoAudit implements AuditStore {
 
   async add(event: AuditEvent): Promise<void> {
     await this.#connection.repeat("PutItem", await this.#put(event));
+  }
+
+  async erase(entityId: string, options: PurgeOptions): Promise<number> {
+    const partition = auditPartition(this.#namespaceId, entityId);
+    const query = { partition, range: { beginsWith: auditPrefix } };
+    return deleteMatching(this.#connection, query, options);
+  }
+
+  archivedUnder(namespaceName: string): string {
+    return archiveFolder(namespaceName);
   }
 
   /**

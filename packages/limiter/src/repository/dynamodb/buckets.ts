@@ -26,7 +26,7 @@ import type {
   Receipt,
   ResourceAmounts,
 } from "../port.ts";
-import type { BucketStore, PolicySource, StoredBucket } from "../store.ts";
+import type { BucketStore, Keyed, KeyPage, PolicySource, StoredBucket } from "../store.ts";
 import type { Clock, Random } from "../system-clock.ts";
 import { BucketWriter } from "./write/bucket-writer.ts";
 import type { BucketKey } from "./items/bucket-key.ts";
@@ -106,6 +106,8 @@ export class DynamoBuckets implements BucketStore {
   readonly #random: Random;
   readonly #undecided = new UndecidedCalls();
   readonly #known: KnownBuckets;
+  readonly #namespaceId: string;
+  readonly #active: Expiring<string>;
   readonly #resolver: PolicyResolver;
   readonly #preparation: ClaimPreparation;
   readonly #writer: BucketWriter;
@@ -123,6 +125,8 @@ export class DynamoBuckets implements BucketStore {
     this.#clock = clock;
     this.#random = connection.random;
     this.#known = known;
+    this.#namespaceId = namespaceId;
+    this.#active = options.active;
     const resolver = new PolicyResolver(options.policies, known);
     this.#resolver = resolver;
     const undecided = this.#undecided;
@@ -209,6 +213,23 @@ export class DynamoBuckets implements BucketStore {
 
   ofResource(resource: string): Promise<readonly StoredBucket[]> {
     return this.#list.ofResource(resource);
+  }
+
+  async get(entityId: string, resource: string, shard: number): Promise<StoredBucket | undefined> {
+    const active = this.#active.get(this.#namespaceId);
+    const [bucket] = await Promise.all([this.#list.get({ entityId, resource, shard }), active]);
+    return bucket;
+  }
+
+  ofEntities(
+    entityIds: readonly string[],
+    resource: string | undefined,
+  ): Promise<readonly StoredBucket[]> {
+    return this.#list.ofEntities(entityIds, resource);
+  }
+
+  ofResourcePage(resource: string, page: KeyPage): Promise<Keyed<StoredBucket>> {
+    return this.#list.ofResourcePage(resource, page);
   }
 
   /** Returns at once when memory alone refuses the call. */

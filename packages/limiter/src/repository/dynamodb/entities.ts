@@ -16,7 +16,6 @@ import {
 import type { DynamoAudit } from "./audit.ts";
 import { batchGet, batchWrite, getKey, marshalKey, queryAll } from "./table/batch.ts";
 import type { Connection, TransactItem } from "./table/connection.ts";
-import { eachWithin } from "./table/each-within.ts";
 import type { ItemReader } from "./table/item-reader.ts";
 import { transactGuarded } from "./items/transact-guarded.ts";
 import { isEntityKey, parseBucketPartition, parseEntityPartition } from "./items/key-parsers.ts";
@@ -38,12 +37,6 @@ const MAX_UPDATES = 8;
 
 /** What takes several steps cannot depend on a revision as a whole. */
 const UNGUARDED: Guard = { ifRevision: undefined };
-
-/** How many queries of one report are under way at a time. */
-const CONCURRENT_QUERIES = 16;
-
-/** Children that are read at a time when one that cascades is enough. */
-const CHILDREN_PER_QUERY = 25;
 
 /** Entities of one namespace. */
 export class DynamoEntities implements EntityStore {
@@ -118,22 +111,6 @@ export class DynamoEntities implements EntityStore {
     return children;
   }
 
-  /** One query for each entity, because the index of children knows no other way. */
-  async findCascadeTargets(entityIds: readonly string[]): Promise<ReadonlySet<string>> {
-    const found = new Set<string>();
-    await eachWithin(CONCURRENT_QUERIES, entityIds, async (id) => {
-      if (await this.#isCascaded(id)) found.add(id);
-    });
-    return found;
-  }
-
-  async #isCascaded(entityId: string): Promise<boolean> {
-    const query = childrenQuery(this.#namespaceId, entityId, CHILDREN_PER_QUERY);
-    for await (const item of queryAll(this.#connection, query))
-      if (getBoolean(item["cascade"]) === true) return true;
-    return false;
-  }
-
   async list({ limit, after }: KeyPage): Promise<Keyed<Entity>> {
     const keys: ItemKey[] = [];
     for await (const item of queryAll(
@@ -158,7 +135,7 @@ export class DynamoEntities implements EntityStore {
    * the record is still there and the deletion can be repeated. Usage and audit events stay until
    * their own retention is over.
    */
-  async delete(entityId: string, event: AuditEvent): Promise<void> {
+  async delete(entityId: string, event: AuditEvent): Promise<number> {
     const [record, children, belongings] = await Promise.all([
       this.get(entityId),
       this.#keys(childrenQuery(this.#namespaceId, entityId)),
@@ -192,6 +169,7 @@ export class DynamoEntities implements EntityStore {
     this.#onChange(entityId);
     // Another process has deleted it meanwhile, and recorded that.
     if (!applied) throw new EntityNotFoundError(entityId);
+    return recordsDeleted;
   }
 
   /** The keys of an entity's limits and of its buckets, all shards. */
@@ -259,9 +237,8 @@ function deleteEntity(namespaceId: string, entityId: string): object {
 }
 
 /** The children of an entity, in order. */
-function childrenQuery(namespaceId: string, parentId: string, limit?: number): KeyQuery {
+function childrenQuery(namespaceId: string, parentId: string): KeyQuery {
   return {
-    ...(limit !== undefined && { limit }),
     index: "GSI1",
     partition: childrenPartition(namespaceId, parentId),
     range: { beginsWith: "CHILD#" },

@@ -2,7 +2,8 @@ import { NamespaceNotFoundError, NamespaceStateError } from "../../core/errors.t
 import type { NamespaceInfo } from "../../core/namespace.ts";
 import type { NamespaceStore } from "../store.ts";
 import type { AttributeMap } from "./transport/attribute-values.ts";
-import { batchWrite, getKey, queryAll, queryPage } from "./table/batch.ts";
+import { queryAll } from "./table/batch.ts";
+import { deleteMatching } from "./table/delete-matching.ts";
 import { contention } from "./table/table-errors.ts";
 import type { Connection } from "./table/connection.ts";
 import type { ItemReader } from "./table/item-reader.ts";
@@ -14,7 +15,6 @@ import {
   systemPartition,
   TABLE_NAMESPACE,
 } from "./items/keys.ts";
-import type { ItemKey } from "./table/batch.ts";
 import {
   beginPurge,
   deleteWrites,
@@ -30,9 +30,6 @@ import type { KeyQuery } from "./table/key-query.ts";
  * first.
  */
 const MAX_DECISIONS = 5;
-
-/** Keys that a purge looks up at once; they are deleted in batches of 25. */
-const PURGE_PAGE = 500;
 
 interface PurgeOptions {
   readonly onProgress?: (deletedItems: number) => void;
@@ -152,21 +149,15 @@ export class DynamoNamespaces implements NamespaceStore {
         "another process has recovered or purged it meanwhile; check its state and try again",
       );
     let deletedItems = 0;
-    for (let found = true; found;) {
-      found = false;
+    for (let found = Infinity; found > 0; deletedItems += found) {
       // The index lags behind the table, so a pass may miss what was written last and see what it
       // has just deleted: passes are repeated until one finds nothing. A purge that was interrupted
       // continues with what is left.
-      for await (const keys of this.#listPages(namespaceId, signal)) {
-        await batchWrite(
-          this.#connection,
-          keys.map((key) => ({ delete: key })),
-          { signal },
-        );
-        found = true;
-        deletedItems += keys.length;
-        onProgress?.(deletedItems);
-      }
+      const before = deletedItems;
+      found = await deleteMatching(this.#connection, itemsQuery(namespaceId), {
+        signal,
+        onProgress: (count) => onProgress?.(before + count),
+      });
     }
     if (info !== undefined) await this.#apply([{ Delete: endPurge(info) }]);
     this.#onChange(namespaceId);
@@ -182,20 +173,6 @@ export class DynamoNamespaces implements NamespaceStore {
     return undefined;
   }
 
-  /** The keys of all items of a namespace, page by page. */
-  async *#listPages(
-    namespaceId: string,
-    signal: AbortSignal | undefined,
-  ): AsyncGenerator<readonly ItemKey[]> {
-    let after: AttributeMap | undefined;
-    do {
-      signal?.throwIfAborted();
-      const page = await queryPage(this.#connection, itemsQuery(namespaceId, after), { signal });
-      if (page.items.length > 0) yield page.items.map(getKey);
-      after = page.next;
-    } while (after !== undefined);
-  }
-
   async #apply(writes: Parameters<Connection["transact"]>[0]): Promise<boolean> {
     return (await this.#connection.transact(writes)).applied;
   }
@@ -206,15 +183,9 @@ function namespacesQuery(beginsWith: string): KeyQuery {
   return { partition: systemPartition(TABLE_NAMESPACE), range: { beginsWith } };
 }
 
-/** The keys of some items of a namespace, of whatever kind. */
-function itemsQuery(namespaceId: string, after: AttributeMap | undefined): KeyQuery {
-  return {
-    index: "GSI4",
-    partition: namespaceId,
-    range: { from: " ", to: "~" },
-    limit: PURGE_PAGE,
-    after,
-  };
+/** The keys of all items of a namespace, of whatever kind. */
+function itemsQuery(namespaceId: string): KeyQuery {
+  return { index: "GSI4", partition: namespaceId, range: { from: " ", to: "~" } };
 }
 
 function toInfo(item: AttributeMap | undefined): NamespaceInfo | undefined {

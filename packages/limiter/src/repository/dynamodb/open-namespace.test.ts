@@ -215,7 +215,7 @@ describe("a table that exists", () => {
 describe("the Lambda of a stack", () => {
   it.each([
     ["older than this library", "0.0.1", { updateLambda: true }, true],
-    ["older, and it is not asked for [W-74]", "0.0.1", {}, false],
+    ["older, and it is not asked for [W-74]", "0.0.1", { lambda: "ignore" as const }, false],
     ["as new as this library", VERSION, { updateLambda: true }, false],
     ["newer", "99.0.0", { updateLambda: true }, false],
     ["missing", undefined, { updateLambda: true }, false],

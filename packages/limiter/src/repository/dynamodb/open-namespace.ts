@@ -3,6 +3,7 @@ import { DEFAULT_NAMESPACE, newNamespaceId } from "../../core/namespace.ts";
 import { VERSION } from "../../core/version.ts";
 import type { VersionRecord } from "../repository.ts";
 import { wholeMs } from "../system-clock.ts";
+import { checkLambda } from "./check-lambda.ts";
 import type { DynamoStore } from "./dynamo-store.ts";
 import { isOlderVersion } from "./items/compatibility.ts";
 import { assertCompatible, LOST_VERSION } from "./items/schema-version.ts";
@@ -37,7 +38,8 @@ export async function reopenNamespace(opening: Opening, name: string): Promise<s
   const { store, resolved, registers } = opening;
   const again = {
     ...opening,
-    resolved: { ...resolved, namespace: name },
+    // A program that is running goes on, whatever Lambda came with the new table.
+    resolved: { ...resolved, namespace: name, lambda: "ignore" as const },
     registers: (each: string) => each === resolved.namespace && registers(each),
   };
   const found = await findNamespace(again, { isNew: false, record: await readFirst(store) });
@@ -46,15 +48,16 @@ export async function reopenNamespace(opening: Opening, name: string): Promise<s
 }
 
 async function findNamespace(
-  { store, connection, resolved, stack, registers }: Opening,
+  { store, connection, resolved, region, stack, registers }: Opening,
   { isNew, record }: OpenedTable,
 ): Promise<string | undefined> {
   const { namespace, provisioning } = resolved;
   const nowMs = wholeMs(connection.clock);
   assertCompatible(record);
   if (record === undefined) await assertNew(store, namespace);
-  if (provisioning === "never") return (await store.namespaces.byName(namespace))?.namespaceId;
   if (resolved.updateLambda && isLambdaOlder(record)) await stack.updateLambda();
+  else checkLambda(record, { ...resolved, region });
+  if (provisioning === "never") return (await store.namespaces.byName(namespace))?.namespaceId;
   const newId = (): string => newNamespaceId(connection.random);
   const register = async (name: string): Promise<string> =>
     (await store.namespaces.register(name, newId, nowMs)).namespaceId;

@@ -1,8 +1,10 @@
 import { MILLI, type Amounts } from "../../core/amounts.ts";
 import { DAY_MS, windowEndMs, type UsageRow, type UsageWindow } from "../../core/usage.ts";
+import type { PurgeOptions } from "../repository.ts";
 import type { Keyed, KeyPage, UsageRange, UsageStore } from "../store.ts";
 import { marshalItem, getNumber, type AttributeMap } from "./transport/attribute-values.ts";
 import { batchGet, getKey, queryAll } from "./table/batch.ts";
+import { deleteMatching } from "./table/delete-matching.ts";
 import type { Connection } from "./table/connection.ts";
 import { parseUsageKey } from "./items/key-parsers.ts";
 import {
@@ -12,6 +14,7 @@ import {
   usageIndexKeys,
   usageKey,
   usagePrefix,
+  usageSortKeys,
   windowText,
   type UsageName,
 } from "./items/keys.ts";
@@ -52,6 +55,13 @@ export class DynamoUsage implements UsageStore {
 
   async getCountedUntilMs(): Promise<number | undefined> {
     return (await this.#heartbeat.read())?.countedUntilMs;
+  }
+
+  /** Of every window, also those of a length that only a later version knows. */
+  async erase(entityId: string, options: PurgeOptions): Promise<number> {
+    const partition = entityPartition(this.#namespaceId, entityId);
+    const query = { partition, range: { beginsWith: usageSortKeys } };
+    return deleteMatching(this.#connection, query, options);
   }
 
   async rows(range: UsageRange, { limit, after }: KeyPage): Promise<Keyed<UsageRow>> {

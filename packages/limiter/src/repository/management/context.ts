@@ -54,6 +54,7 @@ export class Shared {
 /** What the management functions of one namespace work with. */
 export interface Context {
   readonly store: Store;
+  readonly namespaceName: string;
   readonly namespaceId: string;
   readonly data: NamespaceData;
   readonly policies: PolicyCache;
@@ -104,7 +105,10 @@ export class CurrentContext {
 }
 
 /** The context of a namespace, which repositories of that namespace share. */
-function getContext({ store, namespaceId, options }: Scope, { contexts }: Shared): Context {
+function getContext(
+  { store, namespaceName, namespaceId, options }: Scope,
+  { contexts }: Shared,
+): Context {
   const shared = contexts.get(namespaceId);
   if (shared !== undefined) return shared;
   const clock = options.clock ?? systemClock;
@@ -117,6 +121,7 @@ function getContext({ store, namespaceId, options }: Scope, { contexts }: Shared
   const principal = options.principal === undefined ? undefined : checkPrincipal(options.principal);
   const context = {
     store,
+    namespaceName,
     namespaceId,
     data,
     policies,

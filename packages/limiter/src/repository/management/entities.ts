@@ -1,4 +1,4 @@
-import type { AuditEvent } from "../../core/audit.ts";
+import { SYSTEM_AUDIT_ID, type AuditEvent } from "../../core/audit.ts";
 import {
   CHANGEABLE,
   entityCascade,
@@ -8,16 +8,18 @@ import {
   type Entity,
   type EntityChange,
 } from "../../core/entity.ts";
-import { EntityExistsError, ValidationError } from "../../core/errors.ts";
+import { EntityExistsError, EntityNotFoundError, ValidationError } from "../../core/errors.ts";
 import { entityId as checkEntityId, principal as checkPrincipal } from "../../core/identifiers.ts";
 import type {
   By,
   CreateEntityOptions,
+  DeletedEntity,
   DeleteEntityOptions,
   Page,
   Paging,
   UpdateEntityOptions,
 } from "../repository.ts";
+import type { AuditStore } from "../store.ts";
 import { wholeMs } from "../system-clock.ts";
 import { buildAuditEvent, type Context } from "./context.ts";
 import { buildGuard } from "./guard.ts";
@@ -94,21 +96,88 @@ export async function listEntities(context: Context, paging: Paging): Promise<Pa
   );
 }
 
-/** Deletes an entity with its limits and buckets. */
+/** Deletes an entity with its limits and buckets, and with its history if that is wanted. */
 export async function deleteEntity(
   context: Context,
   entityId: string,
   options: DeleteEntityOptions,
-): Promise<void> {
-  const { principal, ifRevision } = options as By;
+): Promise<DeletedEntity> {
+  const { principal, ifRevision, history = false, signal } = options as By & DeleteEntityOptions;
   if (ifRevision !== undefined)
     throw new ValidationError("ifRevision", ifRevision, "a deletion of an entity has no guard");
+  if (typeof history !== "boolean")
+    throw new ValidationError("history", history, "must be true or false");
   const id = checkEntityId(entityId);
-  await context.data.entities.delete(
-    id,
-    buildAuditEvent(context, { entityId: id, action: "entity_deleted", principal }),
-  );
-  context.policies.evictEntity(id);
+  signal?.throwIfAborted();
+  const event = buildAuditEvent(context, { entityId: id, action: "entity_deleted", principal });
+  let records = 0;
+  try {
+    records = await context.data.entities.delete(id, event);
+  } catch (error) {
+    // An erasure that was interrupted goes on with what is left.
+    if (!(history && error instanceof EntityNotFoundError)) throw error;
+  } finally {
+    context.policies.evictEntity(id);
+  }
+  if (history) return eraseHistory(context, id, { ...options, records });
+  return { records, usageRecords: 0, auditEvents: 0 };
+}
+
+/**
+ * Removes the usage of an entity, files the event of the erasure, which does not name it, and then
+ * removes the audit events: until then a repetition finds the event of the deletion, and so
+ * continues as if nothing had interrupted it.
+ */
+async function eraseHistory(
+  context: Context,
+  entityId: string,
+  { records, principal, onProgress, signal }: DeleteEntityOptions & { readonly records: number },
+): Promise<DeletedEntity> {
+  const { usage, audit } = context.data;
+  let removed = records;
+  const step = async (store: Pick<AuditStore, "erase">): Promise<number> => {
+    signal?.throwIfAborted();
+    const before = removed;
+    const count = await store.erase(entityId, {
+      ...(signal !== undefined && { signal }),
+      onProgress: (more) => onProgress?.(before + more),
+    });
+    removed += count;
+    if (count > 0) onProgress?.(removed);
+    return count;
+  };
+  const newest = (await audit.events(entityId, { limit: 1, after: undefined })).items[0];
+  const mayFollow = newest !== undefined && (await isUncounted(context, newest.timestamp));
+  const usageRecords = await step(usage);
+  if (newest !== undefined || removed > 0) {
+    const details = { recordsDeleted: records, usageRecordsDeleted: usageRecords };
+    const event = {
+      entityId: SYSTEM_AUDIT_ID,
+      action: "entity_erased",
+      principal,
+      details,
+    } as const;
+    await audit.add(buildAuditEvent(context, event));
+  }
+  const auditEvents = await step(audit);
+  const archivedUnder = audit.archivedUnder?.(context.namespaceName);
+  return {
+    records,
+    usageRecords,
+    auditEvents,
+    ...(mayFollow && { usageMayFollowUntil: newest.timestamp }),
+    ...(archivedUnder !== undefined && { archivedUnder }),
+  };
+}
+
+/**
+ * Whether usage of an entity may be counted later. Its buckets were deleted by that time, so what
+ * is counted until then is all of it. Where the store reports changes and nothing was ever counted,
+ * an aggregator may still start.
+ */
+async function isUncounted({ data, store }: Context, deletedAt: Date): Promise<boolean> {
+  const unknownMs = store.capabilities.changeStreams ? -Infinity : Infinity;
+  return ((await data.usage.getCountedUntilMs()) ?? unknownMs) < deletedAt.getTime();
 }
 
 /** More lost races mean that another caller creates and deletes the entity in a loop. */

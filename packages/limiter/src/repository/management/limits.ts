@@ -27,10 +27,10 @@ import type {
   SystemDefaults,
   SystemDefaultsOptions,
 } from "../repository.ts";
-import { NO_SETTINGS, type StoredConfig, type SystemSettings } from "../store.ts";
+import { NO_CONFIG, NO_SETTINGS, type StoredConfig, type SystemSettings } from "../store.ts";
 import { buildAuditEvent, type Context } from "./context.ts";
 import { buildGuard } from "./guard.ts";
-import { parsePageRequest, toPage } from "./paging.ts";
+import { checkMany, parsePageRequest, toPage } from "./paging.ts";
 
 /** Stores limits of an entity. */
 export async function setLimits(
@@ -56,18 +56,38 @@ export async function getLevel(
   context: Context,
   level: LevelName,
 ): Promise<StoredLevel | undefined> {
-  checkObject(level, "level");
+  const [stored] = await readLevels(context, [toConfigKey(level, "level")]);
+  return stored;
+}
+
+/** Reads what many levels store, in the order of their names. */
+export async function batchGetLevels(
+  context: Context,
+  levels: readonly LevelName[],
+): Promise<readonly (StoredLevel | undefined)[]> {
+  const keys = checkMany(levels, "levels").map((level, index) =>
+    toConfigKey(level, `levels[${index}]`),
+  );
+  return readLevels(context, keys);
+}
+
+async function readLevels(
+  { data }: Context,
+  keys: readonly ConfigKey[],
+): Promise<readonly (StoredLevel | undefined)[]> {
+  const configs = await data.limits.read(keys);
+  return keys.map((key, index) => {
+    const { limits, inherit = false } = configs[index] ?? NO_CONFIG;
+    if (limits === undefined) return undefined;
+    return { source: toSource(key) as StoredLevel["source"], limits, inherit };
+  });
+}
+
+function toConfigKey(level: LevelName, field: string): ConfigKey {
+  checkObject(level, field);
   const { entityId, resource } = level;
-  const key: ConfigKey =
-    entityId !== undefined
-      ? entityKey(entityId, resource)
-      : resource === undefined
-        ? { level: "system" }
-        : resourceKey(resource);
-  const [config] = await context.data.limits.read([key]);
-  if (config?.limits === undefined) return undefined;
-  const source = toSource(key) as StoredLevel["source"];
-  return { source, limits: config.limits, inherit: config.inherit ?? false };
+  if (entityId !== undefined) return entityKey(entityId, resource);
+  return resource === undefined ? { level: "system" } : resourceKey(resource);
 }
 
 /** Deletes limits of an entity. */

@@ -5,6 +5,9 @@ import type { Keyed, KeyPage } from "../store.ts";
 const DEFAULT_PAGE = 100;
 const LARGEST_PAGE = 1000;
 
+/** The most that one call reads by name: 100 requests on DynamoDB. */
+const LARGEST_BATCH = 10_000;
+
 /**
  * A cursor holds the query it belongs to, and the key to continue after. Without the query, a
  * cursor of another list would silently skip or repeat items.
@@ -18,6 +21,18 @@ export function parsePageRequest(query: string, { limit = DEFAULT_PAGE, cursor }
   if (!Number.isInteger(limit) || limit < 1 || limit > LARGEST_PAGE)
     throw new ValidationError("limit", limit, `must be a whole number from 1 to ${LARGEST_PAGE}`);
   return { limit, after: cursor === undefined ? undefined : openCursor(query, cursor) };
+}
+
+/** Checks a list of names that are read at once. */
+export function checkMany<T>(list: readonly T[], field: string): readonly T[] {
+  if (!Array.isArray(list)) throw new ValidationError(field, list, "must be a list");
+  if (list.length > LARGEST_BATCH)
+    throw new ValidationError(
+      field,
+      list.length,
+      `must hold at most ${LARGEST_BATCH} entries; read the others with another call`,
+    );
+  return list;
 }
 
 /** Converts a page of a store to a page for users. */

@@ -1,17 +1,6 @@
 import { resourceAuditId, SYSTEM_AUDIT_ID, type AuditEvent } from "../../core/audit.ts";
-import { MILLI } from "../../core/amounts.ts";
-import {
-  balanceMilli,
-  ceilingMilli,
-  getConsumedMilli,
-  getStoredMilli,
-} from "../../core/bucket/bucket.ts";
 import { InfrastructureError, ValidationError } from "../../core/errors.ts";
-import {
-  entityId as checkEntityId,
-  limitName as checkLimitName,
-  resourceName,
-} from "../../core/identifiers.ts";
+import { entityId as checkEntityId, resourceName } from "../../core/identifiers.ts";
 import {
   ownUsage,
   toSnapshot,
@@ -21,79 +10,11 @@ import {
   type UsageSnapshot,
   type UsageSummary,
 } from "../../core/usage.ts";
-import type {
-  BucketsOptions,
-  BucketState,
-  CapacityOptions,
-  EntityCapacity,
-  Page,
-  Paging,
-  ResourceCapacity,
-  UsagePage,
-  UsageQuery,
-} from "../repository.ts";
-import type { StoredBucket, UsageRange } from "../store.ts";
+import type { Page, Paging, UsagePage, UsageQuery } from "../repository.ts";
+import type { UsageRange } from "../store.ts";
 import { wholeMs } from "../system-clock.ts";
 import type { Context } from "./context.ts";
 import { readAllPages, parsePageRequest, toPage } from "./paging.ts";
-
-/** Reads the buckets of an entity, one entry for each visible limit. */
-export async function getBuckets(
-  context: Context,
-  entityId: string,
-  options: BucketsOptions,
-): Promise<readonly BucketState[]> {
-  const resource = options.resource === undefined ? undefined : resourceName(options.resource);
-  const stored = await context.data.buckets.ofEntity(checkEntityId(entityId), resource);
-  const timeMs = wholeMs(context.clock);
-  return stored.flatMap((bucket) => bucketStates(bucket, timeMs));
-}
-
-/** Adds up what all entities have left of one limit; `parentsOnly` reads each entity once more. */
-export async function getResourceCapacity(
-  context: Context,
-  resource: string,
-  limitName: string,
-  options: CapacityOptions,
-): Promise<ResourceCapacity> {
-  checkLimitName(limitName, "limitName");
-  const timeMs = wholeMs(context.clock);
-  const sums = new Map<string, { capacityMilli: number; availableMilli: number }>();
-  for (const { entityId, bucket } of await context.data.buckets.ofResource(
-    resourceName(resource),
-  )) {
-    const index = bucket.limits.findIndex(
-      ({ limit, hidden }) => limit.name === limitName && !hidden,
-    );
-    if (index < 0) continue;
-    const sum = sums.get(entityId) ?? { capacityMilli: 0, availableMilli: 0 };
-    sum.capacityMilli += ceilingMilli(bucket.limits[index]!);
-    sum.availableMilli += balanceMilli(bucket, index, timeMs);
-    sums.set(entityId, sum);
-  }
-  const roots = options.parentsOnly ? await findRoots(context, [...sums.keys()]) : undefined;
-  const entities = [...sums]
-    .filter(([entityId]) => roots === undefined || roots.has(entityId))
-    .map(([entityId, sum]) =>
-      buildCapacity(entityId, sum.capacityMilli / MILLI, Math.floor(sum.availableMilli / MILLI)),
-    )
-    .sort((left, right) => (left.entityId < right.entityId ? -1 : 1));
-  const parents = await context.data.entities.findCascadeTargets(
-    entities.map(({ entityId }) => entityId),
-  );
-  const total = addCapacities(entities);
-  const cascaded = addCapacities(entities.filter(({ entityId }) => parents.has(entityId)));
-  return {
-    resource,
-    limitName,
-    totalCapacity: total.capacity,
-    totalAvailable: total.available,
-    utilizationPct: utilization(total.capacity, total.available),
-    cascadedCapacity: cascaded.capacity,
-    cascadedAvailable: cascaded.available,
-    entities,
-  };
-}
 
 /** Reads one page of usage windows. */
 export async function getUsageSnapshots(
@@ -173,57 +94,6 @@ function auditId(value: string): string {
   return isResource
     ? resourceAuditId(resourceName(value.slice(prefix.length), "entityId"))
     : checkEntityId(value);
-}
-
-function bucketStates(
-  { entityId, resource, shard, shardCount, bucket }: StoredBucket,
-  timeMs: number,
-): readonly BucketState[] {
-  return bucket.limits.flatMap((limit, index) => {
-    if (limit.hidden) return [];
-    return {
-      entityId,
-      resource,
-      limitName: limit.limit.name,
-      shard,
-      shardCount,
-      tokensMilli: getStoredMilli(bucket, index),
-      lastRefillMs: bucket.refilledAtMs,
-      capacityMilli: ceilingMilli(limit),
-      refillAmountMilli: limit.refillAmountMilli,
-      refillPeriodMs: limit.refillPeriodMs,
-      totalConsumedMilli: getConsumedMilli(bucket, index),
-      available: Math.floor(balanceMilli(bucket, index, timeMs) / MILLI),
-    };
-  });
-}
-
-async function findRoots(
-  context: Context,
-  entityIds: readonly string[],
-): Promise<ReadonlySet<string>> {
-  const entities = await Promise.all(
-    entityIds.map(async (entityId) => context.data.entities.get(entityId)),
-  );
-  return new Set(entityIds.filter((_, index) => entities[index]?.parentId === undefined));
-}
-
-function addCapacities(entities: readonly EntityCapacity[]): {
-  readonly capacity: number;
-  readonly available: number;
-} {
-  return {
-    capacity: entities.reduce((sum, { capacity }) => sum + capacity, 0),
-    available: entities.reduce((sum, { available }) => sum + available, 0),
-  };
-}
-
-function buildCapacity(entityId: string, capacity: number, available: number): EntityCapacity {
-  return { entityId, capacity, available, utilizationPct: utilization(capacity, available) };
-}
-
-function utilization(capacity: number, available: number): number {
-  return capacity === 0 ? 0 : ((capacity - available) / capacity) * 100;
 }
 
 /**

@@ -16,12 +16,14 @@ import type {
 } from "../port.ts";
 import type {
   BackendCapabilities,
+  BucketOptions,
   BucketsOptions,
   BucketState,
   By,
   CacheStats,
   CapacityOptions,
   CreateEntityOptions,
+  DeletedEntity,
   DeleteEntityOptions,
   DeleteSystemDefaultsOptions,
   LevelName,
@@ -34,6 +36,8 @@ import type {
   PurgeOptions,
   Repository,
   RepositoryStatistics,
+  ResourceBucket,
+  ResourceBucketsOptions,
   ResourceCapacity,
   SetDefaultsOptions,
   SetLimitsOptions,
@@ -46,6 +50,7 @@ import type {
 } from "../repository.ts";
 import type { BucketStore } from "../store.ts";
 import type { Clock } from "../system-clock.ts";
+import * as buckets from "./buckets.ts";
 import { CurrentContext, Shared, type Context, type Scope } from "./context.ts";
 import * as entities from "./entities.ts";
 import * as limits from "./limits.ts";
@@ -149,7 +154,7 @@ export class StoreRepository implements Repository {
     return entities.listEntities(await this.#active(), options);
   }
 
-  async deleteEntity(entityId: string, options: DeleteEntityOptions = {}): Promise<void> {
+  async deleteEntity(entityId: string, options: DeleteEntityOptions = {}): Promise<DeletedEntity> {
     return entities.deleteEntity(await this.#active(), entityId, options);
   }
 
@@ -167,6 +172,12 @@ export class StoreRepository implements Repository {
 
   async getLevel(level: LevelName): Promise<StoredLevel | undefined> {
     return limits.getLevel(await this.#active(), level);
+  }
+
+  async batchGetLevels(
+    levels: readonly LevelName[],
+  ): Promise<readonly (StoredLevel | undefined)[]> {
+    return limits.batchGetLevels(await this.#active(), levels);
   }
 
   async deleteLimits(entityId: string, options: LimitsOptions & By = {}): Promise<void> {
@@ -239,7 +250,32 @@ export class StoreRepository implements Repository {
     entityId: string,
     options: BucketsOptions = {},
   ): Promise<readonly BucketState[]> {
-    return reports.getBuckets(await this.#active(), entityId, options);
+    return buckets.getBuckets(await this.#active(), entityId, options);
+  }
+
+  async getBucket(
+    entityId: string,
+    resource: string,
+    options: BucketOptions = {},
+  ): Promise<readonly BucketState[] | undefined> {
+    await this.#current.findAgain();
+    const checksItself = this.#buckets().get !== undefined;
+    const context = checksItself ? this.#context : await this.#active();
+    return buckets.getBucket(context, entityId, resource, options);
+  }
+
+  async batchGetBuckets(
+    entityIds: readonly string[],
+    options: BucketsOptions = {},
+  ): Promise<ReadonlyMap<string, readonly BucketState[]>> {
+    return buckets.batchGetBuckets(await this.#active(), entityIds, options);
+  }
+
+  async getResourceBuckets(
+    resource: string,
+    options: ResourceBucketsOptions = {},
+  ): Promise<Page<ResourceBucket>> {
+    return buckets.getResourceBuckets(await this.#active(), resource, options);
   }
 
   async getResourceCapacity(
@@ -247,7 +283,7 @@ export class StoreRepository implements Repository {
     limitName: string,
     options: CapacityOptions = {},
   ): Promise<ResourceCapacity> {
-    return reports.getResourceCapacity(await this.#active(), resource, limitName, options);
+    return buckets.getResourceCapacity(await this.#active(), resource, limitName, options);
   }
 
   async getUsageSnapshots(query: UsageQuery & Paging): Promise<UsagePage> {
@@ -362,9 +398,9 @@ export class StoreRepository implements Repository {
 
   /** The buckets. They check that the namespace is active themselves, if it has an id. */
   #buckets(): BucketStore {
-    const { buckets } = this.#open().data;
+    const { data } = this.#open();
     if (this.namespaceId === NO_NAMESPACE) throw new NamespaceNotFoundError(this.namespaceName);
-    return buckets;
+    return data.buckets;
   }
 
   #whenFound<T>(work: () => MaybePromise<T>): MaybePromise<T> {

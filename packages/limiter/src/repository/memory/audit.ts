@@ -40,6 +40,12 @@ export class MemoryAudit implements AuditStore {
     return { items, next: rest.length > limit ? items.at(-1)?.eventId : undefined };
   }
 
+  erase(entityId: string): number {
+    const count = this.#lists.get(entityId)?.length ?? 0;
+    this.#lists.delete(entityId);
+    return count;
+  }
+
   clear(): number {
     const count = [...this.#lists.values()].reduce((sum, list) => sum + list.length, 0);
     this.#lists.clear();

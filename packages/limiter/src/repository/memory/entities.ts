@@ -74,12 +74,6 @@ export class MemoryEntities implements EntityStore {
       .map((id) => copyEntity(this.#entities.get(id)!));
   }
 
-  findCascadeTargets(entityIds: readonly string[]): ReadonlySet<string> {
-    const isCascaded = (id: string): boolean =>
-      [...(this.#children.get(id) ?? [])].some((child) => this.#entities.get(child)!.cascade);
-    return new Set(entityIds.filter(isCascaded));
-  }
-
   list(page: KeyPage): Keyed<Entity> {
     const { items, next } = buildSortedPage(
       [...this.#entities.values()],
@@ -89,7 +83,7 @@ export class MemoryEntities implements EntityStore {
     return { items: items.map(copyEntity), next };
   }
 
-  delete(entityId: string, event: AuditEvent): void {
+  delete(entityId: string, event: AuditEvent): number {
     const entity = this.#entities.get(entityId);
     const children = this.#children.get(entityId)?.size ?? 0;
     if (children > 0)
@@ -108,6 +102,7 @@ export class MemoryEntities implements EntityStore {
     this.#audit.add(
       Object.freeze({ ...event, details: Object.freeze({ ...event.details, recordsDeleted }) }),
     );
+    return recordsDeleted;
   }
 
   #removeChild(parentId: string, entityId: string): void {

@@ -128,6 +128,19 @@ export class UsageWindows {
     this.#completeSinceMs.set(window, Math.max(this.completeSinceMs(window) ?? -Infinity, timeMs));
   }
 
+  /** Removes the counts of one entity, and returns how many they were. */
+  erase(entityId: string): number {
+    const before = this.#size;
+    for (const kept of this.#windows.values())
+      for (const [resource, counts] of kept.counts) {
+        if (!counts.delete(entityId)) continue;
+        if (counts.size === 0) kept.counts.delete(resource);
+        kept.size -= 1;
+        this.#size -= 1;
+      }
+    return before - this.#size;
+  }
+
   clear(): void {
     this.#windows.clear();
     this.#completeSinceMs.clear();

@@ -134,6 +134,11 @@ export class MemoryUsage implements UsageStore {
     return this.#windows.completeSinceMs(window);
   }
 
+  erase(entityId: string): number {
+    for (const meter of this.#openMeters({ entityId })) this.#close(meter);
+    return this.#windows.erase(entityId);
+  }
+
   clear(): number {
     const count = this.#windows.size;
     this.#emptyAll();

@@ -1,9 +1,11 @@
 import type { AuditEvent } from "../../core/audit.ts";
 import { DAY_MS } from "../../core/usage.ts";
 import type { MaybePromise } from "../port.ts";
+import type { PurgeOptions } from "../repository.ts";
 import type { AuditStore, Keyed, KeyPage } from "../store.ts";
 import type { Connection, Row } from "./database/connection.ts";
 import type { SqliteNamespace } from "./sqlite-namespace.ts";
+import { removeRows } from "./transactions/remove-rows.ts";
 import { retentionDays, SWEPT_PER_ROW } from "./transactions/usage-hours.ts";
 
 /** The audit events of a namespace. */
@@ -17,6 +19,13 @@ export class SqliteAudit implements AuditStore {
   async add(event: AuditEvent): Promise<void> {
     const { connection, transactions, namespaceId } = this.#namespace;
     await transactions.alone(() => insertEvent(connection, namespaceId, event));
+  }
+
+  erase(entityId: string, options: PurgeOptions): Promise<number> {
+    const { namespaceId } = this.#namespace;
+    const where = "namespace_id = ? AND entity_id = ?";
+    const rows = { table: "audit", key: "event_id", where, values: [namespaceId, entityId] };
+    return removeRows(this.#namespace, rows, options);
   }
 
   events(entityId: string, { limit, after }: KeyPage): MaybePromise<Keyed<AuditEvent>> {

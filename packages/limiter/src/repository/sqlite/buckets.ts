@@ -27,7 +27,7 @@ import type {
   ResourceAmounts,
 } from "../port.ts";
 import { listConfigKeys } from "../policy-cache.ts";
-import type { BucketStore, PolicySource, StoredBucket } from "../store.ts";
+import type { BucketStore, Keyed, KeyPage, PolicySource, StoredBucket } from "../store.ts";
 import type { Connection } from "./database/connection.ts";
 import type { SqliteLimits } from "./limits.ts";
 import type { SqliteNamespace } from "./sqlite-namespace.ts";
@@ -165,6 +165,22 @@ export class SqliteBuckets implements BucketStore {
         .rows(OF_RESOURCE, namespaceId, resource)
         .map((row) => toStoredBucket(parseLoadedBucket(row))),
     );
+  }
+
+  ofResourcePage(
+    resource: string,
+    { limit, after = "" }: KeyPage,
+  ): MaybePromise<Keyed<StoredBucket>> {
+    const { connection, transactions, namespaceId } = this.#namespace;
+    return transactions.read(() => {
+      const found = connection
+        .rows(RESOURCE_PAGE, namespaceId, resource, after, limit + 1)
+        .map((row) => toStoredBucket(parseLoadedBucket(row)));
+      return {
+        items: found.slice(0, limit),
+        next: found.length > limit ? found[limit - 1]!.entityId : undefined,
+      };
+    });
   }
 
   #decide(set: WorkingSet, request: ConsumeRequest, requests: 0 | 1): Decision {
@@ -318,6 +334,8 @@ const OF_ENTITY_AND_RESOURCE =
   "SELECT * FROM buckets WHERE namespace_id = ? AND entity_id = ? AND resource = ?";
 const OF_RESOURCE =
   "SELECT * FROM buckets WHERE namespace_id = ? AND resource = ? ORDER BY entity_id";
+const RESOURCE_PAGE =
+  "SELECT * FROM buckets WHERE namespace_id = ? AND resource = ? AND entity_id > ? ORDER BY entity_id LIMIT ?";
 const DELETE_OF_ENTITY = "DELETE FROM buckets WHERE namespace_id = ? AND entity_id = ?";
 
 function toStoredBucket({ entityId, resource, bucket }: LoadedBucket): StoredBucket {

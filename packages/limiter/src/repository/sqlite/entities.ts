@@ -73,14 +73,6 @@ export class SqliteEntities implements EntityStore {
     );
   }
 
-  findCascadeTargets(entityIds: readonly string[]): MaybePromise<ReadonlySet<string>> {
-    const { connection, transactions, namespaceId } = this.#namespace;
-    return transactions.read(
-      () =>
-        new Set(entityIds.filter((id) => connection.row(CASCADED, namespaceId, id) !== undefined)),
-    );
-  }
-
   list({ limit, after }: KeyPage): MaybePromise<Keyed<Entity>> {
     const { connection, transactions, namespaceId } = this.#namespace;
     return transactions.read(() => {
@@ -92,9 +84,9 @@ export class SqliteEntities implements EntityStore {
     });
   }
 
-  async delete(entityId: string, event: AuditEvent): Promise<void> {
+  async delete(entityId: string, event: AuditEvent): Promise<number> {
     const { connection, transactions, namespaceId, config, nowMs } = this.#namespace;
-    const version = await transactions.alone(() => {
+    const { version, recordsDeleted } = await transactions.alone(() => {
       const children = connection.rows(CHILDREN, namespaceId, entityId).length;
       if (children > 0)
         throw new ValidationError(
@@ -103,26 +95,25 @@ export class SqliteEntities implements EntityStore {
           `has ${children} children; delete them first`,
         );
       const limits = connection.run(DELETE_LIMITS, namespaceId, entityId);
-      const recordsDeleted =
+      const deleted =
         connection.run(DELETE, namespaceId, entityId) +
         limits +
         deleteBuckets(connection, namespaceId, entityId, nowMs());
-      if (recordsDeleted === 0) throw new EntityNotFoundError(entityId);
+      if (deleted === 0) throw new EntityNotFoundError(entityId);
       insertEvent(connection, namespaceId, {
         ...event,
-        details: { ...event.details, recordsDeleted },
+        details: { ...event.details, recordsDeleted: deleted },
       });
-      return limits > 0 ? config.increment() : undefined;
+      return { version: limits > 0 ? config.increment() : undefined, recordsDeleted: deleted };
     });
     config.noteWritten(version);
+    return recordsDeleted;
   }
 }
 
 const GET = "SELECT * FROM entities WHERE namespace_id = ? AND entity_id = ?";
 const CHILDREN =
   "SELECT * FROM entities WHERE namespace_id = ? AND parent_id = ? ORDER BY entity_id";
-const CASCADED =
-  "SELECT 1 FROM entities WHERE namespace_id = ? AND parent_id = ? AND cascades = 1 LIMIT 1";
 const LIST =
   "SELECT * FROM entities WHERE namespace_id = ? AND entity_id > ? ORDER BY entity_id LIMIT ?";
 const INSERT = `

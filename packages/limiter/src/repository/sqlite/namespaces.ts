@@ -5,6 +5,7 @@ import type { PurgeOptions } from "../repository.ts";
 import type { NamespaceNote, NamespaceStore } from "../store.ts";
 import { insertEvent } from "./audit.ts";
 import type { Connection, Row } from "./database/connection.ts";
+import { removeRows } from "./transactions/remove-rows.ts";
 import type { Transactions } from "./transactions/transactions.ts";
 
 /** Namespaces by id. A unique index allows one active namespace for each name. */
@@ -82,10 +83,6 @@ export class SqliteNamespaces implements NamespaceStore {
     });
   }
 
-  /**
-   * Removes a few hundred rows at a time, each in its own transaction. Other calls get their turn
-   * in between, and an interrupted purge continues where it stopped.
-   */
   async purge(
     namespaceId: string,
     { onProgress, signal }: PurgeOptions,
@@ -94,14 +91,14 @@ export class SqliteNamespaces implements NamespaceStore {
     signal?.throwIfAborted();
     const name = await this.#transactions.alone(() => this.#beginPurge(namespaceId));
     let deleted = 0;
+    const place = { connection: this.#connection, transactions: this.#transactions };
     for (const table of TABLES_OF_A_NAMESPACE) {
-      for (let last = PURGED_PER_STEP; last === PURGED_PER_STEP; deleted += last) {
-        signal?.throwIfAborted();
-        last = await this.#transactions.alone(() =>
-          this.#connection.run(purgeSql(table), namespaceId, namespaceId, PURGED_PER_STEP),
-        );
-        if (last > 0) onProgress?.(deleted + last);
-      }
+      const rows = { ...table, where: "namespace_id = ?", values: [namespaceId] };
+      const before = deleted;
+      deleted += await removeRows(place, rows, {
+        ...(signal !== undefined && { signal }),
+        onProgress: (count) => onProgress?.(before + count),
+      });
     }
     // Another process may have been about to write when the namespace was purged before.
     if (name === undefined && deleted === 0) return false;
@@ -147,13 +144,6 @@ const TABLES_OF_A_NAMESPACE = [
   { table: "entities", key: "entity_id" },
   { table: "provisioner", key: "namespace_id" },
 ] as const;
-
-/** Rows removed in one step, which takes a millisecond or two. */
-const PURGED_PER_STEP = 200;
-
-function purgeSql({ table, key }: (typeof TABLES_OF_A_NAMESPACE)[number]): string {
-  return `DELETE FROM ${table} WHERE namespace_id = ? AND (${key}) IN (SELECT ${key} FROM ${table} WHERE namespace_id = ? LIMIT ?)`;
-}
 
 function optionalInfo(row: Row | undefined): NamespaceInfo | undefined {
   return row === undefined ? undefined : parseInfo(row);

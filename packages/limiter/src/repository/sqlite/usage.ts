@@ -1,9 +1,11 @@
 import { addAmounts, type Amounts } from "../../core/amounts.ts";
 import { DAY_MS, windowStartMs, type UsageRow, type UsageWindow } from "../../core/usage.ts";
 import type { MaybePromise } from "../port.ts";
+import type { PurgeOptions } from "../repository.ts";
 import type { Keyed, KeyPage, UsageRange, UsageStore } from "../store.ts";
 import type { Row } from "./database/connection.ts";
 import type { SqliteNamespace } from "./sqlite-namespace.ts";
+import { removeRows } from "./transactions/remove-rows.ts";
 import { retentionDays } from "./transactions/usage-hours.ts";
 
 /**
@@ -38,6 +40,18 @@ export class SqliteUsage implements UsageStore {
         next: rows.length > limit ? toKey(rows[limit - 1]!) : undefined,
       };
     });
+  }
+
+  erase(entityId: string, options: PurgeOptions): Promise<number> {
+    const { namespaceId } = this.#namespace;
+    const where = "namespace_id = ? AND entity_id = ?";
+    const rows = {
+      table: "usage",
+      key: "resource, hour_ms",
+      where,
+      values: [namespaceId, entityId],
+    };
+    return removeRows(this.#namespace, rows, options);
   }
 
   getCountedUntilMs(): number | undefined {

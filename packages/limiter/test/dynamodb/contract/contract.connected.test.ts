@@ -17,6 +17,7 @@ import {
  */
 const COUNTED: ReadonlySet<string> = new Set([
   "charges for what already happened",
+  "entities that are erased",
   "limits that no level in force has",
   "namespaces",
   "usage",

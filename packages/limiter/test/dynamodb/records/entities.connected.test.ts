@@ -176,6 +176,22 @@ describeWithEngine("entities on DynamoDB", (engine) => {
     await expect(repository.deleteEntity("e")).rejects.toThrow(EntityNotFoundError);
   });
 
+  it("reads of many ask again for what a busy table left unprocessed", async () => {
+    const repository = await table.open();
+    await repository.setSystemDefaults([RPM]);
+    const limiter = new RateLimiter({ repository });
+    const ids = [..."abcde"];
+    for (const entityId of ids)
+      await limiter.acquire({ entityId, resource: "r", consume: { rpm: 1 } }, () => undefined);
+    const faults = ["half-unprocessed", "unprocessed", "half-unprocessed", "throttle"] as const;
+    table.proxy.decide = script("BatchGetItem", faults);
+    const buckets = await repository.batchGetBuckets(ids, { resource: "r" });
+    expect([...buckets.values()].map((states) => states[0]?.available)).toEqual([9, 9, 9, 9, 9]);
+    table.proxy.decide = script("BatchGetItem", faults);
+    const { items } = await repository.getResourceBuckets("r");
+    expect(items.map(({ entityId }) => entityId)).toEqual(ids);
+  });
+
   it("a deletion that was interrupted is completed by trying again", async () => {
     const repository = await table.open("app", { maxAttempts: 1 });
     await repository.createEntity("e");

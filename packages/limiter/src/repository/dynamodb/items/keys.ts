@@ -53,16 +53,23 @@ export interface NamespaceIndexKey {
 
 /** Which bucket. */
 export interface BucketName {
+  /** Whose bucket it is. */
   readonly entityId: string;
+  /** The resource of the bucket. */
   readonly resource: string;
+  /** Which shard it is, from 0; a bucket that was never split has only this one. */
   readonly shard: number;
 }
 
 /** Which usage snapshot. */
 export interface UsageName {
+  /** Whose usage it is. */
   readonly entityId: string;
+  /** What was used. */
   readonly resource: string;
+  /** The length of the window. */
   readonly window: UsageWindow;
+  /** When the window begins, in milliseconds since 1970. */
   readonly startMs: number;
 }
 
@@ -90,12 +97,20 @@ export const namespaceNamePrefix = "#NAMESPACE#";
 /** The sort key of the state of declared limits. */
 export const PROVISIONER_STATE_SORT_KEY = "#PROVISIONER#STATE";
 
-/** The key of an entity's own record. */
+/**
+ * The key of an entity's own record.
+ * @example entityKey("ns1", "key-1"); // { PK: "ns1/ENTITY#key-1", SK: "#META" }
+ */
 export function entityKey(namespaceId: string, entityId: string): ItemKey {
   return { PK: entityPartition(namespaceId, entityId), SK: ENTITY_SORT_KEY };
 }
 
-/** The key of one shard of a bucket. */
+/**
+ * The key of one shard of a bucket.
+ * @example
+ * bucketKey("ns1", { entityId: "key-1", resource: "gpt-4", shard: 0 });
+ * // { PK: "ns1/BUCKET#key-1#gpt-4#0", SK: "#STATE" }
+ */
 export function bucketKey(namespaceId: string, { entityId, resource, shard }: BucketName): ItemKey {
   return {
     PK: `${bucketPartitionPrefix(namespaceId, entityId)}${resource}#${shard}`,
@@ -108,7 +123,12 @@ export function bucketPartitionPrefix(namespaceId: string, entityId: string): st
   return `${namespaceId}/BUCKET#${entityId}#`;
 }
 
-/** Where the limits of one level are stored. */
+/**
+ * Where the limits of one level are stored.
+ * @example
+ * configKey("ns1", { level: "resource", resource: "gpt-4" });
+ * // { PK: "ns1/RESOURCE#gpt-4", SK: "#CONFIG" }
+ */
 export function configKey(namespaceId: string, key: ConfigKey): ItemKey {
   if (key.level === "system") return { PK: systemPartition(namespaceId), SK: DEFAULTS_SORT_KEY };
   if (key.level === "resource")
@@ -116,7 +136,12 @@ export function configKey(namespaceId: string, key: ConfigKey): ItemKey {
   return { PK: entityPartition(namespaceId, key.entityId), SK: configPrefix + key.resource };
 }
 
-/** The key of a usage snapshot. */
+/**
+ * The key of a usage snapshot.
+ * @example
+ * usageKey("ns1", { entityId: "key-1", resource: "gpt-4", window: "daily", startMs: 0 });
+ * // { PK: "ns1/ENTITY#key-1", SK: "#USAGE#daily#1970-01-01T00:00:00Z#gpt-4" }
+ */
 export function usageKey(
   namespaceId: string,
   { entityId, resource, window, startMs }: UsageName,
@@ -127,82 +152,133 @@ export function usageKey(
   };
 }
 
-/** The key of an audit event. */
+/**
+ * The key of an audit event.
+ * @example auditKey("ns1", "key-1", "01H"); // { PK: "ns1/AUDIT#key-1", SK: "#AUDIT#01H" }
+ */
 export function auditKey(namespaceId: string, entityId: string, eventId: string): ItemKey {
   return { PK: auditPartition(namespaceId, entityId), SK: auditPrefix + eventId };
 }
 
-/** The key of the revision of declared limits. */
+/**
+ * The key of the revision of declared limits.
+ * @example provisionerKey("ns1"); // { PK: "ns1/SYSTEM#", SK: "#PROVISIONER" }
+ */
 export function provisionerKey(namespaceId: string): ItemKey {
   return { PK: systemPartition(namespaceId), SK: "#PROVISIONER" };
 }
 
-/** The key of the state of declared limits. */
+/**
+ * The key of the state of declared limits.
+ * @example provisionerStateKey("ns1"); // { PK: "ns1/SYSTEM#", SK: "#PROVISIONER#STATE" }
+ */
 export function provisionerStateKey(namespaceId: string): ItemKey {
   return { PK: systemPartition(namespaceId), SK: PROVISIONER_STATE_SORT_KEY };
 }
 
-/** The key of an active namespace, by its name. */
+/**
+ * The key of an active namespace, by its name.
+ * @example namespaceNameKey("my-team"); // { PK: "_/SYSTEM#", SK: "#NAMESPACE#my-team" }
+ */
 export function namespaceNameKey(name: string): ItemKey {
   return { PK: systemPartition(TABLE_NAMESPACE), SK: namespaceNamePrefix + name };
 }
 
-/** The key of a namespace, by its id. */
+/**
+ * The key of a namespace, by its id.
+ * @example namespaceIdKey("ns1"); // { PK: "_/SYSTEM#", SK: "#NSID#ns1" }
+ */
 export function namespaceIdKey(namespaceId: string): ItemKey {
   return { PK: systemPartition(TABLE_NAMESPACE), SK: namespaceIdPrefix + namespaceId };
 }
 
-/** The key of the version record of the table. */
+/**
+ * The key of the version record of the table.
+ * @example versionKey(); // { PK: "_/SYSTEM#", SK: "#VERSION" }
+ */
 export function versionKey(): ItemKey {
   return { PK: systemPartition(TABLE_NAMESPACE), SK: "#VERSION" };
 }
 
-/** The key of how far an upgrade of the table is, and who runs it. */
+/**
+ * The key of how far an upgrade of the table is, and who runs it.
+ * @example upgradeKey(); // { PK: "_/SYSTEM#", SK: "#UPGRADE" }
+ */
 export function upgradeKey(): ItemKey {
   return { PK: systemPartition(TABLE_NAMESPACE), SK: "#UPGRADE" };
 }
 
-/** The key of what an aggregator writes now and then, to see it come back through the stream. */
+/**
+ * The key of what an aggregator writes now and then, to see it come back through the stream.
+ * @example pulseKey(); // { PK: "_/SYSTEM#", SK: "#PULSE" }
+ */
 export function pulseKey(): ItemKey {
   return { PK: systemPartition(TABLE_NAMESPACE), SK: "#PULSE" };
 }
 
-/** The key of the record that says until when consumption has been counted. */
+/**
+ * The key of the record that says until when consumption has been counted.
+ * @example heartbeatKey(); // { PK: "_/SYSTEM#", SK: "#AGGREGATOR" }
+ */
 export function heartbeatKey(): ItemKey {
   return { PK: systemPartition(TABLE_NAMESPACE), SK: "#AGGREGATOR" };
 }
 
-/** The key of what runners store: which of them reads the stream, and how far it is. */
+/**
+ * The key of what runners store: which of them reads the stream, and how far it is.
+ * @example streamLeaseKey(); // { PK: "_/SYSTEM#", SK: "#STREAM" }
+ */
 export function streamLeaseKey(): ItemKey {
   return { PK: systemPartition(TABLE_NAMESPACE), SK: "#STREAM" };
 }
 
-/** The partition of an entity, its limits and its usage; in GSI3, of its buckets. */
+/**
+ * The partition of an entity, its limits and its usage; in GSI3, of its buckets.
+ * @example entityPartition("ns1", "key-1"); // "ns1/ENTITY#key-1"
+ */
 export function entityPartition(namespaceId: string, entityId: string): string {
   return `${namespaceId}/ENTITY#${entityId}`;
 }
 
-/** The partition of the audit events of an entity. */
+/**
+ * The partition of the audit events of an entity.
+ * @example auditPartition("ns1", "key-1"); // "ns1/AUDIT#key-1"
+ */
 export function auditPartition(namespaceId: string, entityId: string): string {
   return `${namespaceId}/AUDIT#${entityId}`;
 }
 
-/** The partition of a namespace's own records. */
+/**
+ * The partition of a namespace's own records.
+ * @example systemPartition("ns1"); // "ns1/SYSTEM#"
+ */
 export function systemPartition(namespaceId: string): string {
   return `${namespaceId}/SYSTEM#`;
 }
 
-/** Sort keys of the usage of one window length: those of later windows sort later. */
+/** How the sort keys of usage begin. */
+export const usageSortKeys = "#USAGE#";
+
+/**
+ * Sort keys of the usage of one window length: those of later windows sort later.
+ * @example usagePrefix("daily"); // "#USAGE#daily#"
+ */
 export function usagePrefix(window: UsageWindow): string {
-  return `#USAGE#${window}#`;
+  return `${usageSortKeys}${window}#`;
 }
 
-/** GSI4 sort keys of all entities. */
+/**
+ * GSI4 sort keys of all entities.
+ * @example entitiesPrefix("ns1"); // "ns1/ENTITY#"
+ */
 export function entitiesPrefix(namespaceId: string): string {
   return `${namespaceId}/ENTITY#`;
 }
 
-/** GSI4 sort keys of all resources with defaults. */
+/**
+ * GSI4 sort keys of all resources with defaults.
+ * @example resourcesPrefix("ns1"); // "ns1/RESOURCE#"
+ */
 export function resourcesPrefix(namespaceId: string): string {
   return `${namespaceId}/RESOURCE#`;
 }
@@ -219,12 +295,18 @@ export function childKeys(
   return { GSI1PK: childrenPartition(namespaceId, parentId), GSI1SK: `CHILD#${entityId}` };
 }
 
-/** GSI1: the children of an entity. */
+/**
+ * GSI1: the children of an entity.
+ * @example childrenPartition("ns1", "team-1"); // "ns1/PARENT#team-1"
+ */
 export function childrenPartition(namespaceId: string, parentId: string): string {
   return `${namespaceId}/PARENT#${parentId}`;
 }
 
-/** GSI2: what a resource has. */
+/**
+ * GSI2: what a resource has.
+ * @example resourcePartition("ns1", "gpt-4"); // "ns1/RESOURCE#gpt-4"
+ */
 export function resourcePartition(namespaceId: string, resource: string): string {
   return `${namespaceId}/RESOURCE#${resource}`;
 }
@@ -232,17 +314,38 @@ export function resourcePartition(namespaceId: string, resource: string): string
 /** GSI2: how the sort keys of buckets begin. */
 export const resourceBucketsPrefix = "BUCKET#";
 
-/** GSI2 sort keys of the usage of one window length. */
+/**
+ * GSI2: the buckets of the entities after one, or of all. '$' follows the '#' that ends an id, and
+ * is in none.
+ */
+export function resourceBucketsAfter(entityId: string | undefined): {
+  readonly from: string;
+  readonly to: string;
+} {
+  const from = entityId === undefined ? "" : `${entityId}$`;
+  return { from: resourceBucketsPrefix + from, to: "BUCKET$" };
+}
+
+/**
+ * GSI2 sort keys of the usage of one window length.
+ * @example resourceUsagePrefix("daily"); // "USAGE#daily#"
+ */
 export function resourceUsagePrefix(window: UsageWindow): string {
   return `USAGE#${window}#`;
 }
 
-/** GSI3: entities with limits of their own for a resource. */
+/**
+ * GSI3: entities with limits of their own for a resource.
+ * @example entityConfigPartition("ns1", "gpt-4"); // "ns1/ENTITY_CONFIG#gpt-4"
+ */
 export function entityConfigPartition(namespaceId: string, resource: string): string {
   return `${namespaceId}/ENTITY_CONFIG#${resource}`;
 }
 
-/** GSI3: the buckets of an entity; its sort keys begin with `BUCKET#{resource}#`. */
+/**
+ * GSI3: the buckets of an entity; its sort keys begin with `BUCKET#{resource}#`.
+ * @example entityBucketsPrefix("gpt-4"); // "BUCKET#gpt-4#"
+ */
 export function entityBucketsPrefix(resource?: string): string {
   return resource === undefined ? "BUCKET#" : `BUCKET#${resource}#`;
 }
@@ -306,4 +409,17 @@ export function namespaceIndexKeys(namespaceId: string, { PK }: ItemKey): Namesp
  */
 export function windowText(startMs: number): string {
   return `${new Date(startMs).toISOString().slice(0, 19)}Z`;
+}
+
+/** Where an archive keeps the expired audit events of a namespace: in a folder of this name. */
+export function archiveFolder(namespaceName: string): string {
+  return `audit/namespace=${archivePart(namespaceName)}/`;
+}
+
+/**
+ * Names of namespaces and ids of events hold nothing else than these characters. What another
+ * program may have stored must not name another folder either.
+ */
+export function archivePart(text: string): string {
+  return text.replaceAll(/[^\w.-]/g, "_");
 }

@@ -1,6 +1,6 @@
 import { ValidationError } from "../../../core/errors.ts";
 import { namespaceName } from "../../../core/identifiers.ts";
-import { checkOptions, optionNames } from "../../../core/options.ts";
+import { checkOptions, nearest, optionNames } from "../../../core/options.ts";
 import { REPOSITORY_OPTIONS } from "../../repository-options.ts";
 import type { RepositoryOptions } from "../../repository.ts";
 import { DEFAULT_NAMESPACE } from "../../../core/namespace.ts";
@@ -40,8 +40,14 @@ export interface DynamoOptions extends RepositoryOptions {
    */
   readonly updateLambda?: boolean;
   /**
+   * What opening does if the deployed Lambda is older than this library: it emits a warning, once
+   * for each table and process (`WARN_LIMITER_LAMBDA_OLDER`), it throws `VersionMismatchError`, or
+   * neither. A newer Lambda and none at all are accepted by each of them. @default "warn"
+   */
+  readonly lambda?: "warn" | "must-match" | "ignore";
+  /**
    * How long an unused bucket is kept, as a multiple of the time that it needs to fill; 0 keeps it
-   * forever. @default 7
+   * forever, as buckets of entities with limits of their own for the resource are. @default 7
    */
   readonly bucketTtlMultiplier?: number;
   /**
@@ -78,6 +84,7 @@ const OPTION_NAMES = optionNames<DynamoOptions>({
   provisioning: true,
   stream: true,
   updateLambda: true,
+  lambda: true,
   bucketTtlMultiplier: true,
   refusalMemoryMs: true,
   requestTimeoutMs: true,
@@ -95,6 +102,7 @@ export interface ResolvedOptions {
   readonly provisioning: "stack" | "table" | "never";
   readonly stream: boolean;
   readonly updateLambda: boolean;
+  readonly lambda: (typeof LAMBDA_CHECKS)[number];
   readonly bucketTtlMultiplier: number;
   readonly refusalMemoryMs: number;
   readonly requestTimeoutMs: number;
@@ -102,6 +110,8 @@ export interface ResolvedOptions {
   readonly maxShards: number;
   readonly shareRequests: boolean;
 }
+
+const LAMBDA_CHECKS = ["warn", "must-match", "ignore"] as const;
 
 /** A transaction that gathers has a write for each shard, and DynamoDB allows 100 writes. */
 const MOST_SHARDS = 64;
@@ -135,6 +145,7 @@ export function resolveOptions(
     provisioning,
     stream: options.stream ?? true,
     updateLambda: updatesLambda(options, provisioning),
+    lambda: chooseLambdaCheck(options.lambda ?? "warn"),
     bucketTtlMultiplier: ttlMultiplier(options.bucketTtlMultiplier ?? 7),
     refusalMemoryMs: whole(options.refusalMemoryMs ?? 1000, "refusalMemoryMs", {
       least: 0,
@@ -207,6 +218,14 @@ function updatesLambda(
       'changes what is deployed, which provisioning "never" and create: false rule out',
     );
   return updateLambda;
+}
+
+function chooseLambdaCheck(value: unknown): ResolvedOptions["lambda"] {
+  const found = LAMBDA_CHECKS.find((known) => known === value);
+  if (found !== undefined) return found;
+  const meant = typeof value === "string" ? nearest(value, LAMBDA_CHECKS) : undefined;
+  const hint = meant === undefined ? "" : `; did you mean ${meant}?`;
+  throw new ValidationError("lambda", value, `must be one of ${LAMBDA_CHECKS.join(", ")}${hint}`);
 }
 
 function checkProvisioning(value: unknown): "stack" | "table" | "never" {

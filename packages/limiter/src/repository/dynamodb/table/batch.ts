@@ -18,7 +18,9 @@ interface Signalled {
 
 /** A primary key. */
 export interface ItemKey {
+  /** The partition key. */
   readonly PK: string;
+  /** The sort key. */
   readonly SK: string;
 }
 

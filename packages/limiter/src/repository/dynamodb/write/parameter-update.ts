@@ -77,9 +77,9 @@ export function changeKind(
   builder.add(limitAttribute(name, "tc"), fold.netMilli + fold.countedMilli);
   if (wanted.window !== undefined)
     builder.set(limitAttribute(name, "we"), computeWindowEnd(wanted.window, nowMs, 0));
-  const kept: readonly string[] = [...listParameters(wanted), ...listState(wanted)];
+  const kept = new Set([...listParameters(wanted), ...listState(wanted)]);
   for (const field of [...listParameters(before), ...listState(before)])
-    if (!kept.includes(field)) builder.remove(limitAttribute(name, field));
+    if (!kept.has(field)) builder.remove(limitAttribute(name, field));
 }
 
 /** The fields that only one kind of limit has. */

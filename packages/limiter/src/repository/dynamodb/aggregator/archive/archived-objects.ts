@@ -4,6 +4,7 @@ import { gzip } from "node:zlib";
 import type { AuditEvent } from "../../../../core/audit.ts";
 import { parseEvent } from "../../audit.ts";
 import { parseAuditPartition, parseEventId } from "../../items/key-parsers.ts";
+import { archiveFolder, archivePart } from "../../items/keys.ts";
 import { getKey } from "../../table/batch.ts";
 import type { AttributeMap } from "../../transport/attribute-values.ts";
 import type { StreamRecord } from "../stream-record.ts";
@@ -70,8 +71,8 @@ export function objectName(namespace: string, { day, events }: EventGroup): stri
   const ids = events.map(({ eventId }) => eventId);
   const hash = createHash("sha256").update(ids.join("\n")).digest("hex").slice(0, HASH_LENGTH);
   return (
-    `audit/namespace=${pathPart(namespace)}/year=${year}/month=${month}/day=${date}/` +
-    `${pathPart(ids[0]!)}-${hash}.jsonl.gz`
+    `${archiveFolder(namespace)}year=${year}/month=${month}/day=${date}/` +
+    `${archivePart(ids[0]!)}-${hash}.jsonl.gz`
   );
 }
 
@@ -130,12 +131,4 @@ function inOrder(events: readonly AuditEvent[]): readonly AuditEvent[] {
 
 function toDay({ timestamp }: AuditEvent): string {
   return timestamp.toISOString().slice(0, 10);
-}
-
-/**
- * Names of namespaces and ids of events hold nothing else than these characters. What another
- * program may have stored must not name another folder either.
- */
-function pathPart(text: string): string {
-  return text.replaceAll(/[^\w.-]/g, "_");
 }

@@ -1,0 +1,3 @@
+export const artilleryProject: string;
+export function isArtilleryInstalled(): boolean;
+export function installArtillery(): string;
