@@ -64,6 +64,7 @@ declare module "declared/zae-limiter" {
   }
   export interface DeclaredSystem {
     readonly limits?: readonly Limit[];
+    readonly inherit?: boolean;
     readonly onUnavailable?: OnUnavailable;
     readonly auditRetentionDays?: number;
     readonly usageRetentionDays?: number;
@@ -584,7 +585,7 @@ declare module "declared/zae-limiter" {
   interface SetDefaultsOptions extends By {
     readonly inherit?: boolean;
   }
-  interface SystemDefaultsOptions extends By {
+  interface SystemDefaultsOptions extends SetDefaultsOptions {
     readonly onUnavailable?: OnUnavailable;
     readonly auditRetentionDays?: number;
     readonly usageRetentionDays?: number;
@@ -1220,7 +1221,7 @@ declare module "declared/zae-limiter/backend" {
   }
   export interface StoredConfig {
     readonly limits: readonly Limit[] | undefined;
-    readonly inherit?: boolean;
+    readonly inherit?: boolean | undefined;
     readonly settings?: SystemSettings;
   }
   export interface SystemSettings {

@@ -15,7 +15,7 @@ export interface Policy {
   readonly source: ConfigSource;
   /** The levels of the limits that came from weaker levels, by name; usually there are none. */
   readonly inherited: ReadonlyMap<string, ConfigSource> | undefined;
-  /** Whether this is one stored level that wants the limits of the weaker levels too. */
+  /** Whether limits of levels that are weaker than all of these apply too. */
   readonly inherits: boolean;
   /** The limits, in the order in which they were set. */
   readonly limits: readonly Limit[];
@@ -86,7 +86,7 @@ export function levelAt(
   {
     limits,
     inherit = false,
-  }: { readonly limits: readonly Limit[] | undefined; readonly inherit?: boolean },
+  }: { readonly limits: readonly Limit[] | undefined; readonly inherit?: boolean | undefined },
 ): Policy | undefined {
   return limits === undefined
     ? undefined
@@ -132,15 +132,15 @@ const MERGE_MEMO = new WeakMap<Policy, WeakMap<Policy, Policy>>();
 function mergeLevel(level: Policy, below: Policy): Policy {
   const inherited = below.limits.filter(({ name }) => !level.names.has(name));
   const limits = [...level.limits, ...inherited];
+  const sources = new Map(inherited.map(({ name }) => [name, sourceOfLimit(below, name)]));
+  const levels = [...new Set([level.source, ...sources.values()])];
   if (limits.length > MAX_LIMITS)
     throw new ValidationError(
       "limits",
       limits.length,
-      `must hold at most ${MAX_LIMITS} limits, those that the ${level.source} level inherits included; set fewer, or set that level without inherit`,
+      `must hold at most ${MAX_LIMITS} limits, which ${levels.join(", ")} exceed together; set fewer, or store one of these levels with inherit: false`,
     );
-  return buildPolicy(limits, level.source, {
-    inherited: new Map(inherited.map(({ name }) => [name, sourceOfLimit(below, name)])),
-  });
+  return buildPolicy(limits, level.source, { inherits: below.inherits, inherited: sources });
 }
 
 /** Returns a valid choice of what to do when the store cannot be reached, or throws. */
