@@ -193,7 +193,13 @@ declare module "declared/zae-limiter" {
     readonly deletedAt: Date | undefined;
   }
   export type NamespaceStatus = "active" | "deleted" | "purging";
-  export type ConfigSource = "entity" | "entity_default" | "resource" | "system" | "override";
+  export type ConfigSource =
+    | "entity"
+    | "entity_default"
+    | "resource"
+    | "system"
+    | "constructor"
+    | "override";
   export type OnUnavailable = "allow" | "block";
   export interface ResolvedLimits {
     readonly limits: readonly Limit[];
@@ -203,7 +209,7 @@ declare module "declared/zae-limiter" {
     readonly levels: readonly StoredLevel[];
   }
   export interface StoredLevel {
-    readonly source: Exclude<ConfigSource, "override">;
+    readonly source: Exclude<ConfigSource, "constructor" | "override">;
     readonly limits: readonly Limit[];
     readonly inherit: boolean;
   }
@@ -332,6 +338,7 @@ declare module "declared/zae-limiter" {
       };
   export interface RateLimiterOptions {
     readonly repository: Repository;
+    readonly defaults?: readonly Limit[];
     readonly onUnavailable?: OnUnavailable;
     readonly onSettlementFailed?: (error: RateLimiterUnavailable, lease: Lease) => void;
   }
@@ -941,6 +948,7 @@ declare module "declared/zae-limiter/backend" {
     readonly resource: string;
     readonly amounts: Amounts;
     readonly override: Policy | undefined;
+    readonly defaults?: Policy | undefined;
     readonly isParent: boolean;
     readonly field?: string | undefined;
   }
@@ -964,6 +972,7 @@ declare module "declared/zae-limiter/backend" {
     readonly limits: readonly Limit[];
     readonly bucketLimits: readonly BucketLimit[];
     readonly names: ReadonlySet<string>;
+    readonly defaults: Policy | undefined;
   }
   export function allocateSettlement<Part extends TakenPart>(
     parts: readonly Part[],
@@ -1095,6 +1104,7 @@ declare module "declared/zae-limiter/backend" {
     readonly entityId: string;
     readonly resources: readonly ResourceAmounts[];
     readonly override: Policy | undefined;
+    readonly defaults?: Policy | undefined;
   }
   export type MaybePromise<T> = T | Promise<T>;
   export interface Receipt {
@@ -1263,6 +1273,7 @@ declare module "declared/zae-limiter/backend" {
       readonly field?: string;
     }[];
     readonly override: Policy | undefined;
+    readonly defaults?: Policy | undefined;
   }
   type FindClaim<C extends Owned> = (wanted: WantedBucket, nowMs: number) => C | undefined;
   type DividedAmounts = Pick<BucketClaim, "amounts" | "unlimited">;

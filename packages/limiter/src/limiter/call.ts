@@ -3,7 +3,12 @@ import { ValidationError } from "../core/errors.ts";
 import { checkOptions, optionNames, buildUnknownOptionError } from "../core/options.ts";
 import { entityId as checkEntityId, resourceName } from "../core/identifiers.ts";
 import { checkLimits, type Limit } from "../core/limit.ts";
-import { checkOnUnavailable, buildPolicy, type OnUnavailable } from "../core/bucket/policy.ts";
+import {
+  checkOnUnavailable,
+  buildPolicy,
+  type OnUnavailable,
+  type Policy,
+} from "../core/bucket/policy.ts";
 import type { ConsumeRequest, ResourceAmounts } from "../repository/port.ts";
 
 /** What a caller takes before its work starts, and how it waits. */
@@ -63,24 +68,26 @@ const REQUEST_NAMES = optionNames<AcquireRequest>({
 const MAX_RESOURCES = 16;
 
 /**
- * Checks a request and translates it for the repository. Amounts are copied, because the lease
- * outlives the call and the caller may reuse its object.
+ * Checks a request and translates it for the repository, with the limiter's defaults. Amounts are
+ * copied, because the lease outlives the call and the caller may reuse its object.
  */
-export function checkRequest(request: AcquireRequest): ConsumeRequest {
+export function checkRequest(request: AcquireRequest, defaults?: Policy): ConsumeRequest {
   checkCallOptions(request);
   const entityId = checkEntityId(request.entityId);
   const resource = resourceName(request.resource);
   const own = { resource, amounts: copyAmounts(request.consume, "consume") };
   const override =
-    request.limits === undefined ? undefined : buildPolicy(checkLimits(request.limits), "override");
+    request.limits === undefined
+      ? undefined
+      : buildPolicy(checkLimits(request.limits), "override", { defaults });
   if (override !== undefined && request.also !== undefined)
     throw new ValidationError("limits", "limits", "cannot be combined with also");
   const resources = request.also === undefined ? [own] : withFurther(own, request.also);
-  return { entityId, resources, override };
+  return { entityId, resources, override, defaults };
 }
 
 /** Checks a charge and translates it for the repository. */
-export function checkCharge(request: ChargeRequest): ConsumeRequest {
+export function checkCharge(request: ChargeRequest, defaults?: Policy): ConsumeRequest {
   if (!isRecord(request))
     throw new ValidationError(
       "request",
@@ -93,7 +100,7 @@ export function checkCharge(request: ChargeRequest): ConsumeRequest {
   const field = "amounts";
   const own = { resource, amounts: copyAmounts(request.amounts, field), field };
   const resources = request.also === undefined ? [own] : withFurther(own, request.also);
-  return { entityId, resources, override: undefined };
+  return { entityId, resources, override: undefined, defaults };
 }
 
 /**

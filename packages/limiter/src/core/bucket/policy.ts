@@ -7,7 +7,13 @@ import { MAX_LIMITS, type Limit } from "../limit.ts";
 export type OnUnavailable = "allow" | "block";
 
 /** The level that the limits of a call came from. */
-export type ConfigSource = "entity" | "entity_default" | "resource" | "system" | "override";
+export type ConfigSource =
+  | "entity"
+  | "entity_default"
+  | "resource"
+  | "system"
+  | "constructor"
+  | "override";
 
 /** The limits that apply to an entity and a resource, prepared for deciding. */
 export interface Policy {
@@ -23,12 +29,14 @@ export interface Policy {
   readonly bucketLimits: readonly BucketLimit[];
   /** The names of the limits. */
   readonly names: ReadonlySet<string>;
+  /** The limiter's defaults that it was made with, whether they apply or not. */
+  readonly defaults: Policy | undefined;
 }
 
 /** What one level stores for an entity and a resource. */
 export interface StoredLevel {
   /** Which of the four levels it is. */
-  readonly source: Exclude<ConfigSource, "override">;
+  readonly source: Exclude<ConfigSource, "constructor" | "override">;
   /** The limits stored there, in the order in which they were set. */
   readonly limits: readonly Limit[];
   /** Whether limits of the levels below apply too, unless this level has one of the same name. */
@@ -68,7 +76,11 @@ export function toSource(key: ConfigKey): ConfigSource {
 export function buildPolicy(
   limits: readonly Limit[],
   source: ConfigSource,
-  { inherits = false, inherited }: Partial<Pick<Policy, "inherits" | "inherited">> = {},
+  {
+    inherits = false,
+    inherited,
+    defaults,
+  }: Partial<Pick<Policy, "inherits" | "inherited" | "defaults">> = {},
 ): Policy {
   return {
     source,
@@ -77,7 +89,19 @@ export function buildPolicy(
     limits,
     bucketLimits: bucketLimits(limits),
     names: new Set(limits.map((limit) => limit.name)),
+    defaults,
   };
+}
+
+/** Makes the policy of a limiter's checked defaults, which is the same for all of its calls. */
+export function buildDefaults(limits: readonly Limit[]): Policy {
+  const policy: { -readonly [Key in keyof Policy]: Policy[Key] } = buildPolicy(
+    limits,
+    "constructor",
+    { inherits: true },
+  );
+  policy.defaults = policy;
+  return Object.freeze(policy);
 }
 
 /** The level for the limits stored under a key, or `undefined` if there are none. */
@@ -106,6 +130,24 @@ export function resolvePolicy(levels: readonly (Policy | undefined)[]): Policy |
 }
 
 /**
+ * What stored levels and a limiter's defaults make: the defaults apply where no stored level has a
+ * limit of that name, unless a stored level hides what is below.
+ */
+export function withDefaults(
+  stored: Policy | undefined,
+  defaults: Policy | undefined,
+): Policy | undefined {
+  return stored === undefined || defaults === undefined
+    ? (stored ?? defaults)
+    : mergePolicies(stored, defaults);
+}
+
+/** Whether a limit of a policy came from code, and not from a stored level. */
+export function isFromCode(policy: Policy, limitName: string): boolean {
+  return sourceOfLimit(policy, limitName) === "constructor";
+}
+
+/**
  * A level over the policy of the levels below it: the level's own limits first, then those that it
  * has not replaced, in their order. The same two always give the same policy, so that a warm
  * acquire merges nothing, and comparing its limits with those of a bucket stays cheap.
@@ -130,9 +172,12 @@ export function sourceOfLimit({ inherited, source }: Policy, limitName: string):
 const MERGE_MEMO = new WeakMap<Policy, WeakMap<Policy, Policy>>();
 
 function mergeLevel(level: Policy, below: Policy): Policy {
+  const { defaults } = below;
+  if (!level.inherits) return { ...level, defaults };
   const inherited = below.limits.filter(({ name }) => !level.names.has(name));
   const limits = [...level.limits, ...inherited];
-  const sources = new Map(inherited.map(({ name }) => [name, sourceOfLimit(below, name)]));
+  const sources = new Map(level.inherited);
+  for (const { name } of inherited) sources.set(name, sourceOfLimit(below, name));
   const levels = [...new Set([level.source, ...sources.values()])];
   if (limits.length > MAX_LIMITS)
     throw new ValidationError(
@@ -140,7 +185,11 @@ function mergeLevel(level: Policy, below: Policy): Policy {
       limits.length,
       `must hold at most ${MAX_LIMITS} limits, which ${levels.join(", ")} exceed together; set fewer, or store one of these levels with inherit: false`,
     );
-  return buildPolicy(limits, level.source, { inherits: below.inherits, inherited: sources });
+  return buildPolicy(limits, level.source, {
+    inherits: below.inherits,
+    inherited: sources,
+    defaults,
+  });
 }
 
 /** Returns a valid choice of what to do when the store cannot be reached, or throws. */

@@ -68,6 +68,8 @@ export interface BucketsOptions {
   readonly known: KnownBuckets;
   readonly ids: OperationIds;
   readonly policies: PolicySource;
+  /** How old limits from the defaults of another process may be and still hold. */
+  readonly configTtlMs: number;
   readonly entities: Expiring<KnownEntity>;
   readonly overload: OverloadGuard;
   readonly counts: BucketCounts;
@@ -123,7 +125,9 @@ export class DynamoBuckets implements BucketStore {
     this.#clock = clock;
     this.#random = connection.random;
     this.#known = known;
-    const resolver = new PolicyResolver(options.policies, known);
+    const resolver = new PolicyResolver(options.policies, known, {
+      isYoung: (setAtMs) => clock.now() - setAtMs < options.configTtlMs,
+    });
     this.#resolver = resolver;
     const undecided = this.#undecided;
     this.#preparation = new ClaimPreparation({ ...options, resolver, undecided });

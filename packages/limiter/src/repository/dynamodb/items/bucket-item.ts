@@ -10,6 +10,7 @@ import {
   type Bucket,
   type BucketLimit,
 } from "../../../core/bucket/bucket.ts";
+import { isFromCode, type Policy } from "../../../core/bucket/policy.ts";
 import { shardLimit } from "../../../core/bucket/shares.ts";
 import { getNumber, getString, type AttributeMap } from "../transport/attribute-values.ts";
 import { parseBucketPartition } from "./key-parsers.ts";
@@ -55,8 +56,10 @@ export interface BucketImage {
    * resolved here.
    */
   readonly mergedIds: readonly MergedIds[];
-  /** `po`: the limits came from a call's override, which no other call can read. */
+  /** `po` is 1: the limits came from a call's override, which no other call can read. */
   readonly overridden: boolean;
+  /** `po` is a text: the names of the limits that came from a limiter's defaults. */
+  readonly fromCode?: readonly string[] | undefined;
   /**
    * `cr`: the operation that created the item. Distinguishes a bucket that was deleted and created
    * again from the one before.
@@ -152,7 +155,8 @@ export function parseBucketItem(item: AttributeMap, known?: BucketImage): Bucket
     requests: number(item, "gr"),
     slots: readSlots(item),
     mergedIds: readMergedIds(item),
-    overridden: item["po"] !== undefined,
+    overridden: getNumber(item["po"]) !== undefined,
+    fromCode: getString(item["po"])?.split(","),
     creation: getString(item["cr"]) ?? "",
     undone: getNumber(item["ud"]),
     parentId: getString(item["parent_id"]),
@@ -174,6 +178,23 @@ function buildPythonBucketError(item: AttributeMap): IncompatibleSchemaError {
       "zae-limiter upgrade",
     { clientVersion: VERSION, schemaVersion: "unknown" },
   );
+}
+
+/** Where the limits of a bucket came from, unless all of them are stored ones. */
+export type LimitOrigin = Pick<BucketImage, "overridden" | "fromCode">;
+
+/** The origin of the limits of a policy. */
+export function findOrigin(policy: Policy): LimitOrigin {
+  const names = policy.limits.map(({ name }) => name).filter((name) => isFromCode(policy, name));
+  return {
+    overridden: policy.source === "override",
+    fromCode: names.length === 0 ? undefined : names,
+  };
+}
+
+/** `po`, which most buckets do not have. No name of a limit contains a comma. */
+export function originAttribute({ overridden, fromCode }: LimitOrigin): 1 | string | undefined {
+  return overridden ? 1 : fromCode?.join();
 }
 
 /**
@@ -207,6 +228,7 @@ function imageWith(
     slots,
     mergedIds,
     overridden: known.overridden,
+    fromCode: known.fromCode,
     creation: known.creation,
     undone: getNumber(item["ud"]) ?? known.undone,
     parentId: known.parentId,

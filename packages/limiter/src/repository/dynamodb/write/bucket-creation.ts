@@ -1,6 +1,12 @@
 import { ceilingMilli, getStoredMilli, type Bucket } from "../../../core/bucket/bucket.ts";
 import { marshalItem, type AttributeMap } from "../transport/attribute-values.ts";
-import { bucketAttributes, expiry, limitAttribute, slotAttribute } from "../items/bucket-item.ts";
+import {
+  bucketAttributes,
+  expiry,
+  limitAttribute,
+  originAttribute,
+  slotAttribute,
+} from "../items/bucket-item.ts";
 import { keyAttributes, type BucketKey } from "../items/bucket-key.ts";
 import type { BucketChange } from "./bucket-update.ts";
 import type { OperationMark } from "./operation-ids.ts";
@@ -12,7 +18,7 @@ export function buildPut(
   full: Bucket,
   change: Omit<BucketChange, "limits"> & { readonly mark: OperationMark },
 ): { readonly Item: AttributeMap } {
-  const { folds, cascadedRequests, overridden, writeUnits, mark, ttlMultiplier } = change;
+  const { folds, cascadedRequests, writeUnits, mark, ttlMultiplier } = change;
   const bucket = buildChargedBucket(full, folds);
   const nowMs = full.refilledAtMs;
   const afterMilli = bucket.limits.map((_, index) => getStoredMilli(bucket, index));
@@ -26,7 +32,7 @@ export function buildPut(
     ...(change.undone !== undefined && { ud: change.undone }),
     b_wcu_tc: writeUnits,
     shard_count: 1,
-    ...(overridden && { po: 1 }),
+    po: originAttribute(change),
     [slotAttribute(mark.slot)]: mark.id,
     cr: mark.id,
     ...(ttlMultiplier > 0 && {

@@ -33,14 +33,16 @@ import {
   expiry,
   hasOldMergedIds,
   limitAttribute,
+  originAttribute,
   slotAttribute,
+  type LimitOrigin,
 } from "../items/bucket-item.ts";
 import type { OperationMark } from "./operation-ids.ts";
 import { addLimit, countUnlimited, dropLimit, writeParameters } from "./parameter-update.ts";
 import { ExpressionBuilder } from "../table/update-expression.ts";
 
 /** A change to a bucket. */
-export interface BucketChange extends CountedCalls {
+export interface BucketChange extends CountedCalls, LimitOrigin {
   /** What the batch does to each limit, by name. */
   readonly folds: ReadonlyMap<string, LimitFold>;
   /**
@@ -48,8 +50,6 @@ export interface BucketChange extends CountedCalls {
    * changes.
    */
   readonly limits: readonly BucketLimit[];
-  /** Whether `limits` came from a call's override. */
-  readonly overridden: boolean;
   /** Write units since this writer's last successful write, this one included. */
   readonly writeUnits: number;
   /** Undefined when the writer has no slot on this item; the write must then not be repeated. */
@@ -206,8 +206,9 @@ function refillAndTake(
   });
   if (!rewritten) return;
   builder.set("sv", Math.max(atMs, image.version + 1));
-  if (change.overridden) builder.set("po", 1);
-  else if (image.overridden) builder.remove("po");
+  const origin = originAttribute(change);
+  if (origin !== undefined) builder.set("po", origin);
+  else if (originAttribute(image) !== undefined) builder.remove("po");
   for (const limit of change.limits)
     if (!bucket.limits.some((other) => other.limit.name === limit.limit.name))
       addLimit(builder, limit, getFold(change, limit));

@@ -11,6 +11,7 @@ import { decideBatch, countCalls, UNDER_POLICY } from "./batch-decision.ts";
 import { buildPut } from "./bucket-creation.ts";
 import {
   buildChangedImage,
+  findOrigin,
   parseBucketItem,
   withoutOldMergedIds,
   type BucketImage,
@@ -268,7 +269,7 @@ function planUpdate(
     limits,
     folds,
     ...countCalls(written),
-    overridden: policy.source === "override",
+    ...findOrigin(policy),
     writeUnits,
     mark,
     ttlMultiplier: chooseMultiplier(request),
@@ -308,7 +309,7 @@ function planCreation(request: PlanRequest): Plan {
   const put = buildPut(key, bucket, {
     folds,
     ...countCalls(written),
-    overridden: policy.source === "override",
+    ...findOrigin(policy),
     writeUnits,
     mark,
     ttlMultiplier: chooseMultiplier(request),
