@@ -125,9 +125,8 @@ export class DynamoBuckets implements BucketStore {
     this.#clock = clock;
     this.#random = connection.random;
     this.#known = known;
-    const resolver = new PolicyResolver(options.policies, known, {
-      isYoung: (setAtMs) => clock.now() - setAtMs < options.configTtlMs,
-    });
+    const isYoung = (setAtMs: number): boolean => clock.now() - setAtMs < options.configTtlMs;
+    const resolver = new PolicyResolver(options.policies, known, isYoung);
     this.#resolver = resolver;
     const undecided = this.#undecided;
     this.#preparation = new ClaimPreparation({ ...options, resolver, undecided });

@@ -65,6 +65,7 @@ describeWithEngine("processes with different defaults in code", (engine) => {
         await call(next.limiter);
       const { available } = await next.limiter.check({ entityId: "e", resource: "r", consume: {} });
       expect(Object.keys(available).toSorted()).toEqual(["rpm", "tpm"]);
+      await next.repository.mergeBucket!("e", "r", { shards: 1 });
       const items = await table.bucketItems("e");
       expect(items.map((item) => getString(item["po"]))).toEqual(items.map(() => "rpm,tpm"));
     },

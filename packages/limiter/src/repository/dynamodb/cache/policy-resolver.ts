@@ -31,21 +31,13 @@ export class PolicyResolver {
   readonly #policies: PolicySource;
   readonly #known: KnownBuckets;
   readonly #comparisons = new WeakMap<BucketEntry, Comparison>();
+  /** Whether limits that were set at this time may still be those of another process. */
   readonly #isYoung: (setAtMs: number) => boolean;
   readonly #accepted = new WeakMap<Policy, WeakMap<readonly BucketLimit[], Policy>>();
   /** What accepted policies were made from: the next image is to be compared with that. */
   readonly #own = new WeakMap<Policy, Policy>();
 
-  constructor(
-    policies: PolicySource,
-    known: KnownBuckets,
-    {
-      isYoung,
-    }: {
-      /** Whether limits that were set at this time may still be those of another process. */
-      readonly isYoung: (setAtMs: number) => boolean;
-    } = { isYoung: () => false },
-  ) {
+  constructor(policies: PolicySource, known: KnownBuckets, isYoung: (setAtMs: number) => boolean) {
     this.#policies = policies;
     this.#known = known;
     this.#isYoung = isYoung;
@@ -132,17 +124,22 @@ function showsOtherLimits(policy: Policy, image: BucketImage): boolean {
 }
 
 /**
- * Whether the difference is about limits that are stored: about one that the policy has from there,
- * or one that the shard does not have from code.
+ * Whether the difference may be about what is stored: it is about more than limits that the shard
+ * has from code. Own defaults that it lacks may be hidden by a level that is new to this process.
  */
 function showsOtherStored(policy: Policy, { bucket, fromCode = [] }: BucketImage): boolean {
   const shown = listVisible(bucket.limits);
-  const isIn = (limits: readonly Limit[], limit: Limit): boolean =>
-    limits.some((other) => sameLimits([limit], [other]));
   return (
-    policy.limits.some((limit) => !isFromCode(policy, limit.name) && !isIn(shown, limit)) ||
-    shown.some((limit) => !fromCode.includes(limit.name) && !isIn(policy.limits, limit))
+    policy.limits.some(
+      (limit) =>
+        !hasLimit(shown, limit) &&
+        !(isFromCode(policy, limit.name) && fromCode.includes(limit.name)),
+    ) || shown.some((limit) => !fromCode.includes(limit.name) && !hasLimit(policy.limits, limit))
   );
+}
+
+function hasLimit(limits: readonly Limit[], limit: Limit): boolean {
+  return limits.some((other) => sameLimits([limit], [other]));
 }
 
 function acceptLimits(
