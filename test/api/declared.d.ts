@@ -952,6 +952,10 @@ declare module "declared/zae-limiter/backend" {
     readonly isParent: boolean;
     readonly field?: string | undefined;
   }
+  export function withDefaults(
+    stored: Policy | undefined,
+    defaults: Policy | undefined,
+  ): Policy | undefined;
   export type ConfigKey =
     | {
         readonly level: "system";
