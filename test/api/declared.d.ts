@@ -976,6 +976,7 @@ declare module "declared/zae-limiter/backend" {
     readonly limits: readonly Limit[];
     readonly bucketLimits: readonly BucketLimit[];
     readonly names: ReadonlySet<string>;
+    readonly fromCode: readonly string[] | undefined;
     readonly defaults: Policy | undefined;
   }
   export function allocateSettlement<Part extends TakenPart>(

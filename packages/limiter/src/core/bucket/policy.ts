@@ -29,6 +29,8 @@ export interface Policy {
   readonly bucketLimits: readonly BucketLimit[];
   /** The names of the limits. */
   readonly names: ReadonlySet<string>;
+  /** The names of the limits that came from a limiter's defaults; undefined if there are none. */
+  readonly fromCode: readonly string[] | undefined;
   /** The limiter's defaults that it was made with, whether they apply or not. */
   readonly defaults: Policy | undefined;
 }
@@ -82,6 +84,9 @@ export function buildPolicy(
     defaults,
   }: Partial<Pick<Policy, "inherits" | "inherited" | "defaults">> = {},
 ): Policy {
+  const isFromCode = ({ name }: Limit): boolean =>
+    (inherited?.get(name) ?? source) === "constructor";
+  const fromCode = limits.filter(isFromCode).map(({ name }) => name);
   return {
     source,
     inherited,
@@ -89,6 +94,7 @@ export function buildPolicy(
     limits,
     bucketLimits: bucketLimits(limits),
     names: new Set(limits.map((limit) => limit.name)),
+    fromCode: fromCode.length === 0 ? undefined : fromCode,
     defaults,
   };
 }
@@ -140,11 +146,6 @@ export function withDefaults(
   return stored === undefined || defaults === undefined
     ? (stored ?? defaults)
     : mergePolicies(stored, defaults);
-}
-
-/** Whether a limit of a policy came from code, and not from a stored level. */
-export function isFromCode(policy: Policy, limitName: string): boolean {
-  return sourceOfLimit(policy, limitName) === "constructor";
 }
 
 /**

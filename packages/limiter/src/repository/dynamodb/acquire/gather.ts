@@ -10,7 +10,7 @@ import { divideAmounts, type DividedAmounts } from "../../../core/bucket/decisio
 import { shardSumMilli } from "../../../core/bucket/shard-sums.ts";
 import { countIn, LimitFold } from "../write/batch-decision.ts";
 import { buildUpdate } from "../write/bucket-update.ts";
-import { findOrigin, type LimitOrigin } from "../items/bucket-item.ts";
+import type { LimitOrigin } from "../items/bucket-item.ts";
 import { toIncarnation } from "../write/write-plan.ts";
 import { applyPolicy, fitsShard, fitsTogether } from "./fit.ts";
 import { TRANSACTION_WRITE_UNITS, type TransactItem } from "../table/connection.ts";
@@ -71,7 +71,7 @@ export class Gathering {
   constructor({ policy }: WantedClaim, shards: readonly KnownShard[], nowMs: number) {
     this.#shards = shards;
     this.#nowMs = nowMs;
-    this.#origin = findOrigin(policy);
+    this.#origin = { overridden: policy.source === "override", fromCode: policy.fromCode };
     this.#givers = shards.map((shard) => {
       const bucket = applyPolicy(policy, shard.image, nowMs);
       const heldMilli = new Map(

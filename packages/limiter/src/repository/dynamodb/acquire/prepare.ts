@@ -206,7 +206,7 @@ export class ClaimPreparation {
     image: BucketImage | undefined,
     stored: Policy | undefined,
   ): MaybePromise<WantedClaim | undefined> {
-    const policy = override ?? withDefaults(stored, defaults);
+    const policy = override ?? (defaults === undefined ? stored : withDefaults(stored, defaults));
     if (policy === undefined) return undefined;
     const parentId = isParent ? undefined : key.parentId;
     const costs = inMilli(amounts);

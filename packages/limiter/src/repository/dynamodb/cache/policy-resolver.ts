@@ -2,7 +2,6 @@ import type { BucketLimit } from "../../../core/bucket/bucket.ts";
 import { hasPolicyLimits } from "../../../core/bucket/decision.ts";
 import {
   buildPolicy,
-  isFromCode,
   sourceOfLimit,
   withDefaults,
   type ConfigSource,
@@ -133,7 +132,7 @@ function showsOtherStored(policy: Policy, { bucket, fromCode = [] }: BucketImage
     policy.limits.some(
       (limit) =>
         !hasLimit(shown, limit) &&
-        !(isFromCode(policy, limit.name) && fromCode.includes(limit.name)),
+        !(policy.fromCode?.includes(limit.name) === true && fromCode.includes(limit.name)),
     ) || shown.some((limit) => !fromCode.includes(limit.name) && !hasLimit(policy.limits, limit))
   );
 }
@@ -149,7 +148,7 @@ function acceptLimits(
 ): Policy {
   const shown = listVisible(bucketLimits).filter(({ name }) => fromCode.includes(name));
   const limits = policy.limits.map((limit) =>
-    isFromCode(policy, limit.name)
+    policy.fromCode?.includes(limit.name) === true
       ? (shown.find(({ name }) => name === limit.name) ?? limit)
       : limit,
   );

@@ -10,7 +10,6 @@ import {
   type Bucket,
   type BucketLimit,
 } from "../../../core/bucket/bucket.ts";
-import { isFromCode, type Policy } from "../../../core/bucket/policy.ts";
 import { shardLimit } from "../../../core/bucket/shares.ts";
 import { getNumber, getString, type AttributeMap } from "../transport/attribute-values.ts";
 import { parseBucketPartition } from "./key-parsers.ts";
@@ -182,15 +181,6 @@ function buildPythonBucketError(item: AttributeMap): IncompatibleSchemaError {
 
 /** Where the limits of a bucket came from, unless all of them are stored ones. */
 export type LimitOrigin = Pick<BucketImage, "overridden" | "fromCode">;
-
-/** The origin of the limits of a policy. */
-export function findOrigin(policy: Policy): LimitOrigin {
-  const names = policy.limits.map(({ name }) => name).filter((name) => isFromCode(policy, name));
-  return {
-    overridden: policy.source === "override",
-    fromCode: names.length === 0 ? undefined : names,
-  };
-}
 
 /** `po`, which most buckets do not have. No name of a limit contains a comma. */
 export function originAttribute({ overridden, fromCode }: LimitOrigin): 1 | string | undefined {

@@ -11,7 +11,6 @@ import { decideBatch, countCalls, UNDER_POLICY } from "./batch-decision.ts";
 import { buildPut } from "./bucket-creation.ts";
 import {
   buildChangedImage,
-  findOrigin,
   parseBucketItem,
   withoutOldMergedIds,
   type BucketImage,
@@ -269,7 +268,8 @@ function planUpdate(
     limits,
     folds,
     ...countCalls(written),
-    ...findOrigin(policy),
+    overridden: policy.source === "override",
+    fromCode: policy.fromCode,
     writeUnits,
     mark,
     ttlMultiplier: chooseMultiplier(request),
@@ -309,7 +309,8 @@ function planCreation(request: PlanRequest): Plan {
   const put = buildPut(key, bucket, {
     folds,
     ...countCalls(written),
-    ...findOrigin(policy),
+    overridden: policy.source === "override",
+    fromCode: policy.fromCode,
     writeUnits,
     mark,
     ttlMultiplier: chooseMultiplier(request),
