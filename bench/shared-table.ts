@@ -78,8 +78,12 @@ async function tellSharing(python: PythonClient, version: string): Promise<void>
   const stack = `shared-${version}`.replaceAll(".", "-");
   const repository = await openOurs(stack);
   try {
-    await repository.setResourceDefaults("daily", [Limit.perDay("calls", A_DAY)]);
-    await repository.setResourceDefaults("steady", [Limit.perSecond("calls", A_SECOND)]);
+    await repository.setResourceDefaults("daily", [Limit.perDay("calls", A_DAY)], {
+      inherit: false,
+    });
+    await repository.setResourceDefaults("steady", [Limit.perSecond("calls", A_SECOND)], {
+      inherit: false,
+    });
     await python.open(engine.endpointUrl, stack, { checked: false });
     await tellReading(python, repository);
     await tellRaces(python, repository);
@@ -93,8 +97,8 @@ async function tellReading(python: PythonClient, repository: DynamoRepository): 
   const limits = [Limit.perDay("calls", A_DAY)];
   await repository.createEntity("ts-project");
   await repository.createEntity("ts-key", { parentId: "ts-project" });
-  await repository.setLimits("ts-key", limits, { resource });
-  await repository.setLimits("ts-key-inheriting", limits, { resource, inherit: true });
+  await repository.setLimits("ts-key", limits, { resource, inherit: false });
+  await repository.setLimits("ts-key-inheriting", limits, { resource });
   await hammer(repository, { entity: "ts-key", resource, callers: 1, calls: 10 });
   await python.store("py-project", "py-key", resource);
   await python.hammer({ entity: "py-key", resource, callers: 1, calls: 10 });

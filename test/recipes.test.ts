@@ -148,7 +148,8 @@ describe("a recipe", { timeout: TIMEOUT_MS }, () => {
     expect(after).toBeLessThanOrEqual(0.001);
 
     // Raised again: what the list holds besides stays, and so does how it was stored.
-    await repository.setLimits("team-blue", [rpm, tpm], { resource: "gpt-4" });
+    const replacing = { resource: "gpt-4", inherit: false };
+    await repository.setLimits("team-blue", [rpm, tpm], replacing);
     expect(await run("raise-a-limit", "team-blue", "gpt-4", "rpm:7/day", file)).toEqual([
       "rpm:7/day  from level: entity",
       "tpm:10000/day  from level: entity",

@@ -12,6 +12,7 @@ import {
   computeTakenStatuses,
   allocateSettlement,
   takesAnything,
+  withDefaults,
   withPolicyLimits,
   type Bucket,
   type BucketStore,
@@ -140,9 +141,10 @@ export class MapBuckets implements BucketStore {
   }
 
   #findClaim(wanted: WantedBucket, nowMs: number): SlotClaim | undefined {
-    const { entityId, resource, override, isParent } = wanted;
+    const { entityId, resource, override, defaults, isParent } = wanted;
     const { policies, findEntity } = this.#dependencies;
-    const policy = override ?? assertSync(policies.resolve(entityId, resource));
+    const policy =
+      override ?? withDefaults(assertSync(policies.resolve(entityId, resource)), defaults);
     if (policy === undefined) return undefined;
     const known = selectKnownAmounts(
       wanted,

@@ -9,8 +9,8 @@ const raised = Limit.parse(text);
 
 const repository = await SqliteRepository.open(file, { create: false, principal: "operator" });
 
-// A stored list is replaced as a whole, so keep its other limits. With `inherit`, limits of other
-// names (such as tpm) still come from the levels below. Without it they would be gone.
+// A stored list is replaced as a whole, so keep its other limits. Limits of other names (such as
+// tpm) come from the levels below, unless the list was stored with `inherit: false`.
 const before = await repository.resolveLimits(entityId, resource);
 const own = before?.levels.find(({ source }) => source === "entity");
 const others = own?.limits.filter(({ name }) => name !== raised.name) ?? [];

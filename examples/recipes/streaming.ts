@@ -8,9 +8,10 @@ const MODEL = "gpt-4.1-mini";
 const MAX_TOKENS = 200;
 
 const openai = new OpenAI();
-const repository = new MemoryRepository();
-await repository.setSystemDefaults([Limit.perMinute("rpm", 60), Limit.perMinute("tpm", 20_000)]);
-const limiter = new RateLimiter({ repository });
+const limiter = new RateLimiter({
+  repository: new MemoryRepository(),
+  defaults: [Limit.perMinute("rpm", 60), Limit.perMinute("tpm", 20_000)],
+});
 
 const tokensIn = (text: string): number => Math.ceil(Buffer.byteLength(text) / 4);
 

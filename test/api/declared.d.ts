@@ -76,6 +76,7 @@ declare module "declared/zae-limiter" {
   }
   export interface DeclaredSystem {
     readonly limits?: readonly Limit[];
+    readonly inherit?: boolean;
     readonly onUnavailable?: OnUnavailable;
     readonly auditRetentionDays?: number;
     readonly usageRetentionDays?: number;
@@ -282,7 +283,13 @@ declare module "declared/zae-limiter" {
     readonly deletedAt: Date | undefined;
   }
   export type NamespaceStatus = "active" | "deleted" | "purging";
-  export type ConfigSource = "entity" | "entity_default" | "resource" | "system" | "override";
+  export type ConfigSource =
+    | "entity"
+    | "entity_default"
+    | "resource"
+    | "system"
+    | "constructor"
+    | "override";
   export type OnUnavailable = "allow" | "block";
   export interface ResolvedLimits {
     readonly limits: readonly Limit[];
@@ -292,7 +299,7 @@ declare module "declared/zae-limiter" {
     readonly levels: readonly StoredLevel[];
   }
   export interface StoredLevel {
-    readonly source: Exclude<ConfigSource, "override">;
+    readonly source: Exclude<ConfigSource, "constructor" | "override">;
     readonly limits: readonly Limit[];
     readonly inherit: boolean;
   }
@@ -423,6 +430,7 @@ declare module "declared/zae-limiter" {
       };
   export interface RateLimiterOptions {
     readonly repository: Repository;
+    readonly defaults?: readonly Limit[];
     readonly onUnavailable?: OnUnavailable;
     readonly onSettlementFailed?: (error: RateLimiterUnavailable, lease: Lease) => void;
   }
@@ -720,7 +728,7 @@ declare module "declared/zae-limiter" {
   interface SetDefaultsOptions extends By {
     readonly inherit?: boolean;
   }
-  interface SystemDefaultsOptions extends By {
+  interface SystemDefaultsOptions extends SetDefaultsOptions {
     readonly onUnavailable?: OnUnavailable;
     readonly auditRetentionDays?: number;
     readonly usageRetentionDays?: number;
@@ -1095,9 +1103,14 @@ declare module "declared/zae-limiter/backend" {
     readonly resource: string;
     readonly amounts: Amounts;
     readonly override: Policy | undefined;
+    readonly defaults?: Policy | undefined;
     readonly isParent: boolean;
     readonly field?: string | undefined;
   }
+  export function withDefaults(
+    stored: Policy | undefined,
+    defaults: Policy | undefined,
+  ): Policy | undefined;
   export type ConfigKey =
     | {
         readonly level: "system";
@@ -1119,6 +1132,8 @@ declare module "declared/zae-limiter/backend" {
     readonly bucketLimits: readonly BucketLimit[];
     readonly names: ReadonlySet<string>;
     readonly hasWindows: boolean;
+    readonly fromCode: readonly string[] | undefined;
+    readonly defaults: Policy | undefined;
   }
   export function allocateSettlement<Part extends TakenPart>(
     parts: readonly Part[],
@@ -1265,6 +1280,7 @@ declare module "declared/zae-limiter/backend" {
     readonly entityId: string;
     readonly resources: readonly ResourceAmounts[];
     readonly override: Policy | undefined;
+    readonly defaults?: Policy | undefined;
   }
   export type MaybePromise<T> = T | Promise<T>;
   export interface Receipt {
@@ -1398,7 +1414,7 @@ declare module "declared/zae-limiter/backend" {
   }
   export interface StoredConfig {
     readonly limits: readonly SupportedLimit[] | undefined;
-    readonly inherit?: boolean;
+    readonly inherit?: boolean | undefined;
     readonly settings?: SystemSettings;
   }
   export interface SystemSettings {
@@ -1451,6 +1467,7 @@ declare module "declared/zae-limiter/backend" {
       readonly field?: string;
     }[];
     readonly override: Policy | undefined;
+    readonly defaults?: Policy | undefined;
   }
   type FindClaim<C extends Owned> = (wanted: WantedBucket, nowMs: number) => C | undefined;
   type DividedAmounts = Pick<BucketClaim, "amounts" | "unlimited">;

@@ -38,9 +38,15 @@ async function panel(left, inherit) {
   const policy = await resolve(inherit);
   const stored = new Map(policy.levels.map((level) => [level.source, level]));
   const last = policy.levels.findIndex((level) => !level.inherit);
-  const reached = new Set(policy.levels.slice(0, last + 1).map(({ source }) => source));
+  const end = last === -1 ? policy.levels.length : last + 1;
+  const reached = new Set(policy.levels.slice(0, end).map(({ source }) => source));
   return [
-    text(left, TOP - 16, inherit ? "{ inherit: true }" : "without inherit", "mono small bold"),
+    text(
+      left,
+      TOP - 16,
+      inherit ? "as stored by default" : "{ inherit: false }",
+      "mono small bold",
+    ),
     LEVELS.map(({ source, name }, index) =>
       levelBox(left, TOP + index * ROW, {
         name,
@@ -103,7 +109,7 @@ function resolve(inherit) {
 async function store(inherit) {
   const repository = new MemoryRepository();
   await repository.setSystemDefaults([Limit.perMinute("rpm", 60), Limit.perMinute("tpm", 10_000)]);
-  await repository.setResourceDefaults("gpt-4", [Limit.perMinute("rpm", 20)], { inherit: true });
+  await repository.setResourceDefaults("gpt-4", [Limit.perMinute("rpm", 20)]);
   await repository.setLimits("key-vip", [Limit.perMinute("rpm", 600)], {
     resource: "gpt-4",
     inherit,

@@ -98,7 +98,7 @@ describeWithEngine("bucket split and merge on DynamoDB", (engine) => {
     ],
     ["bucket split key-1 -r gpt-4 --shards 2 -N other", "Namespace other does not exist."],
   ])("fails for %s, splits nothing, and says why", async (line, reason) => {
-    await run("resource set-defaults small rpd:3/day --replace");
+    await run("resource set-defaults small rpd:3/day --replace --yes");
     await run("acquire key-1 small rpd=1");
     const { code, stdout, stderr } = await run(line);
     expect(stderr).toContain(reason);

@@ -15,19 +15,21 @@ onEveryBackend((world) => {
 
   describe("a list that would hide limits of the levels below", () => {
     it.each([
-      ["entity set-limits team-a rpm:600", "tpm 10,000/min (system)"],
-      ["entity set-limits team-a -r gpt-4 rpm:600", "tpm 10,000/min (system)"],
-      ["resource set-defaults gpt-4 rpm:600", "tpm 10,000/min (system)"],
-      ["entity set-limits team-a rpd:5/day", "rpm 60/min (system), tpm 10,000/min (system)"],
+      ["entity set-limits team-a rpm:600 --replace", "tpm 10,000/min (system)"],
+      ["entity set-limits team-a -r gpt-4 rpm:600 --replace", "tpm 10,000/min (system)"],
+      ["resource set-defaults gpt-4 rpm:600 --replace", "tpm 10,000/min (system)"],
+      [
+        "entity set-limits team-a rpd:5/day --replace",
+        "rpm 60/min (system), tpm 10,000/min (system)",
+      ],
     ])("is refused in a pipe, with exit 2 and their names: %s", async (line, names) => {
       const before = await world.repository.getAuditEvents("team-a");
       expect(await run(line)).toEqual({
         code: 2,
         stdout: "",
         stderr:
-          `error: This list would hide limits of the levels below: ${names}. ` +
-          "This is not running in a terminal, so it cannot ask. " +
-          "Pass --inherit to keep them, or --replace to hide them.\n",
+          `error: This list would hide limits of the levels below: ${names}. Hide them? ` +
+          "This is not running in a terminal, so it cannot ask. Pass --yes to confirm.\n",
       });
       expect(JSON.parse((await run(`${line} --json`)).stderr)).toMatchObject({
         error: { code: "ERR_CLI_USAGE", message: expect.stringContaining(names) },
@@ -38,9 +40,9 @@ onEveryBackend((world) => {
     });
 
     it("for all resources hides the defaults of each of them", async () => {
-      await world.repository.setResourceDefaults("gpt-4", [rpm(20), rpd(100)], { inherit: true });
+      await world.repository.setResourceDefaults("gpt-4", [rpm(20), rpd(100)]);
       await world.repository.setResourceDefaults("gpt-5", [rpm(20), tpm(400)]);
-      const { code, stderr } = await run("entity set-limits team-a rpm:600");
+      const { code, stderr } = await run("entity set-limits team-a rpm:600 --replace");
       expect(code).toBe(2);
       expect(stderr).toContain(
         ": tpm 10,000/min (system), rpd 100/day (resource gpt-4), tpm 400/min (resource gpt-5).",
@@ -48,82 +50,70 @@ onEveryBackend((world) => {
     });
 
     it("is kept from no limit that another level hides or replaces anyway", async () => {
-      await world.repository.setResourceDefaults("gpt-4", [rpm(20)]);
-      expect((await run("entity set-limits team-a -r gpt-4 rpm:600")).code).toBe(0);
-      await world.repository.setLimits("team-b", [rpm(1)], { resource: "gpt-5" });
-      await world.repository.setResourceDefaults("gpt-5", [rpm(1), rpd(1)]);
-      const { stderr } = await run("entity set-limits team-b rpm:600");
+      const replace = { inherit: false };
+      await world.repository.setResourceDefaults("gpt-4", [rpm(20)], replace);
+      expect((await run("entity set-limits team-a -r gpt-4 rpm:600 --replace")).code).toBe(0);
+      await world.repository.setLimits("team-b", [rpm(1)], { resource: "gpt-5", ...replace });
+      await world.repository.setResourceDefaults("gpt-5", [rpm(1), rpd(1)], replace);
+      const { stderr } = await run("entity set-limits team-b rpm:600 --replace");
       expect(stderr).toContain("tpm 10,000/min (system)");
       expect(stderr).not.toContain("rpd");
-      await world.repository.setLimits("team-b", [rpd(1)], { resource: "gpt-5", inherit: true });
-      expect((await run("entity set-limits team-b rpm:600")).stderr).not.toContain("rpd");
+      await world.repository.setLimits("team-b", [rpd(1)], { resource: "gpt-5" });
+      expect((await run("entity set-limits team-b rpm:600 --replace")).stderr).not.toContain("rpd");
     });
 
     it.each([
-      ["i\n", 0, true],
-      ["Inherit\n", 0, true],
-      ["r\n", 0, false],
-      ["replace\n", 0, false],
+      ["y\n", 0, false],
       ["\n", 1, undefined],
-      ["y\n", 1, undefined],
       ["", 1, undefined],
     ])("asks a person, and acts on the answer %j", async (typed, code, inherit) => {
-      const outcome = await run("entity set-limits team-a rpm:600", { typed });
-      expect(outcome.stderr).toContain(
-        "levels below: tpm 10,000/min (system). Keep them (inherit), or hide them (replace)? [i/r/N] ",
-      );
+      const outcome = await run("entity set-limits team-a rpm:600 --replace", { typed });
+      expect(outcome.stderr).toContain("tpm 10,000/min (system). Hide them? [y/N] ");
       expect(outcome.code).toBe(code);
-      const levels = (await world.repository.resolveLimits("team-a", "gpt-4"))!.levels;
-      expect(levels.find(({ source }) => source === "entity_default")?.inherit).toBe(inherit);
+      expect((await world.repository.getLevel({ entityId: "team-a" }))?.inherit).toBe(inherit);
     });
 
-    it("is not asked about again where an option says what to do", async () => {
-      await run("entity set-limits team-a rpm:600 --inherit");
+    it("is not asked about with --yes, and never without --replace", async () => {
+      await run("entity set-limits team-a rpm:600 --replace --yes");
+      expect(await world.repository.resolveLimits("team-a", "gpt-4")).toMatchObject({
+        limits: [rpm(600)],
+      });
+      await run("entity set-limits team-a rpm:600");
       expect(await world.repository.resolveLimits("team-a", "gpt-4")).toMatchObject({
         limits: [rpm(600), tpm(10_000)],
         sources: { rpm: "entity_default", tpm: "system" },
       });
-      await run("entity set-limits team-a rpm:600 --replace");
-      expect(await world.repository.resolveLimits("team-a", "gpt-4")).toMatchObject({
-        limits: [rpm(600)],
-      });
-      await run("resource set-defaults gpt-4 rpm:20 --inherit");
+      await run("resource set-defaults gpt-4 rpm:20");
       expect(await world.repository.resolveLimits("team-b", "gpt-4")).toMatchObject({
         limits: [rpm(20), tpm(10_000)],
       });
-      expect((await run("entity set-limits team-a rpm:1 --inherit --replace")).code).toBe(2);
     });
 
-    it.each(["", " --inherit", " --replace"])(
+    it.each(["", " --replace"])(
       "is not there when it names everything, and%s is accepted",
       async (option) => {
-        for (const verb of ["entity set-limits team-a", "resource set-defaults gpt-4"]) {
-          expect((await run(`${verb} rpm:1 tpm:2${option}`)).code).toBe(0);
+        for (const verb of ["entity set-limits team-a", "resource set-defaults gpt-4"])
           expect(await json(`${verb} rpm:1 tpm:2${option}`)).toEqual([rpm(1), tpm(2)]);
-        }
+        expect((await run(`system set-defaults rpm:1 tpm:2${option}`)).code).toBe(0);
         const { levels } = (await world.repository.resolveLimits("team-a", "gpt-4"))!;
-        expect(levels.map(({ inherit }) => inherit)).toEqual([
-          option === " --inherit",
-          option === " --inherit",
-          false,
-        ]);
+        expect(levels.map(({ inherit }) => inherit)).toEqual(Array(3).fill(option === ""));
       },
     );
   });
 
   describe("the policy in force", () => {
     it("ends what set-limits and set-defaults print, one line a limit with its level", async () => {
-      expect((await run("resource set-defaults gpt-4 rpm:20 rpd:100/day --inherit")).stdout).toBe(
+      expect((await run("resource set-defaults gpt-4 rpm:20 rpd:100/day")).stdout).toBe(
         "Set the defaults of gpt-4.\nIn force for an entity without limits of its own:\n" +
           "Limit  Rate         Burst  Set by\nrpm    20/min          20  resource\n" +
           "rpd    100/day        100  resource\ntpm    10,000/min  10,000  system\n",
       );
-      expect((await run("entity set-limits team-a -r gpt-4 rpm:600 --inherit")).stdout).toBe(
+      expect((await run("entity set-limits team-a -r gpt-4 rpm:600")).stdout).toBe(
         "Set the limits of team-a for gpt-4.\nIn force for team-a on gpt-4:\n" +
           "Limit  Rate         Burst  Set by\nrpm    600/min        600  entity\n" +
           "rpd    100/day        100  resource\ntpm    10,000/min  10,000  system\n",
       );
-      expect((await run("entity set-limits team-a rpm:7 --replace")).stdout).toBe(
+      expect((await run("entity set-limits team-a rpm:7 --replace --yes")).stdout).toBe(
         "Set the limits of team-a for all resources.\n" +
           "In force for team-a on a resource without limits of its own:\n" +
           "Limit  Rate   Burst  Set by\nrpm    7/min      7  entity_default\n",
@@ -139,7 +129,7 @@ onEveryBackend((world) => {
       expect((await run("entity get-limits team-a")).stdout).toBe(
         `team-a has no limits of its own for all resources.\nIn force for team-a on a resource without limits of its own:\n${table}`,
       );
-      await world.repository.setLimits("team-a", [tpm(5)], { inherit: true });
+      await world.repository.setLimits("team-a", [tpm(5)]);
       expect((await run("entity get-limits team-a")).stdout).toBe(
         "In force for team-a on a resource without limits of its own:\n" +
           "Limit  Rate    Burst  Set by\ntpm    5/min       5  entity_default\nrpm    60/min     60  system\n",

@@ -15,6 +15,7 @@ onEveryBackend((world) => {
   const yaml = [
     "namespace: default",
     "system:",
+    "  inherit: true",
     "  limits:",
     "    tpm: 10000/min:15000",
     "entities:",
@@ -28,7 +29,7 @@ onEveryBackend((world) => {
   ].join("\n");
   const manifest = {
     namespace: "default",
-    system: { limits: { tpm: "10000/min:15000" } },
+    system: { inherit: true, limits: { tpm: "10000/min:15000" } },
     entities: {
       "key-1": { parent: "org", cascade: true },
       org: { metadata: { since: "2026-01-01" } },

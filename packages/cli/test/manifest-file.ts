@@ -22,7 +22,7 @@ export function manifestFiles(): (content: object) => string {
 /** A manifest of every level. */
 export const FIRST = {
   system: { on_unavailable: "allow", limits: { rpm: 100 } },
-  resources: { "gpt-4": { inherit: true, limits: { tpm: "10000/min:15000" } } },
+  resources: { "gpt-4": { limits: { tpm: "10000/min:15000" } } },
   entities: {
     acme: { name: "Acme Inc" },
     "key-1": { parent: "acme", resources: { _default_: { limits: { rpm: 500 } } } },

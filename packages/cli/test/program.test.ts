@@ -93,9 +93,9 @@ describe("the program", { timeout: 60_000 }, () => {
   const noTerminal = spawnSync("script", ["--version"]).status !== 0;
   if (noTerminal) console.warn("script is not installed: questions are NOT tested in a terminal.");
 
-  it.skipIf(noTerminal)("asks in a terminal which limits to keep, and ends", async () => {
+  it.skipIf(noTerminal)("asks in a terminal whether to hide limits, and ends", async () => {
     await zaeLimiter("system", "set-defaults", "rpm:60", "tpm:1000");
-    const line = `${process.execPath} ${PROGRAM} entity set-limits team-a rpm:600`;
+    const line = `${process.execPath} ${PROGRAM} entity set-limits team-a rpm:600 --replace`;
     const child = spawn("script", ["--quiet", "--return", "--command", line, "/dev/null"], {
       env: { ...process.env, ZAEL_REPOSITORY: url },
       stdio: ["pipe", "pipe", "pipe"],
@@ -104,11 +104,11 @@ describe("the program", { timeout: 60_000 }, () => {
     child.stdout.on("data", (chunk) => {
       shown += String(chunk);
       // The terminal stays open: the program ends because it has its answer.
-      if (shown.endsWith("[i/r/N] ")) child.stdin.write("i\n");
+      if (shown.endsWith("[y/N] ")) child.stdin.write("y\n");
     });
     expect((await waitForEnd(child)).code).toBe(0);
     expect(shown).toContain("tpm 1,000/min (system)");
-    expect(shown).toMatch(/tpm +1,000\/min +1,000 +system/);
+    expect(shown).toMatch(/rpm +600\/min +600 +entity_default/);
   });
 });
 

@@ -88,7 +88,7 @@ onEveryBackend((world) => {
       expect(set.stdout).toBe(
         "Set the limits of key-1 for all resources.\nIn force for key-1 on a resource without limits of its own:\nLimit  Rate          Burst  Set by\nrpm    1,000/min     1,000  entity_default\ntpm    10,000/5min  15,000  entity_default\n",
       );
-      await run("entity set-limits key-1 --resource gpt-4 -l rpm:5 --replace");
+      await run("entity set-limits key-1 --resource gpt-4 -l rpm:5 --replace --yes");
       expect(await json("entity get-limits key-1 -r gpt-4")).toEqual([
         { name: "rpm", capacity: 5, refillAmount: 5, refillPeriodSeconds: 60 },
       ]);
@@ -107,7 +107,7 @@ onEveryBackend((world) => {
 
   it("a bucket has no limits any more that were deleted for its entity [W-78]", async () => {
     await run("system set-defaults -l rpm:10");
-    await run("entity set-limits key-1 -l rpm:1000 --replace");
+    await run("entity set-limits key-1 -l rpm:1000");
     await run("acquire key-1 gpt-4 rpm:1");
     await run("entity delete-limits key-1 --yes");
     expect((await run("acquire key-1 gpt-4 rpm:11")).code).toBe(3);

@@ -7,7 +7,9 @@ import type { Topic } from "./world.ts";
 export const capacityTopic: Topic = (test) => {
   test("sums what every entity has of one limit", async (world) => {
     await world.repository.setSystemDefaults([RPM, TPM]);
-    await world.repository.setLimits("key-2", [Limit.perMinute("rpm", 300)]);
+    await world.repository.setLimits("key-2", [Limit.perMinute("rpm", 300)], {
+      inherit: false,
+    });
     await take(world, { rpm: 25 });
     await take(world, { rpm: 75 }, { entityId: "key-2" });
     await take(world, { rpm: 1 }, { entityId: "key-3", resource: "search" });

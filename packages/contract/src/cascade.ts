@@ -105,7 +105,7 @@ export const cascadeTopic: Topic = (test) => {
 
   test("a limit that the parent lacks is not charged there, and one that only the parent has is not required", async (world) => {
     await createFamily(world);
-    await world.repository.setLimits("project", [TPM, Limit.perDay("rpd", 10)]);
+    await world.repository.setLimits("project", [TPM, Limit.perDay("rpd", 10)], { inherit: false });
     await world.limiter.acquire(call({ rpm: 1, tpm: 100 }), (lease) => lease.adjust({ rpm: 1 }));
     assert.deepEqual(await readLeft(world, "project"), { tpm: 900, rpd: 10 });
     assert.equal(await readStored(world, KEY, "rpm"), 98_000);

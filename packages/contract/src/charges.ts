@@ -58,7 +58,7 @@ export const chargesTopic: Topic = (test) => {
 
   test("a charge cascades to the parent, each under its own limits", async (world) => {
     await createFamily(world);
-    await world.repository.setLimits("project", [Limit.perMinute("tpm", 400)]);
+    await world.repository.setLimits("project", [Limit.perMinute("tpm", 400)], { inherit: false });
     await charge(world, { rpm: 1, tpm: 500 });
     assert.deepEqual(await readLeft(world, "project"), { tpm: -100 });
     assert.deepEqual(await readLeft(world), { rpm: 99, tpm: -100 }, "the lower of both");
@@ -108,7 +108,7 @@ export const chargesTopic: Topic = (test) => {
   test("an amount that only another level limits is counted, and not charged", async (world) => {
     const { repository } = world;
     await repository.setSystemDefaults([RPM, IMAGES]);
-    await repository.setLimits(KEY, [RPM, TPM]);
+    await repository.setLimits(KEY, [RPM, TPM], { inherit: false });
     await charge(world, { tpm: 10, images: 7 });
     assert.deepEqual(await readLeft(world), { rpm: 100, tpm: 990 });
     if (!repository.capabilities.usageSnapshots) return;

@@ -5,7 +5,7 @@ import type { Topic } from "./world.ts";
 
 /** The four levels of stored limits. */
 export const configurationTopic: Topic = (test) => {
-  test("the strongest level that has limits applies, and levels are not merged", async ({
+  test("the strongest level that has limits applies, and hides the others with inherit: false", async ({
     repository,
     limiter,
   }) => {
@@ -18,11 +18,14 @@ export const configurationTopic: Topic = (test) => {
     assert.equal(await resolved(), "none");
     await repository.setSystemDefaults([RPM, TPM]);
     assert.equal(await resolved(), "system: rpm:100/min tpm:1000/min");
-    await repository.setResourceDefaults(MODEL, [Limit.perMinute("rpm", 50)]);
+    await repository.setResourceDefaults(MODEL, [Limit.perMinute("rpm", 50)], { inherit: false });
     assert.equal(await resolved(), "resource: rpm:50/min");
-    await repository.setLimits(KEY, [Limit.perMinute("rpm", 30)]);
+    await repository.setLimits(KEY, [Limit.perMinute("rpm", 30)], { inherit: false });
     assert.equal(await resolved(), "entity_default: rpm:30/min");
-    await repository.setLimits(KEY, [Limit.perMinute("rpm", 10)], { resource: MODEL });
+    await repository.setLimits(KEY, [Limit.perMinute("rpm", 10)], {
+      resource: MODEL,
+      inherit: false,
+    });
     assert.equal(await resolved(), "entity: rpm:10/min");
     assert.equal((await repository.resolveLimits(KEY, "search"))?.source, "entity_default");
     assert.equal((await repository.resolveLimits("other", MODEL))?.source, "resource");

@@ -12,6 +12,7 @@ import { closingTopic } from "./closing.ts";
 import { configurationTopic } from "./configuration.ts";
 import { debtTopic } from "./debt.ts";
 import { declaredLimitsTopic } from "./declared-limits.ts";
+import { defaultsTopic } from "./defaults.ts";
 import { doneWorkTopic } from "./done-work.ts";
 import { entitiesTopic } from "./entities.ts";
 import { entityChangesTopic } from "./entity-changes.ts";
@@ -74,6 +75,7 @@ const TOPICS: Readonly<Record<string, Topic>> = {
   "what a level stores": storedLevelsTopic,
   "changes of configuration": policyChangesTopic,
   "levels that inherit": inheritanceTopic,
+  "defaults in code": defaultsTopic,
   "limits that no level in force has": unlimitedNamesTopic,
   refill: refillTopic,
   quotas: quotasTopic,

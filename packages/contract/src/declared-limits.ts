@@ -33,11 +33,14 @@ import type { Topic } from "./world.ts";
 /** Something at every level, in the format of a file. */
 const TEAM = {
   system: { on_unavailable: "allow", audit_retention_days: 30, limits: { rpm: 100 } },
-  resources: { [MODEL]: { inherit: true, limits: { tpm: "1000/min:1500" } } },
+  resources: { [MODEL]: { limits: { tpm: "1000/min:1500" } } },
   entities: {
     [KEY]: {
       parent: "project",
-      resources: { _default_: { limits: { rpm: 50 } }, [MODEL]: { limits: { rpm: 5 } } },
+      resources: {
+        _default_: { limits: { rpm: 50 }, inherit: false },
+        [MODEL]: { limits: { rpm: 5 }, inherit: false },
+      },
     },
     project: { name: "Project 1", metadata: { plan: "gold" } },
   },

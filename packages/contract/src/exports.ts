@@ -50,10 +50,11 @@ export const exportsTopic: Topic = (test) => {
       usageRetentionDays: 90,
       onUnavailable: "block",
     } as const;
-    await repository.setSystemDefaults([RPM], defaults);
+    await repository.setSystemDefaults([RPM], { ...defaults, inherit: false });
     assert.deepEqual((await exportLimits(repository)).system, {
       onUnavailable: "block",
       limits: [RPM],
+      inherit: false,
     });
     await repository.deleteSystemDefaults();
     await repository.registerNamespace("tenant-a");
@@ -95,8 +96,8 @@ async function fill(repository: Repository): Promise<void> {
     onUnavailable: "allow",
     usageRetentionDays: 30,
   });
-  await repository.setResourceDefaults("search", [TPM]);
-  await repository.setResourceDefaults(MODEL, [RPM], { inherit: true });
+  await repository.setResourceDefaults("search", [TPM], { inherit: false });
+  await repository.setResourceDefaults(MODEL, [RPM]);
   await repository.createEntity("plain");
   await repository.createEntity("org", {
     name: "The org",
@@ -104,8 +105,8 @@ async function fill(repository: Repository): Promise<void> {
   });
   await repository.createEntity("child", { parentId: "org" });
   await repository.createEntity("recorded");
-  await repository.setLimits("recorded", [RPM], { resource: MODEL });
-  await repository.setLimits("limited", [TPM], { resource: MODEL });
+  await repository.setLimits("recorded", [RPM], { resource: MODEL, inherit: false });
+  await repository.setLimits("limited", [TPM], { resource: MODEL, inherit: false });
   await repository.setLimits("limited", [TPM], { resource: "search" });
-  await repository.setLimits("limited", [RPM, TPM], { inherit: true });
+  await repository.setLimits("limited", [RPM, TPM]);
 }

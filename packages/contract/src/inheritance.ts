@@ -24,12 +24,12 @@ export const inheritanceTopic: Topic = (test) => {
     repository,
   }) => {
     await repository.setSystemDefaults(SYSTEM);
-    await repository.setResourceDefaults(MODEL, [Limit.perHour("rph", 100)], { inherit: true });
+    await repository.setResourceDefaults(MODEL, [Limit.perHour("rph", 100)]);
     assert.equal(
       await readPolicy(repository),
       "resource rph:100/hour, system rpm:60/min, system tpm:10000/min",
     );
-    await repository.setLimits(KEY, [Limit.perMinute("tpm", 5)], { inherit: true });
+    await repository.setLimits(KEY, [Limit.perMinute("tpm", 5)]);
     assert.equal(
       await readPolicy(repository),
       "entity_default tpm:5/min, resource rph:100/hour, system rpm:60/min",
@@ -51,8 +51,8 @@ export const inheritanceTopic: Topic = (test) => {
     repository,
   }) => {
     await repository.setSystemDefaults(SYSTEM);
-    await repository.setResourceDefaults(MODEL, [Limit.perHour("rph", 100)]);
-    await repository.setLimits(KEY, [Limit.perMinute("rpm", 600)], { inherit: true });
+    await repository.setResourceDefaults(MODEL, [Limit.perHour("rph", 100)], { inherit: false });
+    await repository.setLimits(KEY, [Limit.perMinute("rpm", 600)]);
     assert.equal(await readPolicy(repository), "entity_default rpm:600/min, resource rph:100/hour");
     await repository.deleteResourceDefaults(MODEL);
     assert.equal(await readPolicy(repository), "entity_default rpm:600/min, system tpm:10000/min");
@@ -62,13 +62,13 @@ export const inheritanceTopic: Topic = (test) => {
 
   test("inherit belongs to the list that it is set with", async ({ repository }) => {
     await repository.setSystemDefaults(SYSTEM);
-    await repository.setLimits(KEY, [Limit.perMinute("rpm", 600)], { inherit: true });
-    await repository.setLimits(KEY, [Limit.perMinute("rpm", 700)]);
+    await repository.setLimits(KEY, [Limit.perMinute("rpm", 600)]);
+    await repository.setLimits(KEY, [Limit.perMinute("rpm", 700)], { inherit: false });
     assert.equal(await readPolicy(repository), "entity_default rpm:700/min");
-    await repository.setLimits(KEY, [Limit.perMinute("rpm", 800)], { inherit: true });
+    await repository.setLimits(KEY, [Limit.perMinute("rpm", 800)]);
     assert.equal(await readPolicy(repository), "entity_default rpm:800/min, system tpm:10000/min");
-    await repository.setResourceDefaults(MODEL, [Limit.perMinute("rpm", 9)], { inherit: true });
     await repository.setResourceDefaults(MODEL, [Limit.perMinute("rpm", 9)]);
+    await repository.setResourceDefaults(MODEL, [Limit.perMinute("rpm", 9)], { inherit: false });
     assert.equal(await readPolicy(repository, "other"), "resource rpm:9/min");
   });
 
@@ -77,15 +77,15 @@ export const inheritanceTopic: Topic = (test) => {
   }) => {
     const [rpm, tpm] = [Limit.perMinute("rpm", 600), Limit.perMinute("tpm", 1)];
     await repository.setSystemDefaults(SYSTEM);
-    await repository.setResourceDefaults(MODEL, [tpm], { inherit: true });
-    await repository.setLimits(KEY, [rpm]);
-    await repository.setLimits(KEY, [tpm], { resource: MODEL, inherit: true });
+    await repository.setResourceDefaults(MODEL, [tpm]);
+    await repository.setLimits(KEY, [rpm], { inherit: false });
+    await repository.setLimits(KEY, [tpm], { resource: MODEL });
     const resolved = await repository.resolveLimits(KEY, MODEL);
     assert.deepEqual(resolved?.levels, [
       { source: "entity", limits: [tpm], inherit: true },
       { source: "entity_default", limits: [rpm], inherit: false },
       { source: "resource", limits: [tpm], inherit: true },
-      { source: "system", limits: SYSTEM, inherit: false },
+      { source: "system", limits: SYSTEM, inherit: true },
     ]);
     assert.deepEqual(resolved.sources, { tpm: "entity", rpm: "entity_default" });
     assert.deepEqual(await repository.getLimits(KEY, { resource: MODEL }), [tpm]);
@@ -94,12 +94,15 @@ export const inheritanceTopic: Topic = (test) => {
 
   test("the audit event of a change contains inherit", async ({ repository }) => {
     const limits = [Limit.perMinute("rpm", 600)];
-    await repository.setLimits(KEY, limits, { inherit: true });
     await repository.setLimits(KEY, limits);
-    await repository.setResourceDefaults(MODEL, limits, { inherit: true });
+    await repository.setLimits(KEY, limits, { inherit: false });
+    await repository.setResourceDefaults(MODEL, limits);
     const details = async (id: string): Promise<readonly unknown[]> =>
       (await repository.getAuditEvents(id)).items.map((event) => event.details);
-    assert.deepEqual(await details(KEY), [{ limits }, { limits, inherit: true }]);
+    assert.deepEqual(await details(KEY), [
+      { limits, inherit: false },
+      { limits, inherit: true },
+    ]);
     assert.deepEqual(await details(`$RESOURCE:${MODEL}`), [{ limits, inherit: true }]);
   });
 
@@ -114,16 +117,16 @@ export const inheritanceTopic: Topic = (test) => {
 
   test("levels that come to more limits together than one policy may hold are refused", async (world) => {
     await world.repository.setSystemDefaults(many("a"));
-    await world.repository.setLimits(KEY, many("b"), { inherit: true });
-    const error = await failsWith(ValidationError, () => take(world, { b0: 1 }));
-    assert.match(error.message, /at most 32 limits/);
     await world.repository.setLimits(KEY, many("b"));
+    const error = await failsWith(ValidationError, () => take(world, { b0: 1 }));
+    assert.match(error.message, /at most 32 limits.* entity_default, system /);
+    await world.repository.setLimits(KEY, many("b"), { inherit: false });
     await take(world, { b0: 1 });
   });
 
   test("a refusal names the level of each limit", async ({ repository, limiter }) => {
     await repository.setSystemDefaults(SYSTEM);
-    await repository.setLimits(KEY, [Limit.perMinute("rpm", 600)], { inherit: true });
+    await repository.setLimits(KEY, [Limit.perMinute("rpm", 600)]);
     const refusal = await getRefusal(limiter, call({ rpm: 601, tpm: 10_001 }));
     assert.deepEqual(
       refusal.statuses.map(({ limitName, source }) => [limitName, source]),
@@ -137,7 +140,7 @@ export const inheritanceTopic: Topic = (test) => {
   test("raising one limit with inherit keeps the others, and mints nothing", async (world) => {
     await world.repository.setSystemDefaults(SYSTEM);
     await take(world, { rpm: 60, tpm: 9000 });
-    await world.repository.setLimits(KEY, [Limit.perMinute("rpm", 600)], { inherit: true });
+    await world.repository.setLimits(KEY, [Limit.perMinute("rpm", 600)]);
     assert.deepEqual(await readLeft(world), { rpm: 0, tpm: 1000 });
     assert.equal(await fits(world, { rpm: 1, tpm: 1 }), false);
     await world.pass(1000);

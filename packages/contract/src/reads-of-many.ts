@@ -75,7 +75,7 @@ export const readsOfManyTopic: Topic = (test) => {
   test("buckets of a resource are listed with totals and shards, in pages", async (world) => {
     const { repository } = world;
     await useByMany(world);
-    await repository.setLimits("other", [TPM]);
+    await repository.setLimits("other", [TPM], { inherit: false });
     await take(world, { tpm: 1 }, { entityId: "other" });
     await take(world, { rpm: 1 }, { entityId: "elsewhere", resource: "search" });
     await world.pass(30_000);

@@ -9,10 +9,10 @@ export const statusesTopic: Topic = (test) => {
   test("are those of the entity, then its parent, then further resources, in the policy's order", async (world) => {
     const { repository } = world;
     await repository.setSystemDefaults([TPM, RPM]);
-    await repository.setResourceDefaults("search", [RPM]);
+    await repository.setResourceDefaults("search", [RPM], { inherit: false });
     await repository.createEntity("project");
     await repository.createEntity(KEY, { parentId: "project", cascade: true });
-    await repository.setLimits("project", [Limit.perMinute("rpm", 500)]);
+    await repository.setLimits("project", [Limit.perMinute("rpm", 500)], { inherit: false });
     await take(world, { rpm: 5 });
     const lease = await world.limiter.acquire(
       call({ rpm: 1, tpm: 300 }, { also: { search: { rpm: 2 } } }),

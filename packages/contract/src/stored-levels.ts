@@ -15,11 +15,11 @@ export const storedLevelsTopic: Topic = (test) => {
     await repository.setSystemDefaults(undefined, { onUnavailable: "allow" });
     assert.deepEqual(await levels(), nothing, "settings are not limits");
     await repository.setSystemDefaults([RPM, TPM]);
-    await repository.setResourceDefaults(MODEL, [TPM], { inherit: true });
-    await repository.setLimits(KEY, [RPM]);
-    await repository.setLimits(KEY, [TPM, RPM], { resource: MODEL, inherit: true });
+    await repository.setResourceDefaults(MODEL, [TPM]);
+    await repository.setLimits(KEY, [RPM], { inherit: false });
+    await repository.setLimits(KEY, [TPM, RPM], { resource: MODEL });
     const stored = [
-      { source: "system", limits: [RPM, TPM], inherit: false },
+      { source: "system", limits: [RPM, TPM], inherit: true },
       { source: "resource", limits: [TPM], inherit: true },
       { source: "entity_default", limits: [RPM], inherit: false },
       { source: "entity", limits: [TPM, RPM], inherit: true },
@@ -29,7 +29,7 @@ export const storedLevelsTopic: Topic = (test) => {
     assert.deepEqual(ofDefault, stored[2]);
     assert.equal(await repository.getLevel({ entityId: "other" }), undefined);
     assert.equal(await repository.getLevel({ resource: "search" }), undefined);
-    await repository.setResourceDefaults(MODEL, [TPM]);
+    await repository.setResourceDefaults(MODEL, [TPM], { inherit: false });
     await repository.deleteLimits(KEY);
     await repository.deleteSystemDefaults();
     const left = [undefined, { ...stored[1], inherit: false }, undefined, stored[3]];

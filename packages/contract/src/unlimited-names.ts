@@ -9,7 +9,7 @@ const RAISED = [Limit.perMinute("rpm", 600)];
 /** The system limits requests and tokens; the usual entity's own list has requests only. */
 async function hideTokens({ repository }: World): Promise<void> {
   await repository.setSystemDefaults(SYSTEM);
-  await repository.setLimits(KEY, RAISED);
+  await repository.setLimits(KEY, RAISED, { inherit: false });
 }
 
 /**
@@ -27,11 +27,11 @@ export const unlimitedNamesTopic: Topic = (test) => {
     const { repository, limiter } = world;
     await repository.setSystemDefaults(SYSTEM);
     assert.equal(await fits(world, { rpm: 1, tpm: 10_001 }), false);
-    await repository.setLimits(KEY, RAISED);
+    await repository.setLimits(KEY, RAISED, { inherit: false });
     assert.equal(await grants(world, { rpm: 1, tpm: 100_000 }, 5), 5);
     await using lease = await limiter.acquire(call({ rpm: 1, tpm: 100_000 }));
     assert.deepEqual(lease.unlimited, ["tpm"]);
-    await repository.setLimits(KEY, RAISED, { inherit: true });
+    await repository.setLimits(KEY, RAISED);
     assert.equal(await fits(world, { rpm: 1, tpm: 10_001 }), false, "inherited, it holds again");
     assert.equal(await fits(world, { rpm: 1, tpm: 10_000 }), true);
   });
@@ -40,13 +40,13 @@ export const unlimitedNamesTopic: Topic = (test) => {
     const { repository } = world;
     await repository.setSystemDefaults(SYSTEM);
     await take(world, { rpm: 1, tpm: 4000 });
-    await repository.setLimits(KEY, RAISED);
+    await repository.setLimits(KEY, RAISED, { inherit: false });
     await take(world, { rpm: 1, tpm: 5000 });
     await world.limiter.acquire(call({ rpm: 1, tpm: 10 }), (lease) => lease.settle({ tpm: 7000 }));
     const undone = await world.limiter.acquire(call({ rpm: 1, tpm: 3000 }));
     await undone.rollback();
     assert.deepEqual(Object.keys(await readLeft(world)), ["rpm"]);
-    await repository.setLimits(KEY, RAISED, { inherit: true });
+    await repository.setLimits(KEY, RAISED);
     assert.equal((await readLeft(world))["tpm"], 6000, "neither charged nor given back");
   });
 
@@ -80,7 +80,9 @@ export const unlimitedNamesTopic: Topic = (test) => {
 
   test("every resource of a call has its own list", async (world) => {
     await world.repository.setSystemDefaults(SYSTEM);
-    await world.repository.setResourceDefaults("search", [Limit.perMinute("rpm", 5)]);
+    await world.repository.setResourceDefaults("search", [Limit.perMinute("rpm", 5)], {
+      inherit: false,
+    });
     const also = { search: { rpm: 1, tpm: 99_999 } };
     const lease = await world.limiter.acquire(call({ rpm: 1, tpm: 1 }, { also }));
     assert.deepEqual(lease.unlimited, []);
@@ -138,7 +140,7 @@ export const unlimitedNamesTopic: Topic = (test) => {
   test("a limit that goes while a lease is open is settled where it was taken", async (world) => {
     await world.repository.setSystemDefaults(SYSTEM);
     const lease = await world.limiter.acquire(call({ rpm: 1, tpm: 1000 }));
-    await world.repository.setLimits(KEY, RAISED);
+    await world.repository.setLimits(KEY, RAISED, { inherit: false });
     await lease.consume({ rpm: 1, tpm: 50_000 });
     assert.deepEqual(lease.unlimited, ["tpm"]);
     lease.settle({ tpm: 50_400 });
@@ -183,8 +185,8 @@ export const unlimitedNamesTopic: Topic = (test) => {
     await repository.setSystemDefaults(SYSTEM);
     await repository.createEntity("project");
     await repository.createEntity(KEY, { parentId: "project", cascade: true });
-    await repository.setLimits("project", RAISED);
-    await repository.setLimits(KEY, [...SYSTEM, Limit.perDay("images", 5)]);
+    await repository.setLimits("project", RAISED, { inherit: false });
+    await repository.setLimits(KEY, [...SYSTEM, Limit.perDay("images", 5)], { inherit: false });
     const lease = await world.limiter.acquire(call({ rpm: 1, tpm: 100, images: 1 }));
     assert.deepEqual(lease.unlimited, []);
     lease.settle({ tpm: 70 });

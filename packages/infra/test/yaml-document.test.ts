@@ -223,13 +223,13 @@ it("has a place for anchors, under keys that begin with x-", () => {
 x-gold: &gold {limits: {tpm: 5}}
 entities:
   acme: {resources: {_default_: *gold}}
-  globex: {resources: {_default_: {<<: *gold, inherit: true}}}
+  globex: {resources: {_default_: {<<: *gold, inherit: false}}}
 `;
   const { entities } = readManifest([yamlDocument("a", text)]).declared;
   const limits = [Limit.perMinute("tpm", 5)];
   expect(entities).toEqual({
-    acme: { resources: { _default_: { limits, inherit: false } } },
-    globex: { resources: { _default_: { limits, inherit: true } } },
+    acme: { resources: { _default_: { limits, inherit: true } } },
+    globex: { resources: { _default_: { limits, inherit: false } } },
   });
 });
 

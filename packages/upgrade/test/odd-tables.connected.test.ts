@@ -62,7 +62,7 @@ describeWithEngine("an upgrade", (engine) => {
     await repository.createEntity("org");
     await repository.createEntity("key:1@x", { parentId: "org", cascade: true });
     await repository.setLimits("org", [Limit.perDay("rpm", 10)], { resource: "r" });
-    await repository.setLimits("org", [Limit.perDay("tpm", 5)], { resource: "s", inherit: true });
+    await repository.setLimits("org", [Limit.perDay("tpm", 5)], { resource: "s" });
     await repository.registerNamespace("other");
     await repository.namespace("other", { usageRetentionDays: 30 });
     const call = { entityId: "key:1@x", resource: "r", consume: { rpm: 1 } };

@@ -119,9 +119,10 @@ describeWithEngine("tables of the Python zae-limiter", (engine) => {
       expect((await repository.listEntities()).items.map(({ id }) => id)).toEqual(
         "key-1 key-2 org".split(" "),
       );
-      expect(await repository.getLimits("org", { resource: "gpt-4" })).toEqual([
-        Limit.perMinute("rpm", 500),
-      ]);
+      expect(await repository.getLevel({ entityId: "org", resource: "gpt-4" })).toMatchObject({
+        limits: [Limit.perMinute("rpm", 500)],
+        inherit: false,
+      });
       expect(await repository.getSystemDefaults()).toMatchObject({ onUnavailable: "allow" });
       expect(await repository.listResourcesWithDefaults()).toEqual(
         expect.arrayContaining(["gpt-4", "team/claude-3"]),

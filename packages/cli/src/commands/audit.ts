@@ -90,14 +90,18 @@ function eventCells({
 
 /** Details on one line: `name=key-1, cascade=true`, limits in their text form. */
 function detailsText(details: AuditEvent["details"]): string {
-  return Object.entries(details)
-    .filter(([, value]) => JSON.stringify(value) !== "{}")
-    .map(([name, value]) =>
-      name === "limits" && Array.isArray(value)
-        ? `limits=${value.map(limitText).join(" ")}`
-        : `${name}=${plainText(value)}`,
-    )
-    .join(", ");
+  return (
+    Object.entries(details)
+      .filter(([, value]) => JSON.stringify(value) !== "{}")
+      // Not every store keeps their order. This one shows before, then after; limits, then inherit.
+      .sort(([left], [right]) => (left < right ? 1 : -1))
+      .map(([name, value]) =>
+        name === "limits" && Array.isArray(value)
+          ? `limits=${value.map(limitText).join(" ")}`
+          : `${name}=${plainText(value)}`,
+      )
+      .join(", ")
+  );
 }
 
 /**

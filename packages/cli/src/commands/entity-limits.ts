@@ -2,23 +2,23 @@ import { Option, type Command } from "commander";
 import type { Limit } from "zae-limiter";
 import { policyText } from "../output/limits.ts";
 import { tableText } from "../output/table.ts";
-import { inheritance, takeInheritance, type InheritOptions } from "./support/inherit.ts";
+import { chooseInherit, takeReplace, type ReplaceOptions } from "./support/replace.ts";
 import { ALL_RESOURCES, policyInForce } from "./support/policy.ts";
 import type { Session } from "./support/session.ts";
 import { addVerb, collectLimits, takeLimits, yesOption } from "./support/verb.ts";
 
 /** Adds the verbs of `entity` for limits that one entity has of its own. */
 export function addEntityLimitCommands(entity: Command, session: Session): void {
-  takeInheritance(
+  takeReplace(
     takeLimits(
       addVerb(entity, {
         usage: "set-limits <entity>",
         summary:
           "Sets an entity's own limits, for one resource or for all resources where it has none. " +
-          "Where that would hide limits of the levels below, it asks.",
+          "Limits of other names still come from the levels below.",
         examples: [
           "entity set-limits key-1 rpm:200 tpm:20000/min:30000",
-          "entity set-limits key-1 --resource gpt-4 rpm:50 --inherit",
+          "entity set-limits key-1 --resource gpt-4 rpm:50 --replace --yes",
         ],
       }),
     ).addOption(resourceOption()),
@@ -26,14 +26,14 @@ export function addEntityLimitCommands(entity: Command, session: Session): void 
     async (
       entityId: string,
       listed: readonly Limit[],
-      options: LimitOptions & InheritOptions,
+      options: LimitOptions & ReplaceOptions,
       command: Command,
     ) => {
       const { resource } = options;
       const limits = collectLimits(listed, options);
       await session.inNamespace(command, "create", async ({ repository, screen }) => {
         const scope = { entityId, resource };
-        const inherit = await inheritance(session, options, { repository, limits, ...scope });
+        const inherit = await chooseInherit(session, options, { repository, limits, ...scope });
         await repository.setLimits(entityId, limits, { resource, inherit });
         const stored = await repository.getLimits(entityId, { resource });
         const policy = screen.json ? [] : await policyInForce(repository, scope);

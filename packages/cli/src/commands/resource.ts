@@ -2,7 +2,7 @@ import type { Command } from "commander";
 import type { Limit } from "zae-limiter";
 import { limitsText, policyText } from "../output/limits.ts";
 import { tableText } from "../output/table.ts";
-import { inheritance, takeInheritance, type InheritOptions } from "./support/inherit.ts";
+import { chooseInherit, takeReplace, type ReplaceOptions } from "./support/replace.ts";
 import { policyInForce } from "./support/policy.ts";
 import type { Session } from "./support/session.ts";
 import { addNoun, addVerb, collectLimits, takeLimits, yesOption } from "./support/verb.ts";
@@ -15,16 +15,16 @@ export function addResourceCommands(program: Command, session: Session): void {
     "Manages what is limited, such as models and endpoints, and its default limits.",
   );
 
-  takeInheritance(
+  takeReplace(
     takeLimits(
       addVerb(resource, {
         usage: "set-defaults <resource>",
         summary:
           "Sets the default limits of a resource, for entities that have none of their own. " +
-          "Where that would hide limits of the system, it asks.",
+          "Limits of other names still come from the system.",
         examples: [
           "resource set-defaults gpt-4 rpm:60 tpm:6000/min:9000",
-          "resource set-defaults gpt-4 rpm:60 --inherit",
+          "resource set-defaults gpt-4 rpm:60 --replace --yes",
         ],
       }),
     ),
@@ -32,13 +32,13 @@ export function addResourceCommands(program: Command, session: Session): void {
     async (
       name: string,
       listed: readonly Limit[],
-      options: InheritOptions & { readonly limit?: readonly Limit[] },
+      options: ReplaceOptions & { readonly limit?: readonly Limit[] },
       command: Command,
     ) => {
       const limits = collectLimits(listed, options);
       await session.inNamespace(command, "create", async ({ repository, screen }) => {
         const scope = { resource: name };
-        const inherit = await inheritance(session, options, { repository, limits, ...scope });
+        const inherit = await chooseInherit(session, options, { repository, limits, ...scope });
         await repository.setResourceDefaults(name, limits, { inherit });
         const stored = await repository.getResourceDefaults(name);
         const policy = screen.json ? [] : await policyInForce(repository, scope);

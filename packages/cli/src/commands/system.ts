@@ -29,17 +29,22 @@ export function addSystemCommands(program: Command, session: Session): void {
         "Whether to allow or block calls while the store is unavailable.",
       ).choices(["allow", "block"]),
     )
+    .option("--replace", "Hide the defaults that programs have in code.")
     .option("--audit-retention-days <days>", "How long audit events are kept.", countArgument)
     .option("--usage-retention-days <days>", "How long usage is kept.", countArgument)
     .action(
       async (
         listed: readonly Limit[],
-        { limit, ...settings }: Settings & { readonly limit?: readonly Limit[] },
+        {
+          limit,
+          replace = false,
+          ...settings
+        }: Settings & { readonly limit?: readonly Limit[]; readonly replace?: boolean },
         command: Command,
       ) => {
         const limits = collectLimits(listed, { limit });
         await session.inNamespace(command, "create", async ({ repository, screen }) => {
-          await repository.setSystemDefaults(limits, settings);
+          await repository.setSystemDefaults(limits, { ...settings, inherit: !replace });
           const stored = await repository.getSystemDefaults();
           screen.show(
             stored,

@@ -4,7 +4,12 @@ import { checkOptions, optionNames, buildUnknownOptionError } from "../core/opti
 import { entityId as checkEntityId, resourceName } from "../core/identifiers.ts";
 import type { Limit } from "../core/limit.ts";
 import { checkSupportedLimits } from "../core/supported-limits.ts";
-import { checkOnUnavailable, buildPolicy, type OnUnavailable } from "../core/bucket/policy.ts";
+import {
+  checkOnUnavailable,
+  buildPolicy,
+  type OnUnavailable,
+  type Policy,
+} from "../core/bucket/policy.ts";
 import type { ConsumeRequest, ResourceAmounts } from "../repository/port.ts";
 
 /** What a caller takes before its work starts, and how it waits. */
@@ -64,10 +69,10 @@ const REQUEST_NAMES = optionNames<AcquireRequest>({
 const MAX_RESOURCES = 16;
 
 /**
- * Checks a request and translates it for the repository. Amounts are copied, because the lease
- * outlives the call and the caller may reuse its object.
+ * Checks a request and translates it for the repository, with the limiter's defaults. Amounts are
+ * copied, because the lease outlives the call and the caller may reuse its object.
  */
-export function checkRequest(request: AcquireRequest): ConsumeRequest {
+export function checkRequest(request: AcquireRequest, defaults?: Policy): ConsumeRequest {
   checkCallOptions(request);
   const entityId = checkEntityId(request.entityId);
   const resource = resourceName(request.resource);
@@ -75,15 +80,15 @@ export function checkRequest(request: AcquireRequest): ConsumeRequest {
   const override =
     request.limits === undefined
       ? undefined
-      : buildPolicy(checkSupportedLimits(request.limits), "override");
+      : buildPolicy(checkSupportedLimits(request.limits), "override", { defaults });
   if (override !== undefined && request.also !== undefined)
     throw new ValidationError("limits", "limits", "cannot be combined with also");
   const resources = request.also === undefined ? [own] : withFurther(own, request.also);
-  return { entityId, resources, override };
+  return { entityId, resources, override, defaults };
 }
 
 /** Checks a charge and translates it for the repository. */
-export function checkCharge(request: ChargeRequest): ConsumeRequest {
+export function checkCharge(request: ChargeRequest, defaults?: Policy): ConsumeRequest {
   if (!isRecord(request))
     throw new ValidationError(
       "request",
@@ -96,7 +101,7 @@ export function checkCharge(request: ChargeRequest): ConsumeRequest {
   const field = "amounts";
   const own = { resource, amounts: copyAmounts(request.amounts, field), field };
   const resources = request.also === undefined ? [own] : withFurther(own, request.also);
-  return { entityId, resources, override: undefined };
+  return { entityId, resources, override: undefined, defaults };
 }
 
 /**

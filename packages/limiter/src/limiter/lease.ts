@@ -298,7 +298,8 @@ export class Lease implements LeaseOfResource, AsyncDisposable {
       // A call with limits of its own may name no others.
       knows: (resource: string, name: string) =>
         this.#request.override === undefined &&
-        this.#host.repository.knowsLimit(this.entityId, resource, name),
+        (this.#request.defaults?.names.has(name) === true ||
+          this.#host.repository.knowsLimit(this.entityId, resource, name)),
     };
     this.#parts = this.#request.resources.map(
       (amounts, index) => new ResourceLease(owner, amounts, this.#taken.limitNames?.[index]),

@@ -93,7 +93,7 @@ describe("what is easily got wrong with a call", () => {
 
   it("limits that are not set", async () => {
     await expect(acquire(CALL)).rejects.toThrow(
-      "Invalid limits: no limits are configured for key-1 on gpt-4; set some with setSystemDefaults, setResourceDefaults or setLimits, or pass limits",
+      "Invalid limits: no limits are configured for key-1 on gpt-4; set some with setSystemDefaults, setResourceDefaults or setLimits, or pass defaults to the RateLimiter",
     );
   });
 });

@@ -5,8 +5,15 @@
 import type { Amounts } from "../core/amounts.ts";
 import { RateLimiterUnavailable, ValidationError } from "../core/errors.ts";
 import type { AsyncDisposable } from "../repository/platform-types.ts";
-import { checkOnUnavailable, type OnUnavailable } from "../core/bucket/policy.ts";
+import {
+  buildDefaults,
+  checkOnUnavailable,
+  type OnUnavailable,
+  type Policy,
+} from "../core/bucket/policy.ts";
 import { RateLimitExceeded } from "../core/bucket/refusal.ts";
+import type { Limit } from "../core/limit.ts";
+import { checkSupportedLimits } from "../core/supported-limits.ts";
 import { checkOptions, optionNames } from "../core/options.ts";
 import { ACQUIRE, END } from "../diagnostics/channels.ts";
 import type { ConsumeOutcome, ConsumeRequest, MaybePromise } from "../repository/port.ts";
@@ -26,6 +33,12 @@ import { WaitingRoom, type TakeResult } from "./waiting.ts";
 export interface RateLimiterOptions {
   /** Where limits and balances are. The caller closes it. */
   readonly repository: Repository;
+  /**
+   * Limits of every entity on every resource, below the stored system level: each applies where no
+   * stored level has a limit of its name. They are never stored. @default none
+   * @example new RateLimiter({ repository, defaults: [Limit.perMinute("rpm", 100)] });
+   */
+  readonly defaults?: readonly Limit[];
   /** What to do when the store is unavailable. @default the stored value last seen, else "block" */
   readonly onUnavailable?: OnUnavailable;
   /**
@@ -53,6 +66,7 @@ export type AcquireResult =
 
 const LIMITER_NAMES = optionNames<RateLimiterOptions>({
   repository: true,
+  defaults: true,
   onUnavailable: true,
   onSettlementFailed: true,
 });
@@ -75,6 +89,7 @@ const LET_THROUGH = { granted: true, receipt: undefined } as const;
  */
 export class RateLimiter implements AsyncDisposable {
   readonly #repository: Repository;
+  readonly #defaults: Policy | undefined;
   readonly #onUnavailable: OnUnavailable | undefined;
   readonly #waiting: WaitingRoom;
   readonly #warnings = new LeaseWarnings();
@@ -94,6 +109,8 @@ export class RateLimiter implements AsyncDisposable {
         "must be a function",
       );
     this.#repository = options.repository;
+    this.#defaults =
+      options.defaults && buildDefaults(checkSupportedLimits(options.defaults, "defaults"));
     this.#onUnavailable =
       options.onUnavailable === undefined ? undefined : checkOnUnavailable(options.onUnavailable);
     this.#waiting = new WaitingRoom(options.repository);
@@ -155,7 +172,7 @@ export class RateLimiter implements AsyncDisposable {
    */
   async tryAcquire(request: AcquireRequest): Promise<AcquireResult> {
     const watch = this.#warnings.begin();
-    const wanted = checkRequest(request);
+    const wanted = checkRequest(request, this.#defaults);
     const taking = this.#decide(request, wanted);
     const result = taking instanceof Promise ? await taking : taking;
     if (!result.granted) return { granted: false, refusal: new RateLimitExceeded(result) };
@@ -170,7 +187,7 @@ export class RateLimiter implements AsyncDisposable {
    * await limiter.charge({ entityId: "key-1", resource: "gpt-4", amounts: { tpm: 1_250 } });
    */
   async charge(request: ChargeRequest): Promise<void> {
-    const wanted = checkCharge(request);
+    const wanted = checkCharge(request, this.#defaults);
     if (this.#closed) throw buildLimiterClosedError();
     try {
       await this.#repository.charge(wanted);
@@ -185,7 +202,10 @@ export class RateLimiter implements AsyncDisposable {
    * @example const { allowed, retryAfterSeconds } = await limiter.check(request);
    */
   async check(request: AcquireRequest): Promise<Availability> {
-    return computeAvailability(request, await this.#repository.read(checkRequest(request)));
+    return computeAvailability(
+      request,
+      await this.#repository.read(checkRequest(request, this.#defaults)),
+    );
   }
 
   /**
@@ -261,7 +281,7 @@ export class RateLimiter implements AsyncDisposable {
 
   /** With a watch if the caller has to end the lease. */
   async #acquireLease(request: AcquireRequest, watch?: LeaseWatch): Promise<Lease> {
-    const wanted = checkRequest(request);
+    const wanted = checkRequest(request, this.#defaults);
     const taking = this.#decide(request, wanted);
     const result = taking instanceof Promise ? await taking : taking;
     if (result.granted) return this.#createLease(wanted, result, watch);

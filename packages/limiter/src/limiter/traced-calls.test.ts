@@ -274,7 +274,7 @@ describe("a lease publishes exactly one end", () => {
   });
 
   it("with the time that it was open, and with amounts that are only counted", async () => {
-    await repository.setLimits("key-1", [Limit.perMinute("rpm", 10)], { resource: "gpt-4" });
+    await repository.setLimits("key-1", [Limit.perMinute("rpm", 10)], { inherit: false });
     const ended = heard.ends();
     const lease = await limiter.acquire(CALL);
     expect(lease.unlimited).toEqual(["tpm"]);

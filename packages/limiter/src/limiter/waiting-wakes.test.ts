@@ -237,7 +237,7 @@ describe("tokens that go back wake", () => {
   it("no call of a parent that lacks the limit", async () => {
     const world = await scene();
     await family(world, { p: ["k1", "k2"] });
-    await world.repository.setLimits("p", [Limit.perDay("rpd", 10)]);
+    await world.repository.setLimits("p", [Limit.perDay("rpd", 10)], { inherit: false });
     const lease = await world.drain("k1", { consume: { rpd: 10, tpd: 10 } });
     world.wait("k2").catch(() => {});
     await world.clock.advance(0);

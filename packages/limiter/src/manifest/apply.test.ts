@@ -45,18 +45,18 @@ it("reports each change, and stores what was applied", async () => {
 
 it("plans limits that no store decides yet, but refuses to apply them, and writes nothing", async () => {
   const repository = new MemoryRepository();
-  const tpd = Limit.quota("tpd", 5, { every: "day", zone: "Europe/Berlin" });
+  const running = Limit.inFlight("running", 5);
   const manifest = manifestFor({
     system: { limits: [RPM] },
-    resources: { gpt: { limits: [tpd], inherit: true } },
+    resources: { gpt: { limits: [running], inherit: true } },
     entities: {},
   });
   const { entries } = await planLimits(repository, manifest);
   expect(entries.flatMap(({ values }) => values)).toContainEqual(
-    expect.objectContaining({ name: "limits.tpd", after: "5/day@Europe/Berlin" }),
+    expect.objectContaining({ name: "limits.running", after: "5/inflight" }),
   );
   await expect(applyLimits(repository, manifest)).rejects.toThrow(
-    "Invalid tpd.kind: is not supported yet",
+    "Invalid running.kind: is not supported yet",
   );
   expect(await repository.getProvisionerState()).toMatchObject({ revision: 0 });
   expect((await repository.getSystemDefaults()).limits).toEqual([]);

@@ -33,6 +33,7 @@ it("writes a declaration in the format of a manifest", () => {
           on_unavailable: "allow",
           audit_retention_days: 30,
           usage_retention_days: 60,
+          inherit: true,
           limits: { rpm: "100/min:150", tpm: "10000/min" },
         },
         resources: { "gpt-4": { inherit: true, limits: { tpm: "50000/5min" } } },
@@ -42,8 +43,8 @@ it("writes a declaration in the format of a manifest", () => {
             parent: "acme",
             cascade: true,
             resources: {
-              _default_: { limits: { rpm: "7/sec" } },
-              "gpt-4": { limits: { tpm: "20000/hour:5" } },
+              _default_: { inherit: false, limits: { rpm: "7/sec" } },
+              "gpt-4": { inherit: false, limits: { tpm: "20000/hour:5" } },
             },
           },
         },

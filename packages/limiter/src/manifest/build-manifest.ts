@@ -23,12 +23,12 @@ export function buildManifest(namespace: string, declared: DeclaredLimits): obje
 }
 
 function systemSection(system: DeclaredSystem): object {
-  const { onUnavailable, auditRetentionDays, usageRetentionDays, limits } = system;
+  const { onUnavailable, auditRetentionDays, usageRetentionDays, limits, inherit = true } = system;
   return {
     ...(onUnavailable !== undefined && { on_unavailable: onUnavailable }),
     ...(auditRetentionDays !== undefined && { audit_retention_days: auditRetentionDays }),
     ...(usageRetentionDays !== undefined && { usage_retention_days: usageRetentionDays }),
-    ...(limits !== undefined && { limits: limitsSection(limits) }),
+    ...(limits !== undefined && levelSection({ limits, inherit })),
   };
 }
 
@@ -43,7 +43,7 @@ function entitySection({ name, parentId, cascade, metadata, resources }: Declare
 }
 
 function levelSection({ limits, inherit }: DeclaredLevel): object {
-  return { ...(inherit && { inherit }), limits: limitsSection(limits) };
+  return { inherit, limits: limitsSection(limits) };
 }
 
 /** Every limit in the short grammar, which `Limit.parse` reads back exactly. */

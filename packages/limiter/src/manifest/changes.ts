@@ -68,9 +68,10 @@ async function changeSystem(
     ({ field, byDefault }) => [field, declared.system?.[field] ?? byDefault] as const,
   );
   const options: SystemDefaultsOptions = { ...Object.fromEntries(settings), ...by };
-  const limits = changed.has("limits") ? declared.system?.limits : undefined;
+  const isChanged = changed.has("limits") || changed.has("inherit");
+  const { limits, inherit = true } = (isChanged && declared.system) || {};
   if (limits !== undefined || settings.length > 0)
-    await repository.setSystemDefaults(limits, options);
-  if (changed.has("limits") && limits === undefined)
+    await repository.setSystemDefaults(limits, { ...options, ...(limits && { inherit }) });
+  if (isChanged && limits === undefined)
     await repository.deleteSystemDefaults({ keepSettings: true, ...by });
 }

@@ -5,14 +5,14 @@ import { computeDiff as plan, record, whole } from "../../test/support/manifests
 
 const rpm = (rate: number): Limit => Limit.perMinute("rpm", rate);
 const TPM = Limit.perMinute("tpm", 1000, { burst: 1500 });
-const level = (...limits: readonly Limit[]): DeclaredLevel => ({ limits, inherit: false });
+const level = (...limits: readonly Limit[]): DeclaredLevel => ({ limits, inherit: true });
 
 describe("levels of resources and entities", () => {
   it("creates what is declared and not stored, with every value", () => {
     expect(
       plan({
         declared: {
-          resources: { "gpt-4": { limits: [rpm(5), TPM], inherit: true } },
+          resources: { "gpt-4": { limits: [rpm(5), TPM], inherit: false } },
           entities: { "key-1": { resources: { _default_: level(rpm(7)) } } },
         },
       }),
@@ -20,7 +20,7 @@ describe("levels of resources and entities", () => {
       entry("create", { level: "resource", resource: "gpt-4" }, [
         ["limits.rpm", undefined, "5/min"],
         ["limits.tpm", undefined, "1000/min:1500"],
-        ["inherit", undefined, "true"],
+        ["inherit", undefined, "false"],
       ]),
       entry("create", { level: "entity", entityId: "key-1", resource: "_default_" }, [
         ["limits.rpm", undefined, "7/min"],
@@ -123,9 +123,14 @@ describe("the system level", () => {
     expect(plan({ declared: { system: { auditRetentionDays: 30 } }, stored })).toEqual([
       entry("create", system, [["audit_retention_days", undefined, "30"]]),
     ]);
-    expect(plan({ declared: { system: { limits: [rpm(2)] } }, stored })).toEqual([
-      entry("update", system, [["limits.rpm", "1/min", "2/min"]]),
+    const replacing = { system: { ...stored.system, inherit: false } } as const;
+    expect(plan({ declared: { system: { limits: [rpm(2)] } }, stored: replacing })).toEqual([
+      entry("update", system, [
+        ["limits.rpm", "1/min", "2/min"],
+        ["inherit", "false", "true"],
+      ]),
     ]);
+    expect(plan({ declared: replacing, stored: replacing })[0]?.action).toBe("unchanged");
   });
 
   it("limits that leave the manifest are deleted, settings go back to their default", () => {

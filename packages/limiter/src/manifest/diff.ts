@@ -141,13 +141,15 @@ function toStoredValues({ parentId, ...fields }: Entity): Values {
   return toRecordValues({ ...fields, ...(parentId !== undefined && { parentId }) });
 }
 
-/** Limits and each setting are owned separately: one can be declared without the others. */
+/** The level and each setting are owned separately: one can be declared without the others. */
 function systemEntry({ declared, stored, state }: Comparison): readonly PlanEntry[] {
   const after = toSystemValues(declared.system);
   const applied = toSystemValues(state.applied?.system);
   const pending = toSystemValues(state.pending?.declared.system);
   const isManaged = (part: string): boolean =>
-    part === "limits" ? state.managedSystem : applied.parts.has(part) || pending.parts.has(part);
+    LEVEL_PARTS.has(part)
+      ? state.managedSystem
+      : applied.parts.has(part) || pending.parts.has(part);
   const before = selectParts(
     toSystemValues(stored.system),
     (part) => isManaged(part) || after.parts.has(part),
@@ -160,6 +162,8 @@ function systemEntry({ declared, stored, state }: Comparison): readonly PlanEntr
     pending,
   });
 }
+
+const LEVEL_PARTS: ReadonlySet<string> = new Set(["limits", "inherit"]);
 
 function levelEntries({ declared, stored, state }: Comparison): readonly PlanEntry[] {
   return listLevels(declared, state).flatMap(({ name, managed }) => {

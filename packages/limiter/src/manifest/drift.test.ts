@@ -4,7 +4,7 @@ import { computeDiff as plan, record, whole } from "../../test/support/manifests
 
 const rpm = (rate: number): Limit => Limit.perMinute("rpm", rate);
 const TPM = Limit.perMinute("tpm", 1000, { burst: 1500 });
-const level = (...limits: readonly Limit[]): DeclaredLevel => ({ limits, inherit: false });
+const level = (...limits: readonly Limit[]): DeclaredLevel => ({ limits, inherit: true });
 
 describe("drift", () => {
   const applied = whole({ resources: { a: level(rpm(5), TPM) } });
@@ -30,7 +30,7 @@ describe("drift", () => {
     expect(drifts(level(rpm(5), TPM, Limit.perDay("tpd", 1)), level(rpm(5), TPM))).toEqual([
       "limits.tpd drift",
     ]);
-    expect(drifts({ ...level(rpm(5), TPM), inherit: true }, level(rpm(5), TPM))).toEqual([
+    expect(drifts({ ...level(rpm(5), TPM), inherit: false }, level(rpm(5), TPM))).toEqual([
       "inherit drift",
     ]);
   });

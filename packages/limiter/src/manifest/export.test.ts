@@ -65,13 +65,13 @@ it("leaves out limits that were deleted since they were listed", async () => {
   });
   expect(await exportLimits(meanwhile)).toEqual({
     resources: {},
-    entities: { kept: { resources: { _default_: { limits: [RPM], inherit: false } } } },
+    entities: { kept: { resources: { _default_: { limits: [RPM], inherit: true } } } },
   });
 });
 
 it("keeps a record that has only defaults", async () => {
   const repository = new MemoryRepository();
-  const level = { limits: [RPM], inherit: false };
+  const level = { limits: [RPM], inherit: true };
   await repository.createEntity("recorded");
   for (const id of ["limited", "recorded"]) await repository.setLimits(id, [RPM]);
   expect((await exportLimits(repository)).entities).toEqual({

@@ -8,7 +8,7 @@ import type {
 import type { LevelName, Page, Paging } from "../repository/models.ts";
 import type { Repository } from "../repository/repository.ts";
 import { readInChunks } from "./plan.ts";
-import { toDeclaredSystem } from "./values.ts";
+import { readDeclaredSystem } from "./values.ts";
 
 /** How to watch and stop an export. */
 export interface ExportOptions {
@@ -43,7 +43,7 @@ export async function exportLimits(
 ): Promise<DeclaredLimits> {
   checkOptions(options, OPTION_NAMES, "exportLimits");
   const reading = new Reading(repository, options);
-  const system = toDeclaredSystem(await repository.getSystemDefaults());
+  const system = await readDeclaredSystem(repository);
   const resources = await reading.resources();
   const entities = await reading.entities();
   return { ...(Object.keys(system).length > 0 && { system }), resources, entities };

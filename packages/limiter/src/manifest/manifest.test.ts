@@ -57,8 +57,8 @@ describe("what a manifest declares", () => {
           parentId: "acme",
           cascade: true,
           resources: {
-            _default_: { limits: [Limit.perMinute("rpm", 500)], inherit: false },
-            "gpt-4": { limits: [Limit.perMinute("tpm", 20_000)], inherit: false },
+            _default_: { limits: [Limit.perMinute("rpm", 500)], inherit: true },
+            "gpt-4": { limits: [Limit.perMinute("tpm", 20_000)], inherit: true },
           },
         },
       },
@@ -149,8 +149,8 @@ describe("several files", () => {
         name: "Acme",
         cascade: true,
         resources: {
-          gpt: { limits: [Limit.perMinute("rpm", 1)], inherit: false },
-          b: { limits: [Limit.perMinute("rpm", 2)], inherit: false },
+          gpt: { limits: [Limit.perMinute("rpm", 1)], inherit: true },
+          b: { limits: [Limit.perMinute("rpm", 2)], inherit: true },
         },
       },
     });
@@ -218,7 +218,7 @@ describe("several files", () => {
       { system: { audit_retention_days: 5 } },
       { system: { usage_retention_days: 5 } },
       { resources: { gpt } },
-      { resources: { gpt: { ...gpt, inherit: true } } },
+      { resources: { gpt: { ...gpt, inherit: false } } },
       getEntity({}),
       getEntity({ name: "a" }),
       getEntity({ parent: "a" }),

@@ -17,7 +17,7 @@ import {
 } from "./document.ts";
 import { ManifestError, type ManifestProblem } from "./problems.ts";
 import { readEntities, readResources } from "./read-entities.ts";
-import { adviseNumber, readLimits } from "./read-limits.ts";
+import { adviseNumber, readBoolean, readLimits } from "./read-limits.ts";
 
 /** Limits of one namespace, read from one or more documents and checked. */
 export interface Manifest {
@@ -49,11 +49,8 @@ const MANIFEST: KnownKeys = {
 
 const SYSTEM: KnownKeys = {
   owner: "the system level",
-  keys: ["limits", "on_unavailable", "audit_retention_days", "usage_retention_days"],
+  keys: ["limits", "inherit", "on_unavailable", "audit_retention_days", "usage_retention_days"],
   advice: "Write limits under `limits`.",
-  expected: new Map([
-    ["inherit", "Leave it out: the system level is the last one, so it cannot inherit."],
-  ]),
 };
 
 /**
@@ -129,6 +126,10 @@ function readSystem(sections: readonly DocumentValue[]): DeclaredSystem | undefi
   const fields = distinct(sections.flatMap((section) => section.fields(SYSTEM) ?? []));
   const limitsField = fields.get("limits");
   const limits = limitsField && readLimits(limitsField);
+  const inheritField = fields.get("inherit");
+  const inherit = inheritField && readBoolean(inheritField);
+  if (inheritField !== undefined && limitsField === undefined)
+    inheritField.refuse("belongs to limits", "Declare limits beside it, or leave it out.");
   const onUnavailable = fields
     .get("on_unavailable")
     // As in Python's manifests, null means: not declared.
@@ -140,6 +141,7 @@ function readSystem(sections: readonly DocumentValue[]): DeclaredSystem | undefi
   const usageRetentionDays = readDays(fields.get("usage_retention_days"));
   const system = {
     ...(limits !== undefined && { limits }),
+    ...(inherit === false && { inherit }),
     ...(onUnavailable !== undefined && { onUnavailable }),
     ...(auditRetentionDays !== undefined && { auditRetentionDays }),
     ...(usageRetentionDays !== undefined && { usageRetentionDays }),

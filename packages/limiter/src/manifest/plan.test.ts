@@ -19,7 +19,7 @@ it("another parent than the stored one is an error, and so is an unknown one", a
     "key-3": { parentId: "missing", resources: {} },
     "key-4": { parentId: "acme", resources: {} },
     "key-5": { parentId: "declared", resources: {} },
-    declared: { resources: { a: { limits: [RPM], inherit: false } } },
+    declared: { resources: { a: { limits: [RPM], inherit: true } } },
   });
   expect(problems.map(({ path, message }) => `${path}: ${message}`)).toEqual([
     "entities.key-1.parent: Entity 'key-1' is stored with the parent 'acme', which cannot be changed.",
@@ -85,7 +85,7 @@ it("reads the store, not the cache, and writes nothing", async () => {
   await repository.setResourceDefaults("gpt-4", [RPM]);
   await repository.resolveLimits("key-1", "gpt-4");
   const stats = repository.getCacheStats();
-  const level = { limits: [RPM], inherit: false };
+  const level = { limits: [RPM], inherit: true };
   const { entries } = await planLimits(
     repository,
     manifestFor({ resources: { "gpt-4": level, search: level } }),
@@ -106,7 +106,7 @@ it("entities are read in chunks, each level once", async () => {
     await Promise.resolve();
     underWay -= 1;
   });
-  const level = { limits: [RPM], inherit: false };
+  const level = { limits: [RPM], inherit: true };
   const entities = Object.fromEntries(
     Array.from({ length: 1050 }, (_, index) => [`e${index}`, { resources: { a: level } }]),
   );

@@ -9,7 +9,7 @@ import {
   listDeclaredRecords,
   listLevels,
   getOwn,
-  toDeclaredSystem,
+  readDeclaredSystem,
   type ResourceLevel,
 } from "./values.ts";
 
@@ -135,7 +135,7 @@ async function readStored(
     parentId ?? id,
   ]);
   return {
-    system: toDeclaredSystem(await repository.getSystemDefaults()),
+    system: await readDeclaredSystem(repository),
     ...groupStoredLevels(
       await readAll([...new Set(ids)], (id) => repository.getEntity(id)),
       await readAll(levels, (name) => repository.getLevel(name)),

@@ -58,9 +58,9 @@ describe("common mistakes say what to write", () => {
     [{ namespace: true }, "namespace", "Write it in quotes."],
     [{ namespace: null }, "namespace", "Write `namespace: default`, or another name."],
     [
-      { namespace: "a", system: { inherit: true, limits: { rpm: 5 } } },
+      { namespace: "a", system: { inherit: false } },
       "inherit",
-      "Leave it out: the system level is the last one, so it cannot inherit.",
+      "Declare limits beside it, or leave it out.",
     ],
     [
       { namespace: "a", system: { on_unavailable: "maybe" } },

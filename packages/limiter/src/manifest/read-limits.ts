@@ -26,7 +26,7 @@ export function readLevel(level: DocumentValue): DeclaredLevel | undefined {
   const fields = level.fields(LEVEL);
   if (fields === undefined) return undefined;
   const inherit = fields.find(({ key }) => key === "inherit");
-  const inherits = inherit === undefined ? false : readBoolean(inherit);
+  const inherits = inherit === undefined ? true : readBoolean(inherit);
   const limits = fields.find(({ key }) => key === "limits");
   // An unknown key is most likely a limit, and has been reported.
   if (limits === undefined && !level.hasUnknown(LEVEL)) level.refuse("must have limits", LEAVE_OUT);

@@ -79,7 +79,7 @@ it.each<[reason: string, content: unknown]>([
   ["no limits", system({ limits: {} })],
   ["null as limits", system({ limits: null })],
   ["a list of limits", system({ limits: [{ name: "rpm", capacity: 5 }] })],
-  ["inherit at the system level", system({ inherit: true, limits: LIMITS })],
+  ["a word as inherit of the system level", system({ inherit: "no", limits: LIMITS })],
   ["33 limits", limits(Object.fromEntries(Array.from({ length: 33 }, (_, i) => [`l${i}`, 1])))],
   ["a reserved name", limits({ wcu: 5 })],
   ["a limit's name with '#'", limits({ "ba#d": 5 })],

@@ -6,7 +6,8 @@ import type {
   DeclaredLimits,
   DeclaredSystem,
 } from "../repository/declared-limits.ts";
-import type { ProvisionerState, SystemDefaults } from "../repository/models.ts";
+import type { ProvisionerState } from "../repository/models.ts";
+import type { Repository } from "../repository/repository.ts";
 
 /** A level or a record as texts, under the names that its values have in a manifest. */
 export interface Values {
@@ -25,22 +26,27 @@ export const SETTINGS = [
 
 /** The meaning of an absent value. Writing the default and leaving it out mean the same. */
 const DEFAULTS: ReadonlyMap<string, string> = new Map([
-  ["inherit", "false"],
+  ["inherit", "true"],
   ...SETTINGS.map(({ name, byDefault }) => [name, String(byDefault)] as const),
 ]);
 
 /** The one value that a repository returns only if it is stored, even if it is the default. */
 const ON_UNAVAILABLE = "on_unavailable";
 
-/** Converts what the system level stores. A default retention is left out. */
-export function toDeclaredSystem({ limits, ...stored }: SystemDefaults): DeclaredSystem {
+/** Reads what the system level stores. A default retention is left out. */
+export async function readDeclaredSystem(
+  repository: Pick<Repository, "getSystemDefaults" | "getLevel">,
+): Promise<DeclaredSystem> {
+  const { limits, ...stored } = await repository.getSystemDefaults();
+  const level = limits.length > 0 ? await repository.getLevel({}) : undefined;
   const settings = SETTINGS.filter(({ name, field }) => {
     const value = stored[field];
     return name === ON_UNAVAILABLE ? value !== undefined : String(value) !== DEFAULTS.get(name);
   });
   return {
     ...Object.fromEntries(settings.map(({ field }) => [field, stored[field]])),
-    ...(limits.length > 0 && { limits }),
+    ...(level !== undefined && { limits: level.limits }),
+    ...(level?.inherit === false && { inherit: false }),
   };
 }
 
@@ -77,8 +83,11 @@ export function toLevelValues(level: DeclaredLevel | undefined): Values | undefi
 /** The system level. */
 export function toSystemValues(system: DeclaredSystem = {}): Values {
   const settings = SETTINGS.map(({ name, field }) => [name, system[field]] as const);
-  const limits = system.limits && limitTexts(system.limits);
-  return toValues({ limits, ...Object.fromEntries(settings) });
+  const level = system.limits && {
+    limits: limitTexts(system.limits),
+    inherit: system.inherit ?? true,
+  };
+  return toValues({ ...level, ...Object.fromEntries(settings) });
 }
 
 /** The fields of a record that are present. */

@@ -129,7 +129,10 @@ describe("metrics", () => {
     await repository.createEntity("org");
     await repository.createEntity("customer-7", { parentId: "org", cascade: true });
     await repository.setResourceDefaults("search", [Limit.perMinute("rpm", 5)]);
-    await repository.setLimits("org", [Limit.perMinute("tpm", 50)], { resource: "gpt-4" });
+    await repository.setLimits("org", [Limit.perMinute("tpm", 50)], {
+      resource: "gpt-4",
+      inherit: false,
+    });
     start();
     await limiter.tryAcquire(CALL);
     await limiter.tryAcquire({ ...CALL, consume: { rpm: 20 }, also: { search: { rpm: 6 } } });

@@ -29,6 +29,8 @@ export interface DeclaredLevel {
 export interface DeclaredSystem {
   /** The limits of all entities on all resources. */
   readonly limits?: readonly Limit[];
+  /** With limits only: whether limits of other names in code apply too. @default true */
+  readonly inherit?: boolean;
   /** What calls do when the store cannot be reached. */
   readonly onUnavailable?: OnUnavailable;
   /** How many days audit events are kept. */
@@ -76,6 +78,7 @@ const LIMITS_NAMES = optionNames<DeclaredLimits>({ system: true, resources: true
 const LEVEL_NAMES = optionNames<DeclaredLevel>({ limits: true, inherit: true });
 const SYSTEM_NAMES = optionNames<DeclaredSystem>({
   limits: true,
+  inherit: true,
   onUnavailable: true,
   auditRetentionDays: true,
   usageRetentionDays: true,
@@ -91,7 +94,7 @@ const ENTITY_NAMES = optionNames<DeclaredEntity>({
 function checkSystem(value: DeclaredSystem, field: string): DeclaredSystem {
   checkObject(value, field);
   checkOptions(value, SYSTEM_NAMES, field);
-  const { limits, onUnavailable } = value;
+  const { limits, inherit, onUnavailable } = value;
   const days = (name: "auditRetentionDays" | "usageRetentionDays"): number | undefined =>
     checkRetentionDays(value[name], `${field}.${name}`);
   const [auditRetentionDays, usageRetentionDays] = [
@@ -100,6 +103,7 @@ function checkSystem(value: DeclaredSystem, field: string): DeclaredSystem {
   ];
   return {
     ...(limits !== undefined && { limits: checkSupportedLimits(limits, `${field}.limits`) }),
+    ...(inherit !== undefined && { inherit: checkInherit(inherit, field) }),
     ...(onUnavailable !== undefined && { onUnavailable: checkOnUnavailable(onUnavailable) }),
     ...(auditRetentionDays !== undefined && { auditRetentionDays }),
     ...(usageRetentionDays !== undefined && { usageRetentionDays }),
@@ -109,9 +113,13 @@ function checkSystem(value: DeclaredSystem, field: string): DeclaredSystem {
 function checkLevel(value: DeclaredLevel, field: string): DeclaredLevel {
   checkObject(value, field);
   checkOptions(value, LEVEL_NAMES, field);
-  if (typeof value.inherit !== "boolean")
-    throw new ValidationError(`${field}.inherit`, value.inherit, "must be true or false");
-  return { limits: checkSupportedLimits(value.limits, `${field}.limits`), inherit: value.inherit };
+  const inherit = checkInherit(value.inherit, field);
+  return { limits: checkSupportedLimits(value.limits, `${field}.limits`), inherit };
+}
+
+function checkInherit(value: unknown, field: string): boolean {
+  if (typeof value === "boolean") return value;
+  throw new ValidationError(`${field}.inherit`, value, "must be true or false");
 }
 
 function checkEntity(value: DeclaredEntity, field: string): DeclaredEntity {

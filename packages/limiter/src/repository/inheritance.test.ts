@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { buildDefaults, sourceOfLimit, withDefaults } from "../core/bucket/policy.ts";
 import { Limit } from "../core/limit.ts";
 import { PolicyCache } from "./policy-cache.ts";
 import type { StoredConfig } from "./store.ts";
@@ -7,7 +8,7 @@ describe("levels that inherit", () => {
   it("are merged once, also while one level meets those of several resources", () => {
     let nowMs = 0;
     const stored: Record<string, StoredConfig> = {
-      system: { limits: [Limit.perMinute("rpm", 1), Limit.perMinute("tpm", 2)] },
+      system: { limits: [Limit.perMinute("rpm", 1), Limit.perMinute("tpm", 2)], inherit: true },
       entity: { limits: [Limit.perMinute("rpm", 3)], inherit: true },
     };
     const cache = new PolicyCache({
@@ -28,6 +29,15 @@ describe("levels that inherit", () => {
       expect(cache.getCached("e", "r")?.policy).toBe(onR);
       expect(cache.getCached("e", "s")?.policy).toBe(onS);
     }
+    const defaults = buildDefaults([Limit.perMinute("tpm", 9), Limit.perMinute("images", 4)]);
+    const merged = withDefaults(cache.getCached("e", "r")?.policy, defaults);
+    expect(merged?.limits.map(({ name }) => `${name} ${sourceOfLimit(merged, name)}`)).toEqual([
+      "rpm entity_default",
+      "rpd resource",
+      "tpm system",
+      "images constructor",
+    ]);
+    expect(withDefaults(cache.getCached("e", "r")?.policy, defaults)).toBe(merged);
     // A level below that was read again is another one, even if it says the same.
     nowMs = 500;
     cache.evict({ level: "system" });

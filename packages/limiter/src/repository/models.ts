@@ -346,8 +346,8 @@ export interface CreateEntityOptions extends By {
 /** The changes to an entity: at least one field. Omitted fields stay as they are. */
 export interface UpdateEntityOptions extends EntityChange, By {}
 
-/** What is stored besides the system limits. An omitted option keeps its stored value. */
-export interface SystemDefaultsOptions extends By {
+/** What is stored besides the system limits. An omitted setting keeps its stored value. */
+export interface SystemDefaultsOptions extends SetDefaultsOptions {
   /** What calls do when the store cannot be reached, unless they specify it themselves. */
   readonly onUnavailable?: OnUnavailable;
   /** How many days audit events are kept. */
@@ -371,8 +371,8 @@ export interface LimitsOptions {
 /** How limits of a resource are stored. */
 export interface SetDefaultsOptions extends By {
   /**
-   * Whether limits of other names still come from the levels below. Belongs to this list: a later
-   * call without it hides them. @default false
+   * Whether limits of other names still come from the levels below; `false` hides those. Belongs
+   * to this list: the next call decides anew. @default true
    */
   readonly inherit?: boolean;
 }

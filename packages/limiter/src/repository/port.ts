@@ -28,6 +28,8 @@ export interface ConsumeRequest {
   readonly resources: readonly ResourceAmounts[];
   /** The call's own limits for its entity, which replace the stored ones. */
   readonly override: Policy | undefined;
+  /** The limiter's defaults, for names that no stored level has. The same object in every call. */
+  readonly defaults?: Policy | undefined;
 }
 
 /**

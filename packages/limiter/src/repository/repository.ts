@@ -93,12 +93,12 @@ export interface Repository extends RepositoryPort, AsyncDisposable {
   deleteEntity(entityId: string, options?: DeleteEntityOptions): Promise<DeletedEntity>;
 
   /**
-   * Stores limits of an entity, for one resource or by default for all of its resources. They hide
-   * the levels below, unless they inherit.
+   * Stores limits of an entity, for one resource or by default for all of its resources. They
+   * replace limits of the same name at the levels below, and with `inherit: false` all of those.
    *
    * @example
    * // Raises one limit; the others stay as the levels below say.
-   * await repository.setLimits("key-1", [Limit.perMinute("rpm", 600)], { inherit: true });
+   * await repository.setLimits("key-1", [Limit.perMinute("rpm", 600)]);
    */
   setLimits(entityId: string, limits: readonly Limit[], options?: SetLimitsOptions): Promise<void>;
   /**
@@ -126,10 +126,11 @@ export interface Repository extends RepositoryPort, AsyncDisposable {
    */
   deleteLimits(entityId: string, options?: LimitsOptions & By): Promise<void>;
   /**
-   * Stores the limits of all entities on a resource. They hide the system's, unless they inherit.
+   * Stores the limits of all entities on a resource. They replace those of the system that have the
+   * same name, and with `inherit: false` all of them.
    *
    * @example
-   * await repository.setResourceDefaults("gpt-4", [Limit.perMinute("rpm", 60)], { inherit: true });
+   * await repository.setResourceDefaults("gpt-4", [Limit.perMinute("rpm", 60)]);
    */
   setResourceDefaults(
     resource: string,

@@ -182,11 +182,14 @@ export interface SystemSettings {
   readonly usageRetentionDays: number | undefined;
 }
 
-/** What is stored under one key; `settings` at the system level only, `inherit` at the others. */
+/** What is stored under one key; `settings` at the system level only. */
 export interface StoredConfig {
   readonly limits: readonly SupportedLimit[] | undefined;
-  /** Whether limits of weaker levels apply too, unless this level has one of the same name. */
-  readonly inherit?: boolean;
+  /**
+   * Whether limits of weaker levels apply too, unless this level has one of the same name. Stores
+   * mark the levels that do: those of the Python zae-limiter have no mark, and replace.
+   */
+  readonly inherit?: boolean | undefined;
   readonly settings?: SystemSettings;
 }
 
@@ -202,8 +205,10 @@ export const NO_SETTINGS: SystemSettings = {
 
 /** The system level after a change. What the change leaves undefined keeps its stored value. */
 export function mergeConfig(stored: StoredConfig, wanted: StoredConfig): StoredConfig {
+  const { limits, inherit } = wanted.limits === undefined ? stored : wanted;
   return {
-    limits: wanted.limits ?? stored.limits,
+    limits,
+    inherit,
     settings: {
       onUnavailable: wanted.settings?.onUnavailable ?? stored.settings?.onUnavailable,
       auditRetentionDays:

@@ -4,7 +4,7 @@ import { getEach, seedsFromEnvironment } from "../support/seeded/seeds.ts";
 import { withoutStackTraces } from "../support/seeded/without-stack-traces.ts";
 import { newRaceCoverage, runRace } from "./race.ts";
 
-const SEEDS = seedsFromEnvironment({ usual: 60 });
+const SEEDS = seedsFromEnvironment({ usual: 100 });
 
 it("of two applies at once one wins whole, however their operations mix", async () => {
   const coverage = newRaceCoverage();

@@ -28,7 +28,8 @@ export const NOTHING_STORED: Content = {
 
 /** What a manifest names. */
 export function namedBy(spec: Spec): Owned {
-  return new Set([...Object.keys(spec.system), ...listLevels(spec).keys()]);
+  const { inherit: _, ...system } = spec.system;
+  return new Set([...Object.keys(system), ...listLevels(spec).keys()]);
 }
 
 /**
@@ -38,14 +39,16 @@ export function namedBy(spec: Spec): Owned {
 export function apply(spec: Spec, before: Content, owned: Owned): Content {
   const levels = new Map([...before.levels].filter(([name]) => !owned.has(name)));
   for (const [name, level] of listLevels(spec)) levels.set(name, level);
-  const { limits, ...declared } = spec.system;
+  const { limits, inherit, ...declared } = spec.system;
   const settings = { ...before.settings };
   for (const name of Object.keys(settings) as Setting[]) {
     if (owned.has(name)) settings[name] = backToDefault(settings[name]);
     settings[name] = declared[name] ?? settings[name];
   }
   return {
-    systemLimits: limits ?? (owned.has("limits") ? undefined : before.systemLimits),
+    systemLimits:
+      (limits && toSystemLimits(limits, inherit)) ??
+      (owned.has("limits") ? undefined : before.systemLimits),
     settings,
     levels,
     records: new Map([...before.records, ...listRecords(spec, before.records)]),
@@ -88,4 +91,9 @@ function buildRecord(id: string, entity: SpecEntity, old: ModelRecord | undefine
     cascade: entity.cascade ?? old?.cascade ?? false,
     metadata: entity.metadata ?? old?.metadata ?? {},
   };
+}
+
+/** No limit has the name under which a list says that it replaces the levels below. */
+export function toSystemLimits(limits: SpecLimits, inherit = true): SpecLimits {
+  return inherit ? limits : { ...limits, "inherit: false": "" };
 }

@@ -28,7 +28,7 @@ export type Setting = keyof typeof SETTINGS;
 
 /** What a manifest declares. Both the document and the model are made from it, apart. */
 export interface Spec {
-  readonly system: { readonly limits?: SpecLimits } & Readonly<
+  readonly system: { readonly limits?: SpecLimits; readonly inherit?: false } & Readonly<
     Partial<Record<Setting, string | number>>
   >;
   readonly resources: Readonly<Record<string, SpecLevel>>;
@@ -88,7 +88,10 @@ function someSystem(random: Random, before: Spec["system"]): Spec["system"] {
     random() < 0.35 ? [[name, pick<string | number>(random, values)] as const] : [],
   );
   return {
-    ...(random() < 0.5 && { limits: someLimits(random) }),
+    ...(random() < 0.5 && {
+      limits: someLimits(random),
+      ...(random() < 0.3 && { inherit: false as const }),
+    }),
     ...Object.fromEntries(settings),
   };
 }

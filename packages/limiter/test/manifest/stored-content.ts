@@ -1,10 +1,11 @@
 import { Limit, type Repository } from "zae-limiter";
-import type { Content, ModelRecord } from "./model.ts";
+import { toSystemLimits, type Content, type ModelRecord } from "./model.ts";
 import type { SpecLevel, SpecLimits } from "./spec.ts";
 
 /** Reads everything that a repository lists, in the form of the model. */
 export async function storedContent(repository: Repository): Promise<Content> {
-  const { limits, ...system } = await repository.getSystemDefaults();
+  const system = await repository.getSystemDefaults();
+  const level = await repository.getLevel({});
   const resources = await repository.listResourcesWithDefaults();
   const configured = await Promise.all(
     (await repository.listResourcesWithEntityConfigs()).map(async (resource) => {
@@ -21,7 +22,7 @@ export async function storedContent(repository: Repository): Promise<Content> {
   );
   const { items } = await repository.listEntities();
   return {
-    systemLimits: limits.length === 0 ? undefined : toTexts(limits),
+    systemLimits: level && toSystemLimits(toTexts(level.limits), level.inherit),
     settings: {
       on_unavailable: system.onUnavailable ?? "none",
       audit_retention_days: system.auditRetentionDays,

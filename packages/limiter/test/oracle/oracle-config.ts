@@ -18,7 +18,7 @@ export interface ResolvedTerms {
   readonly sources: ReadonlyMap<string, string>;
 }
 
-/** Stored limits of the four levels, and entity records. */
+/** Stored limits of the four levels, the limiters' defaults below them, and entity records. */
 export class OracleConfig {
   readonly #limits = new Map<string, StoredTerms>();
   /** By entity and resource, since the last change. */
@@ -32,6 +32,11 @@ export class OracleConfig {
     this.#resolved.clear();
     if (limits === undefined) this.#limits.delete(levelKey(level));
     else this.#limits.set(levelKey(level), { terms: limits.map(toTerms), inherit });
+  }
+
+  /** All limiters have the same ones. */
+  setDefaults(limits: readonly LimitSpec[]): void {
+    this.#limits.set(levelKey(IN_CODE), { terms: limits.map(toTerms), inherit: true });
   }
 
   /**
@@ -105,8 +110,12 @@ function listLevels(entityId: string, resource: string): readonly (readonly [str
     ["entity_default", { entityId }],
     ["resource", { resource }],
     ["system", {}],
+    ["constructor", IN_CODE],
   ];
 }
+
+/** No resource has such a name. */
+const IN_CODE: Level = { resource: "#code" };
 
 function levelKey({ entityId, resource }: Level): string {
   if (entityId !== undefined) return `entity ${entityId} ${resource ?? ""}`;

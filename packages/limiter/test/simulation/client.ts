@@ -1,6 +1,7 @@
 import { RateLimiter, type Clock, type Repository } from "zae-limiter";
 import { faultyRepository } from "zae-limiter/testing";
 import type { FaultChoice } from "./steps.ts";
+import type { LimitSpec } from "../oracle/terms.ts";
 
 /** What a simulation runs on. */
 export interface Backend {
@@ -71,6 +72,7 @@ export class Client {
     readonly clock: SkewedClock;
     readonly repository: Repository;
     readonly loose: boolean;
+    readonly defaults: readonly LimitSpec[] | undefined;
   }) {
     this.loose = options.loose;
     this.index = options.index;
@@ -78,6 +80,7 @@ export class Client {
     this.clock = options.clock;
     this.repository = options.repository;
     this.limiter = new RateLimiter({
+      ...(options.defaults !== undefined && { defaults: options.defaults }),
       repository: faultyRepository(options.repository, (operation) =>
         FAULTY.has(operation) ? this.#nextFault() : undefined,
       ),

@@ -50,6 +50,7 @@ const SITUATIONS = [
   "configuration change under a lease",
   "level that inherits",
   "grant under several levels",
+  "grant under defaults in code",
   "grant with a name that no limit holds",
   "limit that left and stays hidden",
   "hidden limit that came back",

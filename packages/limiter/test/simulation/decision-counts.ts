@@ -17,6 +17,8 @@ export function countDecision(
     if (call.override !== undefined) world.count("call with its own limits granted");
     if (claims.some(({ sources }) => new Set(sources.values()).size > 1))
       world.count("grant under several levels");
+    if (claims.some(({ sources }) => [...sources.values()].includes("constructor")))
+      world.count("grant under defaults in code");
     if (own.some(({ counted }) => Object.keys(counted).length > 0))
       world.count("grant with a name that no limit holds");
   } else {

@@ -77,7 +77,6 @@ export type Step =
       readonly entityId: string;
       readonly resource: string;
       readonly limits: number;
-      /** Not of the system level. */
       readonly inherit: boolean;
     }
   | {
@@ -100,6 +99,8 @@ export interface History {
   /** How far each client's clock is off. */
   readonly skewsMs: readonly number[];
   readonly steps: readonly Step[];
+  /** Which limits all limiters have as defaults; undefined for none. */
+  readonly defaults?: number | undefined;
 }
 
 /** The most that a client's clock is off. */
@@ -132,7 +133,8 @@ export function makeHistory(
     const step = makeStep(random);
     steps.push(steadyClock && step.kind === "clock" ? { ...step, ms: Math.abs(step.ms) } : step);
   }
-  return { startMs, skewsMs, steps };
+  const defaults = random() < 0.3 ? between(random, 0, LIMIT_SETS.length - 1) : undefined;
+  return { startMs, skewsMs, steps, defaults };
 }
 
 /** Most histories begin with limits and a family, so that their steps have something to work on. */
@@ -144,7 +146,7 @@ function opening(random: Random): Step[] {
       entityId: "p",
       resource: "r",
       limits: between(random, 0, LIMIT_SETS.length - 1),
-      inherit: false,
+      inherit: true,
     },
   ];
   if (random() < 0.8)

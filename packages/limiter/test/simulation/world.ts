@@ -14,6 +14,7 @@ import type { HeldLease, RefusedCall } from "./held-lease.ts";
 import { endLease, useLease } from "./lease-actions.ts";
 import { BrokenPromise, Oracle } from "../oracle/oracle.ts";
 import type { WindowLength } from "../oracle/oracle-usage.ts";
+import type { LimitSpec } from "../oracle/terms.ts";
 import type { Situation, Coverage } from "./coverage.ts";
 import { splitAndMergeAll } from "./reshaping.ts";
 import { LARGEST_SKEW_MS, type History, type Step } from "./steps.ts";
@@ -38,6 +39,7 @@ export class World {
     entityId: "c",
     resource: "r",
   };
+  readonly #defaults: readonly LimitSpec[] | undefined;
   #latestMs: number;
   #run: Run | undefined;
   stepNumber = 0;
@@ -54,6 +56,9 @@ export class World {
     this.#trace = options.trace;
     this.clock = new ManualClock(options.history.startMs);
     this.#latestMs = options.history.startMs + LARGEST_SKEW_MS;
+    const { defaults } = options.history;
+    this.#defaults = defaults === undefined ? undefined : LIMIT_SETS[defaults];
+    if (this.#defaults !== undefined) this.oracle.config.setDefaults(this.#defaults);
   }
 
   /** Plays the history; throws `BrokenPromise` at the first step that breaks one. */
@@ -109,6 +114,7 @@ export class World {
       clock,
       repository,
       loose: this.#backend.loose === true,
+      defaults: this.#defaults,
     });
   }
 
@@ -122,7 +128,14 @@ export class World {
           ? await this.#open(clock, skewMs)
           : this.#clients[0]!.repository;
       this.#clients.push(
-        new Client({ index, skewMs, clock, repository, loose: this.#backend.loose === true }),
+        new Client({
+          index,
+          skewMs,
+          clock,
+          repository,
+          loose: this.#backend.loose === true,
+          defaults: this.#defaults,
+        }),
       );
     }
   }
@@ -195,8 +208,8 @@ export class World {
     } else {
       await (limits === undefined
         ? repository.deleteSystemDefaults()
-        : repository.setSystemDefaults(limits));
-      this.oracle.config.set({}, limits);
+        : repository.setSystemDefaults(limits, { inherit }));
+      this.oracle.config.set({}, limits, inherit);
     }
     this.focus = { entityId, resource };
   }

@@ -94,6 +94,7 @@ export function bucketProcess(options: {
     known,
     ids: new OperationIds(random),
     policies,
+    configTtlMs: cacheTtlMs,
     entities: new Expiring({
       ...expiring,
       read: async (id) => ({ parentId: options.parents?.[id], buckets: new Map() }),

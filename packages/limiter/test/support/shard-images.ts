@@ -5,6 +5,7 @@ import { Limit } from "../../src/core/limit.ts";
 import { computeShare } from "../../src/core/bucket/shares.ts";
 import {
   bucketAttributes,
+  originAttribute,
   parseBucketItem,
   slotAttribute,
   type BucketImage,
@@ -41,6 +42,8 @@ export interface StoredShard {
   readonly undone?: number;
   readonly slots?: readonly string[];
   readonly overridden?: boolean;
+  /** The names of the limits that came from code. */
+  readonly fromCode?: readonly string[];
   readonly expiresAtSeconds?: number;
 }
 
@@ -67,7 +70,7 @@ export function shardItem(stored: StoredShard = {}): AttributeMap {
     ...(stored.undone !== undefined && { ud: stored.undone }),
     shard_count: divisor,
     ...Object.fromEntries((stored.slots ?? []).map((id, slot) => [slotAttribute(slot), id])),
-    ...(stored.overridden === true && { po: 1 }),
+    po: originAttribute({ overridden: stored.overridden === true, fromCode: stored.fromCode }),
     ...(stored.expiresAtSeconds !== undefined && { ttl: stored.expiresAtSeconds }),
   });
 }

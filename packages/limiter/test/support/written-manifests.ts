@@ -104,7 +104,7 @@ function writtenLevel(): fc.Arbitrary<Written<DeclaredLevel>> {
     .record({ limits: writtenLimits(), inherit: fc.option(fc.boolean(), { nil: undefined }) })
     .map(({ limits, inherit }) => ({
       content: { limits: limits.content, ...(inherit !== undefined && { inherit }) },
-      declared: { limits: limits.declared, inherit: inherit ?? false },
+      declared: { limits: limits.declared, inherit: inherit ?? true },
     }));
 }
 

@@ -6,34 +6,16 @@ import { Cancelled, UsageError } from "../../exit.ts";
 export async function confirm(
   question: string,
   yes: boolean,
-  environment: Environment,
+  { stdin, stderr }: Environment,
 ): Promise<void> {
   if (yes) return;
-  const answer = await ask(
-    { question, choices: "[y/N]", otherwise: "Pass --yes to confirm." },
-    environment,
-  );
-  if (!/^y(es)?$/i.test(answer)) throw new Cancelled("Nothing was changed.");
-}
-
-/** A question, its possible answers, and what to do where it cannot be asked. */
-export interface Question {
-  readonly question: string;
-  readonly choices: string;
-  readonly otherwise: string;
-}
-
-/** Asks a person and returns what was typed. Throws without a terminal. */
-export async function ask(
-  { question, choices, otherwise }: Question,
-  { stdin, stderr }: Environment,
-): Promise<string> {
   if (stdin.isTTY !== true)
     throw new UsageError(
-      `${question} This is not running in a terminal, so it cannot ask. ${otherwise}`,
+      `${question} This is not running in a terminal, so it cannot ask. Pass --yes to confirm.`,
     );
-  stderr.write(`${question} ${choices} `);
-  return (await nextLine(stdin)).trim();
+  stderr.write(`${question} [y/N] `);
+  const answer = (await nextLine(stdin)).trim();
+  if (!/^y(es)?$/i.test(answer)) throw new Cancelled("Nothing was changed.");
 }
 
 /**

@@ -3,7 +3,7 @@ import { InfrastructureNotFoundError, NamespaceNotFoundError, type Repository } 
 import type { Environment } from "../../environment.ts";
 import type { ExitCode } from "../../exit.ts";
 import { Screen } from "../../output/screen.ts";
-import { ask, confirm, type Question } from "./confirm.ts";
+import { confirm } from "./confirm.ts";
 import { nearest } from "./nearest.ts";
 import {
   createsOnFirstUse,
@@ -131,11 +131,6 @@ export class Session {
   /** Asks before something is destroyed, unless `--yes` was given. */
   async confirm(question: string, { yes = false }: { readonly yes?: boolean }): Promise<void> {
     await confirm(question, yes, this.environment);
-  }
-
-  /** Asks a question that has more answers than yes and no. */
-  async ask(question: Question): Promise<string> {
-    return ask(question, this.environment);
   }
 
   /** The output of a verb. */

@@ -45,9 +45,9 @@ export interface BucketLimit {
  * `balances` holds three numbers for each limit, in the order of `limits`: the tokens in
  * millitokens (negative in debt); the remainder of the refill in units of 1/period millitoken or,
  * of a limit with windows, the end of the window that the tokens belong to (0 when none was
- * opened); and the net total consumed in millitokens. One flat array takes half the memory of one object per
- * limit, and a limiter holds more buckets than anything else. An implementation may keep further
- * numbers behind these (the memory backend keeps its stamp there), so index from the front.
+ * opened); and the net total consumed in millitokens. One flat array takes half the memory of one
+ * object per limit, and a limiter holds more buckets than anything else. An implementation may keep
+ * further numbers behind these (the memory backend keeps its stamp there), so index from the front.
  */
 export interface Bucket {
   readonly limits: readonly BucketLimit[];
@@ -112,7 +112,7 @@ export function getStoredRemainder(bucket: Bucket, index: number): number {
   return bucket.limits[index]!.window === undefined ? bucket.balances[index * FIELDS + 1]! : 0;
 }
 
-/** The end of the window that one limit's tokens belong to; 0 for a rate, and while none is open. */
+/** The end of the window that one limit's tokens belong to; 0 for a rate, and before the first. */
 export function getStoredEndMs(bucket: Bucket, index: number): number {
   return bucket.limits[index]!.window === undefined ? 0 : bucket.balances[index * FIELDS + 1]!;
 }

@@ -163,7 +163,7 @@ export function hasPolicyLimits(bucket: Bucket, policy: Policy): boolean {
 }
 
 /** Whether buckets keep two limits in the same way: options are configuration only. */
-function isSameOnBucket(left: BucketLimit, right: BucketLimit): boolean {
+export function isSameOnBucket(left: BucketLimit, right: BucketLimit): boolean {
   return (
     left.limit.name === right.limit.name &&
     left.limit.capacity === right.limit.capacity &&
@@ -251,6 +251,8 @@ interface WantedAmounts {
   }[];
   /** The call's own limits for its entity, which replace the stored ones. */
   readonly override: Policy | undefined;
+  /** The limiter's defaults. */
+  readonly defaults?: Policy | undefined;
 }
 
 /** Holds the parent that calls of its entity also take from. */
@@ -268,6 +270,8 @@ export interface WantedBucket {
   readonly amounts: Amounts;
   /** The call's own limits, which replace the stored ones. */
   readonly override: Policy | undefined;
+  /** The limiter's defaults, which apply below the stored levels. */
+  readonly defaults?: Policy | undefined;
   readonly isParent: boolean;
   /** What the caller calls these amounts, for errors. @default "consume" */
   readonly field?: string | undefined;
@@ -320,7 +324,8 @@ export function selectKnownAmounts(
   levels: Levels,
 ): Amounts {
   const isKnown = (name: string): boolean =>
-    policy.names.has(name) || (override === undefined && knows(levels, name));
+    policy.names.has(name) ||
+    (override === undefined && (knows(levels, name) || policy.defaults?.names.has(name) === true));
   if (isParent) return onlyNames(amounts, isKnown);
   for (const name in amounts) if (!isKnown(name)) checkNames({ [name]: 0 }, policy.names, field);
   return amounts;
@@ -381,7 +386,7 @@ function onlyNames(amounts: Amounts, isWanted: (name: string) => boolean): Amoun
 
 /** The error for an entity and a resource for which no level has limits. */
 function buildNoLimitsError(entityId: string, resource: string): ValidationError {
-  const reason = `no limits are configured for ${entityId} on ${resource}; set some with setSystemDefaults, setResourceDefaults or setLimits, or pass limits`;
+  const reason = `no limits are configured for ${entityId} on ${resource}; set some with setSystemDefaults, setResourceDefaults or setLimits, or pass defaults to the RateLimiter`;
   return new ValidationError("limits", undefined, reason);
 }
 
@@ -400,17 +405,20 @@ export function listLimitNames(
 }
 
 function buildClaimsOn<C extends Owned>(
-  { entityId, override }: WantedAmounts,
+  { entityId, override, defaults }: WantedAmounts,
   { resource, amounts, field }: WantedAmounts["resources"][number],
   find: FindClaim<C>,
   nowMs: number,
 ): C[] {
-  const own = find({ entityId, resource, amounts, override, isParent: false, field }, nowMs);
+  const own = find(
+    { entityId, resource, amounts, override, defaults, isParent: false, field },
+    nowMs,
+  );
   if (own === undefined) throw buildNoLimitsError(entityId, resource);
   const { parentId } = own;
   if (parentId === undefined) return [own];
   const parent = find(
-    { entityId: parentId, resource, amounts, override: undefined, isParent: true },
+    { entityId: parentId, resource, amounts, override: undefined, defaults, isParent: true },
     nowMs,
   );
   return parent === undefined ? [own] : [own, parent];

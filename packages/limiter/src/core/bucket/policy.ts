@@ -8,7 +8,13 @@ import type { SupportedLimit } from "../supported-limits.ts";
 export type OnUnavailable = "allow" | "block";
 
 /** The level that the limits of a call came from. */
-export type ConfigSource = "entity" | "entity_default" | "resource" | "system" | "override";
+export type ConfigSource =
+  | "entity"
+  | "entity_default"
+  | "resource"
+  | "system"
+  | "constructor"
+  | "override";
 
 /** The limits that apply to an entity and a resource, prepared for deciding. */
 export interface Policy {
@@ -16,7 +22,7 @@ export interface Policy {
   readonly source: ConfigSource;
   /** The levels of the limits that came from weaker levels, by name; usually there are none. */
   readonly inherited: ReadonlyMap<string, ConfigSource> | undefined;
-  /** Whether this is one stored level that wants the limits of the weaker levels too. */
+  /** Whether limits of levels that are weaker than all of these apply too. */
   readonly inherits: boolean;
   /** The limits, in the order in which they were set. */
   readonly limits: readonly SupportedLimit[];
@@ -26,12 +32,16 @@ export interface Policy {
   readonly names: ReadonlySet<string>;
   /** Whether any of the limits has windows. */
   readonly hasWindows: boolean;
+  /** The names of the limits that came from a limiter's defaults; undefined if there are none. */
+  readonly fromCode: readonly string[] | undefined;
+  /** The limiter's defaults that it was made with, whether they apply or not. */
+  readonly defaults: Policy | undefined;
 }
 
 /** What one level stores for an entity and a resource. */
 export interface StoredLevel {
   /** Which of the four levels it is. */
-  readonly source: Exclude<ConfigSource, "override">;
+  readonly source: Exclude<ConfigSource, "constructor" | "override">;
   /** The limits stored there, in the order in which they were set. */
   readonly limits: readonly Limit[];
   /** Whether limits of the levels below apply too, unless this level has one of the same name. */
@@ -86,9 +96,16 @@ export function toSource(key: ConfigKey): ConfigSource {
 export function buildPolicy(
   limits: readonly SupportedLimit[],
   source: ConfigSource,
-  { inherits = false, inherited }: Partial<Pick<Policy, "inherits" | "inherited">> = {},
+  {
+    inherits = false,
+    inherited,
+    defaults,
+  }: Partial<Pick<Policy, "inherits" | "inherited" | "defaults">> = {},
 ): Policy {
   const prepared = bucketLimits(limits);
+  const isFromCode = ({ name }: Limit): boolean =>
+    (inherited?.get(name) ?? source) === "constructor";
+  const fromCode = limits.filter(isFromCode).map(({ name }) => name);
   return {
     source,
     inherited,
@@ -97,7 +114,20 @@ export function buildPolicy(
     bucketLimits: prepared,
     names: new Set(limits.map((limit) => limit.name)),
     hasWindows: prepared.some(({ window }) => window !== undefined),
+    fromCode: fromCode.length === 0 ? undefined : fromCode,
+    defaults,
   };
+}
+
+/** Makes the policy of a limiter's checked defaults, which is the same for all of its calls. */
+export function buildDefaults(limits: readonly SupportedLimit[]): Policy {
+  const policy: { -readonly [Key in keyof Policy]: Policy[Key] } = buildPolicy(
+    limits,
+    "constructor",
+    { inherits: true },
+  );
+  policy.defaults = policy;
+  return Object.freeze(policy);
 }
 
 /** The level for the limits stored under a key, or `undefined` if there are none. */
@@ -106,7 +136,10 @@ export function levelAt(
   {
     limits,
     inherit = false,
-  }: { readonly limits: readonly SupportedLimit[] | undefined; readonly inherit?: boolean },
+  }: {
+    readonly limits: readonly SupportedLimit[] | undefined;
+    readonly inherit?: boolean | undefined;
+  },
 ): Policy | undefined {
   return limits === undefined
     ? undefined
@@ -123,6 +156,19 @@ export function resolvePolicy(levels: readonly (Policy | undefined)[]): Policy |
   if (level?.inherits !== true) return level;
   const below = resolvePolicy(levels.slice(index + 1));
   return below === undefined ? level : mergePolicies(level, below);
+}
+
+/**
+ * What stored levels and a limiter's defaults make: the defaults apply where no stored level has a
+ * limit of that name, unless a stored level hides what is below.
+ */
+export function withDefaults(
+  stored: Policy | undefined,
+  defaults: Policy | undefined,
+): Policy | undefined {
+  return stored === undefined || defaults === undefined
+    ? (stored ?? defaults)
+    : mergePolicies(stored, defaults);
 }
 
 /**
@@ -150,16 +196,23 @@ export function sourceOfLimit({ inherited, source }: Policy, limitName: string):
 const MERGE_MEMO = new WeakMap<Policy, WeakMap<Policy, Policy>>();
 
 function mergeLevel(level: Policy, below: Policy): Policy {
+  const { defaults } = below;
+  if (!level.inherits) return { ...level, defaults };
   const inherited = below.limits.filter(({ name }) => !level.names.has(name));
   const limits = [...level.limits, ...inherited];
+  const sources = new Map(level.inherited);
+  for (const { name } of inherited) sources.set(name, sourceOfLimit(below, name));
+  const levels = [...new Set([level.source, ...sources.values()])];
   if (limits.length > MAX_LIMITS)
     throw new ValidationError(
       "limits",
       limits.length,
-      `must hold at most ${MAX_LIMITS} limits, those that the ${level.source} level inherits included; set fewer, or set that level without inherit`,
+      `must hold at most ${MAX_LIMITS} limits, which ${levels.join(", ")} exceed together; set fewer, or store one of these levels with inherit: false`,
     );
   return buildPolicy(limits, level.source, {
-    inherited: new Map(inherited.map(({ name }) => [name, sourceOfLimit(below, name)])),
+    inherits: below.inherits,
+    inherited: sources,
+    defaults,
   });
 }
 

@@ -76,8 +76,8 @@ export function settleParts<Part extends TakenPart>(
   levels: (entityId: string, resource: string) => Levels,
 ): readonly BorneShare<Part>[] {
   return deltas.flatMap(({ resource, amounts }) =>
-    allocateSettlement(parts, resource, amounts, ({ entityId }, name) =>
-      knows(levels(entityId, resource), name),
+    allocateSettlement(parts, resource, amounts, ({ entityId, policy }, name) =>
+      knows([policy.defaults, ...levels(entityId, resource)], name),
     ),
   );
 }

@@ -20,6 +20,7 @@ import { applyMap, type TimeMap } from "./time-map.ts";
 
 /** How the windows of a limit fill and follow each other. A shard has its shares. */
 export interface LimitWindow {
+  /** The kind of the limit. */
   readonly kind: "quota" | "session";
   /** What a window begins with. */
   readonly capacityMilli: number;
@@ -57,7 +58,7 @@ export function buildWindow(limit: SupportedLimit): LimitWindow | undefined {
   };
 }
 
-/** The balance at a time: what is stored while the window is open, then what the next begins with. */
+/** The balance at a time: what is stored while the window is open, then a new window's. */
 export function computeWindowMilli(
   window: LimitWindow,
   storedMilli: number,

@@ -68,6 +68,8 @@ export interface BucketsOptions {
   readonly known: KnownBuckets;
   readonly ids: OperationIds;
   readonly policies: PolicySource;
+  /** How old limits from the defaults of another process may be and still hold. */
+  readonly configTtlMs: number;
   readonly entities: Expiring<KnownEntity>;
   readonly overload: OverloadGuard;
   readonly counts: BucketCounts;
@@ -127,7 +129,8 @@ export class DynamoBuckets implements BucketStore {
     this.#known = known;
     this.#namespaceId = namespaceId;
     this.#active = options.active;
-    const resolver = new PolicyResolver(options.policies, known);
+    const isYoung = (setAtMs: number): boolean => clock.now() - setAtMs < options.configTtlMs;
+    const resolver = new PolicyResolver(options.policies, known, isYoung);
     this.#resolver = resolver;
     const undecided = this.#undecided;
     this.#preparation = new ClaimPreparation({ ...options, resolver, undecided });

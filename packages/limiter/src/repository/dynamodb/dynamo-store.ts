@@ -154,6 +154,7 @@ export class DynamoStore implements Store {
         ...this.#options,
         namespaceId,
         policies,
+        configTtlMs: ttlMs,
         entities: parents,
         known,
         reader,

@@ -134,14 +134,17 @@ export async function setSystemDefaults(
 ): Promise<void> {
   const settings = checkSettings(options);
   const hasSettings = Object.values(settings).some((value) => value !== undefined);
-  const checked = limits === undefined && hasSettings ? undefined : checkSupportedLimits(limits!);
-  await put(context, { level: "system" }, { limits: checked, settings }, options);
+  const { inherit } = options;
+  if (limits === undefined && inherit !== undefined)
+    throw new ValidationError("inherit", inherit, "belongs to a list of limits: pass them too");
+  const level = limits === undefined && hasSettings ? NO_CONFIG : buildLevel(limits!, options);
+  await put(context, { level: "system" }, { ...level, settings }, options);
 }
 
 /** Stores the settings of the system level that are given, and leaves the rest as it is. */
 export async function setSettings(
   context: Context,
-  options: Omit<SystemDefaultsOptions, keyof By>,
+  options: Omit<SystemDefaultsOptions, keyof SetDefaultsOptions>,
 ): Promise<void> {
   const settings = checkSettings(options);
   const given = Object.entries(settings).filter(([, value]) => value !== undefined);
@@ -154,7 +157,9 @@ export async function setSettings(
     context.policies.lastOnUnavailable = settings.onUnavailable;
 }
 
-function checkSettings(options: Omit<SystemDefaultsOptions, keyof By>): SystemSettings {
+function checkSettings(
+  options: Omit<SystemDefaultsOptions, keyof SetDefaultsOptions>,
+): SystemSettings {
   const { onUnavailable, auditRetentionDays, usageRetentionDays } = options;
   return {
     onUnavailable: onUnavailable === undefined ? undefined : checkOnUnavailable(onUnavailable),
@@ -227,7 +232,7 @@ function toStoredLevel({ source, limits, inherits }: Policy): StoredLevel {
 /** What a level stores: `inherit` belongs to the list that it comes with. */
 function buildLevel(
   limits: readonly Limit[],
-  { inherit = false }: { readonly inherit?: boolean },
+  { inherit = true }: { readonly inherit?: boolean },
 ): StoredConfig {
   checkBoolean(inherit, "inherit");
   return { limits: checkSupportedLimits(limits), inherit };
@@ -259,8 +264,7 @@ async function put(
   const { principal } = options;
   const onUnavailable = config.settings?.onUnavailable;
   const details = {
-    ...(config.limits !== undefined && { limits: config.limits }),
-    ...(config.inherit === true && { inherit: true }),
+    ...(config.limits !== undefined && { limits: config.limits, inherit: config.inherit }),
     ...(onUnavailable !== undefined && { onUnavailable }),
   };
   await context.data.limits.put(

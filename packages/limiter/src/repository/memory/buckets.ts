@@ -24,7 +24,7 @@ import {
   type WantedBucket,
 } from "../../core/bucket/decision.ts";
 import type { Entity } from "../../core/entity.ts";
-import type { Policy } from "../../core/bucket/policy.ts";
+import { withDefaults, type Policy } from "../../core/bucket/policy.ts";
 import { Refused } from "../../core/bucket/refusal.ts";
 import { settleParts, computeTakenStatuses } from "../../core/bucket/settlement.ts";
 import type {
@@ -176,9 +176,9 @@ export class MemoryBuckets implements BucketStore {
 
   /** Created once, because each call passes it on. */
   readonly #buildClaim = (wanted: WantedBucket, nowMs: number): CellClaim | undefined => {
-    const { entityId, resource, override } = wanted;
+    const { entityId, resource, override, defaults } = wanted;
     const cell = this.#cells.get(resource)?.get(entityId);
-    const policy = override ?? this.#policy(entityId, resource, cell);
+    const policy = override ?? this.#policy(entityId, resource, cell, defaults);
     if (policy === undefined) return undefined;
     const { amounts, unlimited } = divideWanted(wanted, policy, this.#levels);
     const bucket = withPolicyLimits(cell, policy, nowMs);
@@ -199,12 +199,21 @@ export class MemoryBuckets implements BucketStore {
     };
   };
 
-  #policy(entityId: string, resource: string, cell: Cell | undefined): Policy | undefined {
+  #policy(
+    entityId: string,
+    resource: string,
+    cell: Cell | undefined,
+    defaults: Policy | undefined,
+  ): Policy | undefined {
     const { policies } = this.#dependencies;
-    if (cell !== undefined && policies.isUnchangedSince(cell.terms.version))
+    if (
+      cell !== undefined &&
+      cell.terms.policy.defaults === defaults &&
+      policies.isUnchangedSince(cell.terms.version)
+    )
       return cell.terms.policy;
     const { version } = policies;
-    const policy = synchronous(policies.resolve(entityId, resource));
+    const policy = withDefaults(synchronous(policies.resolve(entityId, resource)), defaults);
     if (cell !== undefined && policy !== undefined)
       cell.terms = this.#getTerms(policy, version, cell.limits);
     return policy;
@@ -315,7 +324,7 @@ export class MemoryBuckets implements BucketStore {
     const { policy: before } = cell.terms;
     let policy: Policy | undefined;
     try {
-      policy = this.#policy(entityId, resource, cell);
+      policy = this.#policy(entityId, resource, cell, before.defaults);
     } catch {
       // Its levels have too many limits together. Its own calls report that; this is another's.
       return false;

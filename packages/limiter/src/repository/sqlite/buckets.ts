@@ -17,7 +17,7 @@ import {
   type Levels,
   type OwnedClaim,
 } from "../../core/bucket/decision.ts";
-import { levelAt, resolvePolicy, type Policy } from "../../core/bucket/policy.ts";
+import { levelAt, resolvePolicy, withDefaults, type Policy } from "../../core/bucket/policy.ts";
 import { settleParts, computeTakenStatuses, type TakenPart } from "../../core/bucket/settlement.ts";
 import type {
   ConsumeOutcome,
@@ -215,10 +215,10 @@ export class SqliteBuckets implements BucketStore {
   #buildClaims(set: WorkingSet, request: ConsumeRequest, nowMs: number): readonly FoundClaim[] {
     const { namespaceId, config } = this.#namespace;
     return buildClaims(request, (wanted) => {
-      const { entityId, resource, override } = wanted;
+      const { entityId, resource, override, defaults } = wanted;
       const found = set.find(namespaceId, entityId, resource);
       config.noteRead(found.configVersion);
-      const policy = override ?? this.#policy(entityId, resource);
+      const policy = override ?? withDefaults(this.#policy(entityId, resource), defaults);
       if (policy === undefined) return undefined;
       const { amounts, unlimited } = divideWanted(wanted, policy, this.#levels);
       const bucket = withPolicyLimits(found.loaded?.bucket, policy, nowMs);

@@ -29,7 +29,7 @@ describeWithEngine("what no limit holds, on the items of a table", (engine) => {
     const limiter = new RateLimiter({ repository });
     await repository.setSystemDefaults([RPM, TPM]);
     await limiter.acquire(CALL, () => {});
-    await repository.setLimits("e", [RPM]);
+    await repository.setLimits("e", [RPM], { inherit: false });
     await limiter.acquire({ ...CALL, consume: { rpm: 1, tpm: 50 } }, () => {});
     expect(await totals()).toEqual({ counted: 150_000, tokens: [900_000] });
     await repository.splitBucket!("e", "r", { shards: 4 });
@@ -50,7 +50,7 @@ describeWithEngine("what no limit holds, on the items of a table", (engine) => {
     const repository = await table.open(undefined, { clock });
     const limiter = new RateLimiter({ repository });
     await repository.setSystemDefaults([RPM, TPM]);
-    await repository.setLimits("e", [RPM]);
+    await repository.setLimits("e", [RPM], { inherit: false });
     await limiter.acquire({ ...CALL, consume: { rpm: 0 } }, () => {});
     await repository.splitBucket!("e", "r", { shards: 2 });
     for (let count = 0; count < 6; count += 1)

@@ -2,7 +2,7 @@ import { Limit } from "zae-limiter";
 import { ManualClock } from "zae-limiter/testing";
 import { beforeAll, expect, it } from "vitest";
 import { getStoredMilli } from "../../../src/core/bucket/bucket.ts";
-import type { ConfigKey } from "../../../src/core/bucket/policy.ts";
+import { buildDefaults, type ConfigKey } from "../../../src/core/bucket/policy.ts";
 import type { Receipt } from "../../../src/repository/port.ts";
 import {
   bucketProcess,
@@ -53,8 +53,11 @@ describeWithEngine("what a warm acquire costs", (engine) => {
     };
   }
 
-  for (const inherit of [true, false]) {
-    const what = inherit ? "whose policy comes from two levels" : "with a name that is not limited";
+  for (const [what, inherit, defaults] of [
+    ["whose policy comes from two levels", true, undefined],
+    ["with a name that is not limited", false, undefined],
+    ["with defaults in code", true, buildDefaults([tpm])],
+  ] as const) {
     it(`a warm acquire ${what} is one request and one write unit, and so is its end`, async () => {
       const process = bucketProcess({
         transport: trips,
@@ -62,12 +65,14 @@ describeWithEngine("what a warm acquire costs", (engine) => {
         clock,
         seed: 3,
         config: ({ level }: ConfigKey) => {
-          if (level === "system") return { limits: [rpm, tpm] };
+          if (level === "system")
+            return { limits: defaults === undefined ? [rpm, tpm] : undefined };
           return level === "entity" ? { limits: [rpm], inherit } : { limits: undefined };
         },
       });
-      const id = `entity-${inherit}-0123456789a`;
-      const request = requestFor(id, { rpm: 1, tpm: 10 }, { resource: RESOURCE });
+      const id = `entity-${inherit}-${defaults === undefined ? "0123456789a" : "constructor"}`;
+      const wanted = requestFor(id, { rpm: 1, tpm: 10 }, { resource: RESOURCE });
+      const request = { ...wanted, defaults };
       const settled = [{ resource: RESOURCE, amounts: { tpm: 5 } }];
       await process.buckets.settle(await grant(process, request), settled);
       const once = { requests: 1, roundTrips: 1, writeUnits: 1, indexUnits: 0, readUnits: 0 };

@@ -177,7 +177,7 @@ function gathering(
     refresh: async () => Promise.reject(new Error("limits away")),
     getCached: () => undefined,
   } as unknown as PolicySource;
-  const resolver = new PolicyResolver(source, process.known);
+  const resolver = new PolicyResolver(source, process.known, () => false);
   const mergeMonitor = { noteWrite: () => {} };
   return {
     ...process,

@@ -10,6 +10,7 @@ import { divideAmounts, type DividedAmounts } from "../../../core/bucket/decisio
 import { shardSumMilli } from "../../../core/bucket/shard-sums.ts";
 import { countIn, LimitFold } from "../write/batch-decision.ts";
 import { buildUpdate } from "../write/bucket-update.ts";
+import type { LimitOrigin } from "../items/bucket-item.ts";
 import { toIncarnation } from "../write/write-plan.ts";
 import { applyPolicy, fitsShard, fitsTogether } from "./fit.ts";
 import { TRANSACTION_WRITE_UNITS, type TransactItem } from "../table/connection.ts";
@@ -64,13 +65,13 @@ export class Gathering {
   readonly #shards: readonly KnownShard[];
   readonly #givers: readonly Giver[];
   readonly #nowMs: number;
-  readonly #overridden: boolean;
+  readonly #origin: LimitOrigin;
 
   /** From all shards of the bucket; those that come first are preferred. */
   constructor({ policy }: WantedClaim, shards: readonly KnownShard[], nowMs: number) {
     this.#shards = shards;
     this.#nowMs = nowMs;
-    this.#overridden = policy.source === "override";
+    this.#origin = { overridden: policy.source === "override", fromCode: policy.fromCode };
     this.#givers = shards.map((shard) => {
       const bucket = applyPolicy(policy, shard.image, nowMs);
       const heldMilli = new Map(
@@ -110,7 +111,7 @@ export class Gathering {
       const change = {
         folds,
         limits: bucket.limits,
-        overridden: this.#overridden,
+        ...this.#origin,
         requests,
         cascadedRequests,
         undone,

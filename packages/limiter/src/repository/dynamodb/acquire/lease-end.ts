@@ -107,7 +107,7 @@ export class LeaseEnds {
     receipt.ends ??= buildEnds(
       deltas.flatMap(({ resource, amounts }) =>
         allocateSettlement(receipt.parts, resource, inMilli(amounts), (parent, name) =>
-          knows(levels.get(parent) ?? [], name),
+          knows([parent.policy.defaults, ...(levels.get(parent) ?? [])], name),
         ),
       ),
     );

@@ -173,7 +173,7 @@ function newPreparation(policies: Policies, parents: Readonly<Record<string, str
   const preparation = new ClaimPreparation({
     namespaceId: "ns",
     policies: source as PolicySource,
-    resolver: new PolicyResolver(source as PolicySource, known),
+    resolver: new PolicyResolver(source as PolicySource, known, () => false),
     known,
     entities,
     active,

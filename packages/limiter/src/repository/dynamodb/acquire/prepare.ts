@@ -13,7 +13,7 @@ import {
   type BucketClaim,
   type WantedBucket,
 } from "../../../core/bucket/decision.ts";
-import type { Policy } from "../../../core/bucket/policy.ts";
+import { withDefaults, type Policy } from "../../../core/bucket/policy.ts";
 import type { ConsumeRequest, MaybePromise, ResourceAmounts } from "../../port.ts";
 import type { CachedPolicy, PolicySource } from "../../store.ts";
 import type { Expiring } from "../cache/expiring.ts";
@@ -79,11 +79,11 @@ export class ClaimPreparation {
 
   /** Every bucket that a call takes from; no promise when everything is in memory. */
   prepare(request: ConsumeRequest): MaybePromise<readonly WantedClaim[]> {
-    const { entityId, resources, override } = request;
+    const { entityId, resources, override, defaults } = request;
     const active = this.#active.get(this.#namespaceId);
     const entity = this.#entities.get(entityId);
     const own = resources.map(({ resource, amounts }) =>
-      this.#buildClaim({ entityId, resource, amounts, override, isParent: false }),
+      this.#buildClaim({ entityId, resource, amounts, override, defaults, isParent: false }),
     );
     if (active instanceof Promise || entity instanceof Promise || own.some(isPending))
       return this.#whenRead(request, active, entity, own);
@@ -96,7 +96,7 @@ export class ClaimPreparation {
    * in 2.4 µs instead of 0.9.
    */
   shortage(
-    { entityId, resources, override }: ConsumeRequest,
+    { entityId, resources, override, defaults }: ConsumeRequest,
     nowMs: number,
   ): BucketClaim | undefined {
     const entity = this.#entities.fresh(entityId, nowMs);
@@ -115,7 +115,7 @@ export class ClaimPreparation {
     if (!isYoung(seenAt, nowMs, this.#refusalMemoryMs)) return undefined;
     if (this.#active.fresh(this.#namespaceId, nowMs) === undefined) return undefined;
     kept.policy = this.#policies.getCached(entityId, resource, kept.policy);
-    const policy = kept.policy?.policy;
+    const policy = withDefaults(kept.policy?.policy, defaults);
     if (policy === undefined || !hasPolicyLimits(bucket, policy) || !hasAll(policy, amounts))
       return undefined;
     return { entityId, resource, policy, amounts, bucket, costs };
@@ -160,6 +160,7 @@ export class ClaimPreparation {
         resource,
         amounts,
         override: undefined,
+        defaults: request.defaults,
         isParent: true,
       }),
     );
@@ -200,11 +201,12 @@ export class ClaimPreparation {
 
   /** The claim under the policy that the bucket shows to be the current one. */
   #underPolicy(
-    { amounts, isParent }: WantedBucket,
+    { amounts, isParent, override, defaults }: WantedBucket,
     key: BucketKey,
     image: BucketImage | undefined,
-    policy: Policy | undefined,
+    stored: Policy | undefined,
   ): MaybePromise<WantedClaim | undefined> {
+    const policy = override ?? (defaults === undefined ? stored : withDefaults(stored, defaults));
     if (policy === undefined) return undefined;
     const parentId = isParent ? undefined : key.parentId;
     const costs = inMilli(amounts);

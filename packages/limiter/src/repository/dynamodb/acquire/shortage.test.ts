@@ -110,7 +110,7 @@ async function startProcess({ tokens, amounts, ageMs, unusual }: Case) {
     clock,
     ttlMs: TTL_MS,
   });
-  const resolver = new PolicyResolver(policies, known);
+  const resolver = new PolicyResolver(policies, known, () => false);
   const options = { namespaceId: "ns", policies, resolver, known, entities, active, clock, writer };
   const counts = { refusalsFromMemory: 0 };
   const shared = {

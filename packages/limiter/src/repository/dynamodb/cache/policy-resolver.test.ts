@@ -1,3 +1,4 @@
+import type { SupportedLimit } from "../../../core/supported-limits.ts";
 import { describe, expect, it } from "vitest";
 import { heldAnswer, type HeldAnswer } from "../../../../test/support/held-answer.ts";
 import { scriptedProcess } from "../../../../test/support/scripted-table.ts";
@@ -9,7 +10,13 @@ import {
   type StoredShard,
 } from "../../../../test/support/shard-images.ts";
 import { Limit } from "../../../core/limit.ts";
-import { buildPolicy, type Policy } from "../../../core/bucket/policy.ts";
+import {
+  buildDefaults,
+  buildPolicy,
+  sourceOfLimit,
+  withDefaults,
+  type Policy,
+} from "../../../core/bucket/policy.ts";
 import type { PolicySource } from "../../store.ts";
 import type { KnownShard } from "./known-buckets.ts";
 import { PolicyResolver } from "./policy-resolver.ts";
@@ -107,6 +114,62 @@ describe("the policy for all shards of a bucket", () => {
   });
 });
 
+describe("limits from the defaults of another process", () => {
+  const [small, tpd] = [Limit.perMinute("tpm", 7), Limit.perDay("tpd", 5)];
+  const system = buildPolicy([Limit.perHour("rph", 3)], "system", { inherits: true });
+  const own = merge(system, TPM);
+  const shown = { limits: [small, tpd, ...system.limits], fromCode: ["tpm", "tpd"] };
+
+  it("are accepted without a read while they are young, and given up afterwards", () => {
+    const { resolver, reads, youth } = newPolicies();
+    const accepted = resolver.resolveFor(own, KEY, shardImage(shown)) as Policy;
+    expect(listLimits(accepted)).toEqual([
+      "rph:3/hour system",
+      "tpm:7/min constructor",
+      "tpd:5/day constructor",
+    ]);
+    const image = shardImage(shown);
+    expect(resolver.resolveFor(own, KEY, image)).toBe(resolver.resolveFor(own, KEY, image));
+    youth.isYoung = false;
+    expect(resolver.resolveFor(accepted, KEY, image), "also by a call under way").toBe(own);
+    expect(reads).toHaveLength(0);
+  });
+
+  it("are kept beside own ones that the shard lacks, which the configuration may hide", async () => {
+    const { resolver, reads } = newPolicies();
+    const wanted = merge(system, TPM, Limit.perDay("images", 9));
+    const chosen = resolver.resolveFor(wanted, KEY, shardImage(shown));
+    reads[0]!.resolve(system);
+    expect(listLimits(await chosen)).toEqual([
+      "rph:3/hour system",
+      "tpm:7/min constructor",
+      "images:9/day constructor",
+      "tpd:5/day constructor",
+    ]);
+    const hiding = resolver.resolveFor(wanted, KEY, shardImage({ ...shown, version: 6 }));
+    reads[1]!.resolve(buildPolicy(system.limits, "system"));
+    expect(listLimits(await hiding)).toEqual(["rph:3/hour system"]);
+  });
+
+  it("do not stand in for stored ones, which are read", async () => {
+    const { resolver, reads } = newPolicies();
+    const image = shardImage({ ...shown, fromCode: ["tpm"] });
+    const chosen = resolver.resolveFor(own, KEY, image);
+    reads[0]!.resolve(system);
+    expect(listLimits(await chosen)).toEqual(["rph:3/hour system", "tpm:7/min constructor"]);
+  });
+});
+
+function merge(stored: Policy, ...defaults: readonly SupportedLimit[]): Policy {
+  return withDefaults(stored, buildDefaults(defaults))!;
+}
+
+function listLimits(policy: unknown): readonly string[] {
+  return (policy as Policy).limits.map(
+    (limit) => `${Limit.format(limit)} ${sourceOfLimit(policy as Policy, limit.name)}`,
+  );
+}
+
 function knownShard(shard: number, stored: StoredShard): KnownShard {
   const image = shardImage({ ...stored, shard, divisor: 2 });
   return { key: shardKey(shard), image, seenAt: { ms: NOW_MS, order: 1 } };
@@ -117,6 +180,7 @@ function newPolicies(): {
   readonly resolver: PolicyResolver;
   readonly reads: readonly HeldAnswer<Policy | undefined>[];
   readonly cache: { policy: Policy | undefined };
+  readonly youth: { isYoung: boolean };
 } {
   const reads: HeldAnswer<Policy | undefined>[] = [];
   const cache: { policy: Policy | undefined } = { policy: undefined };
@@ -128,6 +192,8 @@ function newPolicies(): {
       return read.promise;
     },
   };
-  const resolver = new PolicyResolver(source as PolicySource, scriptedProcess().known);
-  return { resolver, reads, cache };
+  const youth = { isYoung: true };
+  const { known } = scriptedProcess();
+  const resolver = new PolicyResolver(source as PolicySource, known, () => youth.isYoung);
+  return { resolver, reads, cache, youth };
 }

@@ -56,8 +56,10 @@ export interface BucketImage {
    * resolved here.
    */
   readonly mergedIds: readonly MergedIds[];
-  /** `po`: the limits came from a call's override, which no other call can read. */
+  /** `po` is 1: the limits came from a call's override, which no other call can read. */
   readonly overridden: boolean;
+  /** `po` is a text: the names of the limits that came from a limiter's defaults. */
+  readonly fromCode?: readonly string[] | undefined;
   /**
    * `cr`: the operation that created the item. Distinguishes a bucket that was deleted and created
    * again from the one before.
@@ -154,7 +156,8 @@ export function parseBucketItem(item: AttributeMap, known?: BucketImage): Bucket
     requests: number(item, "gr"),
     slots: readSlots(item),
     mergedIds: readMergedIds(item),
-    overridden: item["po"] !== undefined,
+    overridden: getNumber(item["po"]) !== undefined,
+    fromCode: getString(item["po"])?.split(","),
     creation: getString(item["cr"]) ?? "",
     undone: getNumber(item["ud"]),
     parentId: getString(item["parent_id"]),
@@ -176,6 +179,14 @@ function buildPythonBucketError(item: AttributeMap): IncompatibleSchemaError {
       "zae-limiter upgrade",
     { clientVersion: VERSION, schemaVersion: "unknown" },
   );
+}
+
+/** Where the limits of a bucket came from, unless all of them are stored ones. */
+export type LimitOrigin = Pick<BucketImage, "overridden" | "fromCode">;
+
+/** `po`, which most buckets do not have. No name of a limit contains a comma. */
+export function originAttribute({ overridden, fromCode }: LimitOrigin): 1 | string | undefined {
+  return overridden ? 1 : fromCode?.join();
 }
 
 /**
@@ -209,6 +220,7 @@ function imageWith(
     slots,
     mergedIds,
     overridden: known.overridden,
+    fromCode: known.fromCode,
     creation: known.creation,
     undone: getNumber(item["ud"]) ?? known.undone,
     parentId: known.parentId,

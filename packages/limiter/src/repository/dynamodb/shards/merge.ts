@@ -36,6 +36,8 @@ import {
   type BucketImage,
   limitAttribute,
   listMergedIds,
+  originAttribute,
+  type LimitOrigin,
   parameterAttributes,
 } from "../items/bucket-item.ts";
 import { computeExpiry, predict } from "../items/bucket-expiry.ts";
@@ -74,23 +76,26 @@ export function buildMerge(
 ): readonly [TransactItem, TransactItem] | undefined {
   const { kept, gone, nowMs } = request;
   const atMs = Math.max(nowMs, kept.image.bucket.refilledAtMs, gone.image.bucket.refilledAtMs);
-  const { limits, overridden } = mergeLimits(request);
+  const { limits, ...origin } = mergeLimits(request);
   const merged = addBuckets(limits, kept.image, gone.image, atMs);
   if (merged === undefined) return undefined;
   return [
-    { Update: { Key: kept.key.marshalled, ...updateOfKept(request, { merged, overridden }) } },
+    { Update: { Key: kept.key.marshalled, ...updateOfKept(request, { merged, origin }) } },
     { Delete: { Key: gone.key.marshalled, ...conditionOn(gone.image) } },
   ];
 }
 
 /** The limits of the merged bucket, of the whole, hidden ones included. */
-function mergeLimits({ kept, gone, configured }: MergeRequest): {
-  readonly limits: readonly BucketLimit[];
-  readonly overridden: boolean;
-} {
+function mergeLimits({
+  kept,
+  gone,
+  ...request
+}: MergeRequest): LimitOrigin & { readonly limits: readonly BucketLimit[] } {
   const [left, right] = [kept.image, gone.image];
   const isSame = sameLimits(visibleLimits(left), visibleLimits(right));
   const newer = left.version >= right.version ? left : right;
+  // The configuration lacks limits that came from code.
+  const configured = newer.fromCode === undefined ? request.configured : undefined;
   const visible = isSame ? visibleLimits(left) : (configured ?? visibleLimits(newer));
   return {
     limits: [
@@ -100,6 +105,7 @@ function mergeLimits({ kept, gone, configured }: MergeRequest): {
     overridden: isSame
       ? left.overridden && right.overridden
       : configured === undefined && newer.overridden,
+    fromCode: newer.fromCode,
   };
 }
 
@@ -168,7 +174,7 @@ function addRemainders(
 
 function updateOfKept(
   { kept: { image, item }, gone, nowMs, ttlMultiplier }: MergeRequest,
-  { merged, overridden }: { readonly merged: Bucket; readonly overridden: boolean },
+  { merged, origin }: { readonly merged: Bucket; readonly origin: LimitOrigin },
 ): object {
   const divisor = image.divisor / 2;
   const builder = new ExpressionBuilder();
@@ -192,7 +198,8 @@ function updateOfKept(
   builder.set("sd", version);
   builder.set("shard_count", divisor);
   builder.set("mi", listMergedIds(image, gone.image));
-  if (overridden) builder.set("po", 1);
+  const po = originAttribute(origin);
+  if (po !== undefined) builder.set("po", po);
   else removeIfPresent("po");
   builder.add("gr", numberIn(gone.item, "gr") ?? 0);
   builder.add("gc", numberIn(gone.item, "gc") ?? 0);

@@ -31,7 +31,12 @@ import {
 } from "../../../core/bucket/bucket.ts";
 import { shardLimit, computeShare } from "../../../core/bucket/shares.ts";
 import { marshalItem } from "../transport/attribute-values.ts";
-import { bucketAttributes, limitAttribute, type BucketImage } from "../items/bucket-item.ts";
+import {
+  bucketAttributes,
+  limitAttribute,
+  originAttribute,
+  type BucketImage,
+} from "../items/bucket-item.ts";
 import { bucketKey, keyAttributes, type BucketKey } from "../items/bucket-key.ts";
 import { TRANSACTION_WRITE_UNITS, type TransactItem } from "../table/connection.ts";
 import { ExpressionBuilder } from "../table/update-expression.ts";
@@ -128,7 +133,7 @@ export function buildSplit({
     gr: 0,
     b_wcu_tc: TRANSACTION_WRITE_UNITS,
     cr: image.creation,
-    ...(image.overridden && { po: 1 }),
+    po: originAttribute(image),
     ...(image.undone !== undefined && { ud: 0 }),
   });
   return [

@@ -1,7 +1,12 @@
 import { listWindowEnds, type Bucket } from "../../../core/bucket/bucket.ts";
 import { computeWindowEnd, type WindowEnds } from "../../../core/bucket/windows.ts";
 import { marshalItem, type AttributeMap } from "../transport/attribute-values.ts";
-import { bucketAttributes, limitAttribute, slotAttribute } from "../items/bucket-item.ts";
+import {
+  bucketAttributes,
+  limitAttribute,
+  originAttribute,
+  slotAttribute,
+} from "../items/bucket-item.ts";
 import { computeExpiry, predict } from "../items/bucket-expiry.ts";
 import { keyAttributes, type BucketKey } from "../items/bucket-key.ts";
 import type { BucketChange } from "./bucket-update.ts";
@@ -17,7 +22,7 @@ export function buildPut(
   readonly input: { readonly Item: AttributeMap };
   readonly windowEnds: WindowEnds | undefined;
 } {
-  const { folds, cascadedRequests, overridden, writeUnits, mark, ttlMultiplier } = change;
+  const { folds, cascadedRequests, writeUnits, mark, ttlMultiplier } = change;
   const bucket = buildChargedBucket(full, folds);
   const nowMs = full.refilledAtMs;
   const expiry =
@@ -34,7 +39,7 @@ export function buildPut(
     ...(change.undone !== undefined && { ud: change.undone }),
     b_wcu_tc: writeUnits,
     shard_count: 1,
-    ...(overridden && { po: 1 }),
+    po: originAttribute(change),
     [slotAttribute(mark.slot)]: mark.id,
     cr: mark.id,
     ...(expiry !== undefined && { ttl: expiry.ttlSeconds }),

@@ -6,14 +6,14 @@
  *   take               ADD tk −c, tc +c       rf ≥ seen, and n ≤ tk ≤ cp − earned − g if charged
  *   refill and take    SET rf, rm, tk         rf = seen, and what limit-forms.ts says of tk
  *
- * Limits with windows move in either (limit-forms.ts). Takes commute, so processes that share a bucket do not disturb each other until one must refill.
- * The upper bounds are what keeps an idle bucket that overflowed from being credited twice: take
- * from it only if it cannot have overflowed, else refill it first. A change of limits is a refill
- * that also writes parameters. A batch without acquires drops the lower bounds; one that only gives
- * back has none at all. Every write requires `sv = seen`, so no write is ever decided with
- * parameters that are no longer on the item, and no item is ever created by an update. It also
- * requires `cr = seen`: a bucket that was deleted and created again can have the same version, by
- * clocks that differ.
+ * Limits with windows move in either (limit-forms.ts). Takes commute, so processes that share a
+ * bucket do not disturb each other until one must refill. The upper bounds are what keeps an idle
+ * bucket that overflowed from being credited twice: take from it only if it cannot have overflowed,
+ * else refill it first. A change of limits is a refill that also writes parameters. A batch without
+ * acquires drops the lower bounds; one that only gives back has none at all. Every write requires
+ * `sv = seen`, so no write is ever decided with parameters that are no longer on the item, and no
+ * item is ever created by an update. It also requires `cr = seen`: a bucket that was deleted and
+ * created again can have the same version, by clocks that differ.
  */
 import {
   ceilingMilli,
@@ -30,7 +30,9 @@ import {
   type BucketImage,
   hasOldMergedIds,
   limitAttribute,
+  originAttribute,
   slotAttribute,
+  type LimitOrigin,
 } from "../items/bucket-item.ts";
 import {
   largest,
@@ -52,7 +54,7 @@ import { MILLI } from "../../../core/amounts.ts";
 import { ExpressionBuilder } from "../table/update-expression.ts";
 
 /** A change to a bucket. */
-export interface BucketChange extends CountedCalls {
+export interface BucketChange extends CountedCalls, LimitOrigin {
   /** What the batch does to each limit, by name. */
   readonly folds: ReadonlyMap<string, LimitFold>;
   /**
@@ -60,8 +62,6 @@ export interface BucketChange extends CountedCalls {
    * changes.
    */
   readonly limits: readonly BucketLimit[];
-  /** Whether `limits` came from a call's override. */
-  readonly overridden: boolean;
   /** Write units since this writer's last successful write, this one included. */
   readonly writeUnits: number;
   /** Undefined when the writer has no slot on this item; the write must then not be repeated. */
@@ -250,8 +250,9 @@ function refillAndTake(
   });
   if (!rewritten) return;
   builder.set("sv", Math.max(atMs, image.version + 1));
-  if (change.overridden) builder.set("po", 1);
-  else if (image.overridden) builder.remove("po");
+  const origin = originAttribute(change);
+  if (origin !== undefined) builder.set("po", origin);
+  else if (originAttribute(image) !== undefined) builder.remove("po");
   for (const limit of change.limits)
     if (!bucket.limits.some((other) => other.limit.name === limit.limit.name))
       addLimit(builder, limit, getFold(change, limit), nowMs);

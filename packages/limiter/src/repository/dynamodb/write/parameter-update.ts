@@ -59,8 +59,8 @@ export function addLimit(
 }
 
 /**
- * Turns a limit into one of another kind, with its balance as seen: a quota or session into a window
- * that opens now.
+ * Turns a limit into one of another kind, with its balance as seen: a quota or session into a
+ * window that opens now.
  */
 export function changeKind(
   builder: ExpressionBuilder,
