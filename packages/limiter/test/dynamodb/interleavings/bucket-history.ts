@@ -13,6 +13,7 @@ import {
   getCapacity,
   getConsumed,
   getDebt,
+  isQuota,
   limitNames,
   NO_BUCKET,
   getRate,
@@ -101,6 +102,8 @@ export class BucketHistory {
   excess(differenceMs: number): string | undefined {
     const last = this.states.length - 1;
     for (const name of limitNames(this.now)) {
+      // A quota grants by window: see `wrongWindows`.
+      if (isQuota(this.now, name)) continue;
       let taken = 0n;
       let earned = getDebt(this.now, name, this.states[last]!.fromMs - differenceMs);
       let looseMs = 0;

@@ -76,7 +76,8 @@ describeWithEngine("the merge of two shards", (engine) => {
       ttlMultiplier: 0,
       ...options,
     });
-    return connection().transact(writes!);
+    if (typeof writes === "string") throw new Error(writes);
+    return connection().transact(writes);
   }
 
   it("a merge adds balances, debt, fractions, totals and write units, and keeps everything else", async () => {

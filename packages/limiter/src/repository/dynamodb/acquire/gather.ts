@@ -5,10 +5,10 @@
  * conditions; what a shard in debt owes is held back on the others.
  */
 import { getAmount, MILLI } from "../../../core/amounts.ts";
-import type { Bucket } from "../../../core/bucket/bucket.ts";
+import { apply, listWindowEnds, type Bucket } from "../../../core/bucket/bucket.ts";
 import { divideAmounts, type DividedAmounts } from "../../../core/bucket/decision.ts";
 import { shardSumMilli } from "../../../core/bucket/shard-sums.ts";
-import { countIn, LimitFold } from "../write/batch-decision.ts";
+import { countIn, LimitFold, listCosts } from "../write/batch-decision.ts";
 import { buildUpdate } from "../write/bucket-update.ts";
 import { toIncarnation } from "../write/write-plan.ts";
 import { applyPolicy, fitsShard, fitsTogether } from "./fit.ts";
@@ -150,7 +150,11 @@ export class Gathering {
       const isCounting = index === 0 && unlimited !== undefined;
       if (isCounting) countIn(giver.folds, unlimited, isCascaded);
       const taken = { amounts: costs, unlimited: isCounting ? unlimited : undefined };
-      return receiptPart(giver.shard, claim, taken, counted);
+      // Of a transaction nothing is returned: these windows are those of its plan.
+      const charged = apply(giver.bucket, listCosts(giver.bucket, costs), this.#nowMs);
+      const part = receiptPart(giver.shard, claim, taken, counted);
+      const incarnation = { ...part.incarnation, windowEnds: listWindowEnds(charged) };
+      return { ...part, incarnation };
     });
   }
 
