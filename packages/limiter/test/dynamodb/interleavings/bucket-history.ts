@@ -238,9 +238,12 @@ function seenAtMs(
   if (isSplit) return window.fromMs + window.skewMs;
   const sinceMs = Math.max(fromMs, window.fromMs) + window.skewMs;
   const { stampMs } = bucket.get(number)!;
-  if (stampMs >= window.fromMs + window.skewMs) return Math.min(sinceMs, stampMs);
-  if (process !== window.process || !touched.has(number)) return sinceMs;
-  return Math.min(sinceMs, Math.max(decidedAtMs, window.fromMs + window.skewMs));
+  const isOwn = process === window.process && touched.has(number);
+  return Math.min(
+    sinceMs,
+    stampMs >= window.fromMs + window.skewMs ? stampMs : Infinity,
+    isOwn ? Math.max(decidedAtMs, window.fromMs + window.skewMs) : Infinity,
+  );
 }
 
 /**

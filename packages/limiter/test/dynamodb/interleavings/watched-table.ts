@@ -274,8 +274,12 @@ export class WatchedTable {
     const concerned = (those: readonly Operation[]): readonly Operation[] =>
       those.filter((operation) => this.#charged(operation.entityId).includes(entityId));
     const [own, back] = [concerned(operations), concerned(owed)];
-    // Parts that were meant for shards may reach a bucket that is whole again.
-    const explain = this.history(entityId).wasSplit ? unexplainedShards : unexplained;
+    // Parts that were meant for shards may reach a bucket that is whole again, and what a lease took
+    // in different windows goes back in parts.
+    const isInParts =
+      this.history(entityId).wasSplit ||
+      limitNames(write.after).some((name) => isQuota(write.after, name));
+    const explain = isInParts ? unexplainedShards : unexplained;
     const wrong = explain(write, own);
     return wrong === undefined || back.length === 0
       ? wrong

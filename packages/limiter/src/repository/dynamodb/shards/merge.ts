@@ -29,7 +29,7 @@ import {
   type Bucket,
   type BucketLimit,
 } from "../../../core/bucket/bucket.ts";
-import { mergeWindows } from "../../../core/bucket/windows.ts";
+import { mergeWindows } from "../../../core/bucket/merge-windows.ts";
 import { withLimits } from "../../../core/bucket/limit-change.ts";
 import { shardLimit } from "../../../core/bucket/shares.ts";
 import { sameLimits } from "../../../core/limit.ts";
