@@ -265,6 +265,13 @@ function wholeMillitokens(
   },
 ): Fraction {
   const share = fraction(computeShare(capacity, number, shard.divisor));
-  const value = shard.limits.has(name) ? least(share, shardValue(shard, name, atMs)) : share;
+  const limit = shard.limits.get(name);
+  if (limit?.endMs !== undefined && atMs < limit.endMs)
+    // What was used stays used, whatever the capacity.
+    return plus(
+      share,
+      minus(shardValue(shard, name, atMs), fraction(limit.terms.capacityMilli + 1n)),
+    );
+  const value = limit === undefined ? share : least(share, shardValue(shard, name, atMs));
   return minus(value, fraction(1n));
 }
