@@ -152,7 +152,7 @@ describeWithEngine("the shards of a quota", (engine) => {
 });
 
 describeWithEngine("a bucket with a quota and several shards", (engine) => {
-  const { open, openSplit, advance, clock } = useShards(engine);
+  const { open, openSplit, advance, clock, items, table } = useShards(engine);
   const HOURLY = Limit.quota("tph", 64, { every: "hour", zone: "UTC" });
   const toEnd = (beforeMs: number): void => advance(HOUR_MS - (clock.now() % HOUR_MS) - beforeMs);
 
@@ -204,5 +204,21 @@ describeWithEngine("a bucket with a quota and several shards", (engine) => {
     await expect(take(limiter, { tph: 0 })).rejects.toThrow(RateLimitExceeded);
     toEnd(0);
     expect(await takeWhatFits(limiter, { tph: 16 })).toBe(64);
+  });
+
+  it("is not merged while its shards have different windows open, and is at the next look", async () => {
+    const { limiter, repository } = await openSplit(HOURLY, { shards: 2, home: 0 });
+    await take(limiter, { tph: 40 });
+    const merge = (): Promise<number> => repository.mergeBucket!("e", "r", { shards: 1 });
+    const { PK, SK } = (await items())[1]!;
+    // Another process, whose clock is ahead, has opened the next window.
+    await table.raw("UpdateItem", {
+      Key: { PK, SK },
+      UpdateExpression: "ADD b_tph_we :hour",
+      ExpressionAttributeValues: { ":hour": { N: String(HOUR_MS) } },
+    });
+    expect(await merge()).toBe(2);
+    toEnd(0);
+    expect(await merge()).toBe(1);
   });
 });

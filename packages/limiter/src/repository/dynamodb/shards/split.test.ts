@@ -59,7 +59,9 @@ describe("what prevents a split", () => {
 
   it("is a session, also a hidden one, and not a quota", () => {
     const session = Limit.session("messages", 1000, { windowSeconds: 60 });
-    expect(splitObstacle(image([{ limit: session, hidden: true }]), 32)).toBe("sessions");
+    expect(splitObstacle(image([{ limit: session, hidden: true }]), 32)).toBe(
+      "sessions are not divided",
+    );
     const quota = Limit.quota("tpd", 1000, { every: "day", zone: "UTC" });
     expect(splitObstacle(image([{ limit: quota }]), 32)).toBeUndefined();
   });

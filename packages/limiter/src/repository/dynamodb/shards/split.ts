@@ -53,7 +53,7 @@ export type SplitObstacle =
   /** A debt so deep that its last digits were lost on reading it: half of it would not be half. */
   | "balance not exact"
   /** A call opens a session, and halves would have one each. */
-  | "sessions";
+  | "sessions are not divided";
 
 /**
  * What prevents the split of a shard, if anything does. A limit of an unknown kind prevents even
@@ -64,7 +64,8 @@ export function splitObstacle(
   maxShards: number,
 ): SplitObstacle | undefined {
   if (divisor * 2 > maxShards) return "more than maxShards allows";
-  if (bucket.limits.some(({ window }) => window?.kind === "session")) return "sessions";
+  if (bucket.limits.some(({ window }) => window?.kind === "session"))
+    return "sessions are not divided";
   // Checked for the smallest share of the next level, so that either all shards of a level can come
   // to exist or none.
   const isTooSmall = ({ limit, hidden }: BucketLimit): boolean =>
