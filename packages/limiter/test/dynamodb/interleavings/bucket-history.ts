@@ -22,6 +22,7 @@ import {
   type StoredShard,
 } from "../../oracle/stored-bucket.ts";
 import { computeShare } from "../../oracle/terms.ts";
+import { WindowLedger } from "./window-ledger.ts";
 
 /** A whole bucket from a moment on, in time that really passed. */
 export interface BucketState {
@@ -55,6 +56,7 @@ export interface Window {
 export class BucketHistory {
   /** The highest version that each key ever had. */
   readonly #versions = new Map<number, bigint>();
+  readonly windows = new WindowLedger();
   readonly states: BucketState[] = [
     {
       fromMs: -Infinity,
@@ -102,7 +104,7 @@ export class BucketHistory {
   excess(differenceMs: number): string | undefined {
     const last = this.states.length - 1;
     for (const name of limitNames(this.now)) {
-      // A quota grants by window: see `wrongWindows`.
+      // A quota grants by window: see `WindowLedger`.
       if (isQuota(this.now, name)) continue;
       let taken = 0n;
       let earned = getDebt(this.now, name, this.states[last]!.fromMs - differenceMs);

@@ -33,7 +33,6 @@ import {
   isMerge,
   isPureGrant,
   isSplit,
-  wrongWindows,
   wrongWith,
   type AppliedWrite,
 } from "./write-check.ts";
@@ -197,7 +196,7 @@ export class WatchedTable {
       wrongShards(write, history, this.differenceMs) ??
       history.wrongVersions() ??
       wrongWith(write) ??
-      wrongWindows(history.now) ??
+      history.windows.note(write, history.now) ??
       this.#unexplained(entityId, write) ??
       (isGrant ? history.excess(this.differenceMs + this.#tickMs - 1) : undefined) ??
       (isGrant && isGathered(write) ? this.#wronglyGathered(entityId, write) : undefined);

@@ -75,26 +75,6 @@ export function isPureGrant({ before, after, call }: AppliedWrite): boolean {
   return takes || listGrants(after) > listGrants(before);
 }
 
-/**
- * In every window of a quota, what was granted less what was given back is at most the capacity: of
- * the latest window, what its shards hold and what the others will bring into it never add up to
- * more. Each write is accounted for, so this finds what goes back to a window that did not give it.
- */
-export function wrongWindows(bucket: StoredBucket): string | undefined {
-  for (const name of limitNames(bucket).filter((each) => isQuota(bucket, each))) {
-    const limits = [...bucket.values()].flatMap(({ limits: own }) => own.get(name) ?? []);
-    const endMs = Math.max(...limits.map((limit) => limit.endMs ?? 0));
-    const held = limits.reduce(
-      (total, { units, terms, ...limit }) =>
-        total + (limit.endMs === endMs && endMs > 0 ? units : terms.capacityMilli),
-      0n,
-    );
-    const capacity = getCapacity(bucket, name);
-    if (held > capacity) return `${name} holds ${held} in a window of ${capacity}`;
-  }
-  return undefined;
-}
-
 /** What is wrong with a write; undefined when it is as it must be. */
 export function wrongWith(write: AppliedWrite): string | undefined {
   if (isMerge(write)) {
