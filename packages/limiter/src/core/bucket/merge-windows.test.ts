@@ -10,7 +10,7 @@ import type { WindowState } from "./windows.ts";
 const HOUR_MS = 3_600_000;
 /** An hour that has just begun. */
 const NOW_MS = Date.UTC(2026, 0, 4, 12);
-const [OVER_MS, OPEN_MS] = [NOW_MS, NOW_MS + HOUR_MS];
+const [EARLY_MS, OVER_MS, OPEN_MS] = [NOW_MS - HOUR_MS / 4, NOW_MS, NOW_MS + HOUR_MS];
 
 /** The halves of a quota of 20 an hour; the shares are 10,000 millitokens. */
 function merge(
@@ -47,6 +47,7 @@ it.each([
   ["a share", undefined, 4000, NOW_MS, 10_000],
   ["a share, for what was never opened", undefined, 4000, 0, 10_000],
   ["a share less the debt that is carried", { debt: true }, -4000, OVER_MS, 6000],
+  ["the same, ended early by other time zone data", { debt: true }, -4000, EARLY_MS, 6000],
   ["two shares less a deep one, after two ends", { debt: true }, -15_000, OVER_MS - HOUR_MS, 5000],
   ["a share and what is carried of the rest", { unused: 6 }, 2500, OVER_MS, 12_500],
   ["a share and the most that is carried", { unused: 6 }, 5000, OVER_MS, 13_000],
