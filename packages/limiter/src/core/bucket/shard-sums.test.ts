@@ -13,6 +13,7 @@ import { findShardsEndMs, shardSumMilli, waitForShardSumMs } from "./shard-sums.
 const NOW_MS = Date.UTC(2026, 0, 4, 12);
 const POLICY = buildPolicy([Limit.perMinute("rpm", 10), Limit.perMinute("tpm", 100)], "system");
 
+const HOUR_MS = 3_600_000;
 const TPH = Limit.quota("tph", 4, { every: "hour", zone: "UTC" });
 
 /** The shards of a bucket, from balances by shard and limit, each with its own stamp. */
@@ -32,6 +33,19 @@ function buildClaim(
   amounts: Readonly<Record<string, number>>,
 ): BucketClaim {
   return { entityId: "key-1", resource: "gpt-4", policy: POLICY, bucket: bucket!, others, amounts };
+}
+
+/** Shards of a quota of 4 an hour, each with its balance and the end of its window. */
+function buildQuota(
+  states: readonly (readonly [milli: number, endMs: number])[],
+  carry?: QuotaLimit["carry"],
+): readonly Bucket[] {
+  const quota = Limit.quota("tph", 4, { every: "hour", zone: "UTC" }, { ...(carry && { carry }) });
+  return states.map(([milli, endMs], shard) => ({
+    limits: shardLimits(bucketLimits([quota]), shard, states.length),
+    refilledAtMs: NOW_MS,
+    balances: [milli, endMs, 0],
+  }));
 }
 
 /** Four shards of small limits, in any state: debt, overshoot, stamps before and after now. */
@@ -210,26 +224,6 @@ describe("shards together", () => {
 });
 
 describe("shards of a quota", () => {
-  const HOUR_MS = 3_600_000;
-
-  /** Shards of a quota of 4 an hour, each with its balance and the end of its window. */
-  function buildQuota(
-    states: readonly (readonly [milli: number, endMs: number])[],
-    carry?: QuotaLimit["carry"],
-  ): readonly Bucket[] {
-    const quota = Limit.quota(
-      "tph",
-      4,
-      { every: "hour", zone: "UTC" },
-      { ...(carry && { carry }) },
-    );
-    return states.map(([milli, endMs], shard) => ({
-      limits: shardLimits(bucketLimits([quota]), shard, states.length),
-      refilledAtMs: NOW_MS,
-      balances: [milli, endMs, 0],
-    }));
-  }
-
   it("wait for the first end after which they hold enough, which may be less than before", () => {
     const [first, second] = [NOW_MS + 50, NOW_MS + 80];
     const shards = buildQuota([

@@ -273,8 +273,8 @@ export class WatchedTable {
     const concerned = (those: readonly Operation[]): readonly Operation[] =>
       those.filter((operation) => this.#charged(operation.entityId).includes(entityId));
     const [own, back] = [concerned(operations), concerned(owed)];
-    // Parts that were meant for shards may reach a bucket that is whole again, and what a lease took
-    // in different windows goes back in parts.
+    // Parts that were meant for shards may reach a bucket that is whole again, and a lease gives
+    // back to each window separately.
     const isInParts =
       this.history(entityId).wasSplit ||
       limitNames(write.after).some((name) => isQuota(write.after, name));

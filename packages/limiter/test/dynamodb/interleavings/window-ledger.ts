@@ -1,6 +1,6 @@
 /*
  * What was granted in each window of each quota of one bucket, less what was given back to it. A
- * window is known by its end, whoever opened it. For the latest one
+ * window is known by its end. For the latest one
  *
  *   used + what its shards hold + the shares of the shards that have yet to open it = capacity
  *

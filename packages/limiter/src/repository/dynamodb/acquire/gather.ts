@@ -8,6 +8,7 @@ import { getAmount, MILLI } from "../../../core/amounts.ts";
 import { apply, listWindowEnds, type Bucket } from "../../../core/bucket/bucket.ts";
 import { divideAmounts, type DividedAmounts } from "../../../core/bucket/decision.ts";
 import { shardSumMilli } from "../../../core/bucket/shard-sums.ts";
+import type { WindowEnds } from "../../../core/bucket/windows.ts";
 import { countIn, LimitFold, listCosts } from "../write/batch-decision.ts";
 import { buildUpdate } from "../write/bucket-update.ts";
 import { toIncarnation } from "../write/write-plan.ts";
@@ -152,9 +153,10 @@ export class Gathering {
       const taken = { amounts: costs, unlimited: isCounting ? unlimited : undefined };
       // Of a transaction nothing is returned: these windows are those of its plan.
       const charged = apply(giver.bucket, listCosts(giver.bucket, costs), this.#nowMs);
-      const part = receiptPart(giver.shard, claim, taken, counted);
-      const incarnation = { ...part.incarnation, windowEnds: listWindowEnds(charged) };
-      return { ...part, incarnation };
+      return receiptPart(giver.shard, claim, taken, {
+        requests: counted,
+        windowEnds: listWindowEnds(charged),
+      });
     });
   }
 
@@ -192,7 +194,10 @@ function receiptPart(
   { key, image }: KnownShard,
   { policy, isCascaded }: WantedClaim,
   { amounts, unlimited }: DividedAmounts,
-  requests: number,
+  {
+    requests,
+    windowEnds,
+  }: { readonly requests: number; readonly windowEnds: WindowEnds | undefined },
 ): ReceiptPart {
   return {
     key,
@@ -203,7 +208,11 @@ function receiptPart(
     policy,
     requests,
     isCascaded,
-    incarnation: { ...toIncarnation(image), expiredBySeconds: image.expiresAtSeconds },
+    incarnation: {
+      ...toIncarnation(image),
+      windowEnds,
+      expiredBySeconds: image.expiresAtSeconds,
+    },
     seen: { image, unseenMilli: amounts },
   };
 }

@@ -72,7 +72,7 @@ export interface MergeRequest {
 export type MergeObstacle =
   /** A debt so deep that its last digits were lost on reading it: the sum would not be exact. */
   | "balance not exact"
-  /** Each half has another window open, because clocks differ: at the next look one will be over. */
+  /** Each half has another window open, because clocks differ: one will be over soon. */
   | "different windows open";
 
 /** The writes of a merge, or what prevents it. */
