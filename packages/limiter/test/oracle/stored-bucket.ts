@@ -4,6 +4,9 @@
  * the rate in lowest terms,
  *
  *   min(share of the capacity, tk + rm/p + a/p for each millisecond since rf)
+ *
+ * or, of a quota, tk until its window ends at we, and its share of the capacity from then on. What
+ * quotas carry over is not known here.
  */
 import { fraction, isLess, minus, sum, ZERO, type Fraction } from "./fraction.ts";
 import { unitsAt, type Balance } from "./oracle-bucket.ts";
@@ -23,6 +26,8 @@ export interface StoredLimit extends Balance {
   /** How much of it by cascade. */
   readonly cascaded: bigint;
   readonly hidden: boolean;
+  /** When the window of a quota ends; 0 before the first, undefined for a rate. */
+  readonly endMs: number | undefined;
 }
 
 /** One item. */
@@ -101,7 +106,9 @@ export function numberIn(item: StoredItem, attribute: string, absent?: bigint): 
  */
 export function shardValue({ limits, stampMs }: StoredShard, name: string, atMs: number): Fraction {
   const limit = limits.get(name)!;
-  return fraction(unitsAt(limit, stampMs, atMs), limit.terms.period);
+  const { endMs, terms, units } = limit;
+  if (endMs !== undefined) return fraction(atMs < endMs ? units : terms.capacityMilli);
+  return fraction(unitsAt(limit, stampMs, atMs), terms.period);
 }
 
 /** What one limit of a shard holds without what it has earned since its stamp. */
@@ -133,6 +140,11 @@ export function isPartition(bucket: StoredBucket): boolean {
   return Array.from({ length: most }, (_, owned) => owned).every(
     (owned) => [...bucket].filter(([shard, { divisor }]) => owned % divisor === shard).length === 1,
   );
+}
+
+/** Whether a limit is a quota on any shard. */
+export function isQuota(bucket: StoredBucket, name: string): boolean {
+  return [...bucket.values()].some(({ limits }) => limits.get(name)?.endMs !== undefined);
 }
 
 /** The names of all limits, hidden ones too. */
@@ -185,11 +197,12 @@ function readLimit(
   name: string,
   { shard, divisor }: { readonly shard: number; readonly divisor: number },
 ): StoredLimit {
+  const isRate = item[`b_${name}_kd`] === undefined;
   const whole = exactTerms({
     name,
     capacityMilli: numberIn(item, `b_${name}_cp`),
-    amount: numberIn(item, `b_${name}_ra`),
-    period: numberIn(item, `b_${name}_rp`),
+    amount: isRate ? numberIn(item, `b_${name}_ra`) : 0n,
+    period: isRate ? numberIn(item, `b_${name}_rp`) : 1n,
   });
   const terms = termsOfShard(whole, shard, divisor);
   // A remainder counts in units of the period after the shard's own rate was reduced.
@@ -201,5 +214,6 @@ function readLimit(
     consumed: numberIn(item, `b_${name}_tc`, 0n),
     cascaded: numberIn(item, `b_${name}_cc`, 0n),
     hidden: item[`b_${name}_hd`] !== undefined,
+    endMs: isRate ? undefined : Number(numberIn(item, `b_${name}_we`, 0n)),
   };
 }

@@ -27,6 +27,7 @@ import type { Engine } from "./engine.ts";
 export interface StoredLimit {
   readonly limit: SupportedLimit;
   readonly milli: number;
+  /** Of a quota, the end of its window. */
   readonly remainder?: number;
   readonly hidden?: boolean;
 }

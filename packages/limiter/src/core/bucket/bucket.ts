@@ -6,6 +6,7 @@ import {
   buildWindow,
   carriesNothing,
   chargeWindow,
+  computeWindowEnd,
   computeWindowMilli,
   computeWindowWaitMs,
   type LimitWindow,
@@ -146,11 +147,16 @@ export function isReturnLost(
   return window !== undefined && findOpenEndMs(bucket, index, nowMs) !== (ends?.[limit.name] ?? 0);
 }
 
-/** Whether a window ends after one time and not after the other. */
+/**
+ * Whether a window ends after one time and not after the other: the open one, or the one that would
+ * be opened.
+ */
 export function crossesEnd({ limits, balances }: Bucket, fromMs: number, toMs: number): boolean {
+  if (fromMs >= toMs) return false;
   return limits.some(({ window }, index) => {
+    if (window === undefined) return false;
     const endMs = balances[index * FIELDS + 1]!;
-    return window !== undefined && fromMs < endMs && endMs <= toMs;
+    return (fromMs < endMs ? endMs : computeWindowEnd(window, fromMs, endMs)) <= toMs;
   });
 }
 
@@ -307,7 +313,8 @@ export function waitMs(bucket: Bucket, index: number, neededMilli: number, nowMs
   const stored = getStoredMilli(bucket, index);
   if (limit.window !== undefined) {
     const endMs = getStoredEndMs(bucket, index);
-    return computeWindowWaitMs(limit.window, { storedMilli: stored, endMs }, neededMilli, nowMs);
+    const shard = { window: limit.window, storedMilli: stored, endMs };
+    return computeWindowWaitMs([shard], neededMilli, nowMs);
   }
   const earn =
     Number.isSafeInteger(neededMilli - stored) && isCountable(limit)

@@ -13,7 +13,7 @@ import { keepWindows, withLimits } from "./limit-change.ts";
 import { isRate, type LimitKind } from "../limit-kinds.ts";
 import type { SupportedLimit } from "../supported-limits.ts";
 import { sourceOfLimit, type ConfigSource, type Policy } from "./policy.ts";
-import { shardSumMilli, waitForShardSumMs } from "./shard-sums.ts";
+import { findShardsEndMs, shardSumMilli, waitForShardSumMs } from "./shard-sums.ts";
 
 /** One bucket of a decision, and what the call takes from it: 0 of each limit it does not name. */
 export interface BucketClaim {
@@ -218,7 +218,10 @@ function computeStatus(
       ? balanceMilli(bucket, index, nowMs)
       : shardSumMilli(shards, limit.name, nowMs);
   const available = Math.floor(balance / MILLI);
-  const endMs = findOpenEndMs(bucket, index, nowMs);
+  const endMs =
+    shards === undefined
+      ? findOpenEndMs(bucket, index, nowMs)
+      : findShardsEndMs(shards, limit.name, nowMs);
   const exceeded = available < requested;
   const wait = (neededMilli: number): number =>
     shards === undefined

@@ -4,13 +4,17 @@ import { validLimit } from "../../../test/support/arbitraries.ts";
 import { MILLI } from "../amounts.ts";
 import { balanceMilli, bucketLimits, waitMs, type Bucket } from "./bucket.ts";
 import { fits, computeStatuses, type BucketClaim } from "./decision.ts";
+import type { QuotaLimit } from "../limit-kinds.ts";
 import { Limit } from "../limit.ts";
 import { buildPolicy } from "./policy.ts";
 import { shardLimits } from "./shares.ts";
-import { shardSumMilli, waitForShardSumMs } from "./shard-sums.ts";
+import { findShardsEndMs, shardSumMilli, waitForShardSumMs } from "./shard-sums.ts";
 
 const NOW_MS = Date.UTC(2026, 0, 4, 12);
 const POLICY = buildPolicy([Limit.perMinute("rpm", 10), Limit.perMinute("tpm", 100)], "system");
+
+const HOUR_MS = 3_600_000;
+const TPH = Limit.quota("tph", 4, { every: "hour", zone: "UTC" });
 
 /** The shards of a bucket, from balances by shard and limit, each with its own stamp. */
 function buildShards(
@@ -29,6 +33,19 @@ function buildClaim(
   amounts: Readonly<Record<string, number>>,
 ): BucketClaim {
   return { entityId: "key-1", resource: "gpt-4", policy: POLICY, bucket: bucket!, others, amounts };
+}
+
+/** Shards of a quota of 4 an hour, each with its balance and the end of its window. */
+function buildQuota(
+  states: readonly (readonly [milli: number, endMs: number])[],
+  carry?: QuotaLimit["carry"],
+): readonly Bucket[] {
+  const quota = Limit.quota("tph", 4, { every: "hour", zone: "UTC" }, { ...(carry && { carry }) });
+  return states.map(([milli, endMs], shard) => ({
+    limits: shardLimits(bucketLimits([quota]), shard, states.length),
+    refilledAtMs: NOW_MS,
+    balances: [milli, endMs, 0],
+  }));
 }
 
 /** Four shards of small limits, in any state: debt, overshoot, stamps before and after now. */
@@ -203,5 +220,47 @@ describe("shards together", () => {
     expect(shardSumMilli(shards, "tpm", NOW_MS)).toBe(2 * Number.MIN_SAFE_INTEGER);
     expect(fits([buildClaim(shards, {})], NOW_MS)).toBe(false);
     expect(waitForShardSumMs(shards, "tpm", 0, NOW_MS)).toBeGreaterThan(0);
+  });
+});
+
+describe("shards of a quota", () => {
+  it("wait for the first end after which they hold enough, which may be less than before", () => {
+    const [first, second] = [NOW_MS + 50, NOW_MS + 80];
+    const shards = buildQuota([
+      [0, first],
+      [2500, second],
+    ]);
+    const wait = (milli: number): number => waitForShardSumMs(shards, "tph", milli, NOW_MS);
+    expect([2500, 4000, 4001].map(wait)).toEqual([0, 50, Infinity]);
+    expect(shardSumMilli(shards, "tph", first)).toBe(4500);
+    expect(shardSumMilli(shards, "tph", second)).toBe(4000);
+    expect(findShardsEndMs(shards, "tph", NOW_MS)).toBe(second);
+    expect(findShardsEndMs(shards, "tph", second)).toBeUndefined();
+    const claim = { ...buildClaim(shards, {}), policy: buildPolicy([TPH], "system") };
+    expect(computeStatuses([claim], NOW_MS)[0]!.resetsAt).toEqual(new Date(second));
+  });
+
+  it("wait as long as a search over all ends finds, whatever they carry", () => {
+    const anyState = fc.tuple(
+      fc.integer({ min: -9000, max: 6000 }),
+      fc.constantFrom(0, ...[-3, -1, 0, 1, 2].map((hours) => NOW_MS + hours * HOUR_MS)),
+    );
+    const anyCarry = fc.constantFrom({ debt: true }, { unused: 3 }, { debt: true, unused: 1 });
+    fc.assert(
+      fc.property(
+        fc.array(anyState, { minLength: 2, maxLength: 2 }),
+        fc.option(anyCarry, { nil: undefined }),
+        fc.integer({ min: 0, max: 7000 }),
+        (states, carry, milli) => {
+          const shards = buildQuota(states, carry);
+          const ends = Array.from({ length: 30 }, (_, hour) => hour * HOUR_MS);
+          const holds = (ms: number): boolean => shardSumMilli(shards, "tph", NOW_MS + ms) >= milli;
+          const most = 4000 + (carry !== undefined && "unused" in carry ? carry.unused * 1000 : 0);
+          expect(waitForShardSumMs(shards, "tph", milli, NOW_MS)).toBe(
+            milli > most ? Infinity : (ends.find(holds) ?? Infinity),
+          );
+        },
+      ),
+    );
   });
 });

@@ -1,4 +1,13 @@
-import { balanceMilli, ceilingMilli, waitMs, type Bucket } from "./bucket.ts";
+import {
+  balanceMilli,
+  ceilingMilli,
+  findOpenEndMs,
+  getStoredEndMs,
+  getStoredMilli,
+  waitMs,
+  type Bucket,
+} from "./bucket.ts";
+import { computeWindowWaitMs, type StoredWindow } from "./windows.ts";
 
 /*
  * A bucket may be stored as several shards, each a `Bucket` with its share of every limit. Any
@@ -31,15 +40,21 @@ export function waitForShardSumMs(
 ): number {
   let ceiling = 0;
   let allFullMs = 0;
+  const windows: StoredWindow[] = [];
   for (const shard of shards) {
     const index = indexOf(shard, limitName);
     if (index < 0) continue;
+    const { window } = shard.limits[index]!;
     const own = ceilingMilli(shard.limits[index]!);
     ceiling += own;
-    allFullMs = Math.max(allFullMs, waitMs(shard, index, own, nowMs));
+    if (window !== undefined) {
+      const [storedMilli, endMs] = [getStoredMilli(shard, index), getStoredEndMs(shard, index)];
+      windows.push({ window, storedMilli, endMs });
+    } else allFullMs = Math.max(allFullMs, waitMs(shard, index, own, nowMs));
   }
   if (neededMilli > ceiling) return Infinity;
   if (shardSumMilli(shards, limitName, nowMs) >= neededMilli) return 0;
+  if (windows.length > 0) return computeWindowWaitMs(windows, neededMilli, nowMs);
   // Balances only grow, and after `allFullMs` all of them are full, so the time can be found by
   // bisection.
   let [tooShortMs, enoughMs] = [0, allFullMs];
@@ -49,6 +64,19 @@ export function waitForShardSumMs(
     else tooShortMs = middleMs;
   }
   return enoughMs;
+}
+
+/** The latest end of the windows of one limit that are open on any of the shards, if any is. */
+export function findShardsEndMs(
+  shards: readonly Bucket[],
+  limitName: string,
+  nowMs: number,
+): number | undefined {
+  const ends = shards.flatMap((shard) => {
+    const index = indexOf(shard, limitName);
+    return index < 0 ? [] : (findOpenEndMs(shard, index, nowMs) ?? []);
+  });
+  return ends.length === 0 ? undefined : Math.max(...ends);
 }
 
 /**

@@ -89,7 +89,7 @@ export function buildOpeningMap(
   { storedMilli, endMs }: WindowState,
   nowMs: number,
 ): TimeMap {
-  const { capacityMilli, unusedMilli, carriesDebt } = window;
+  const { capacityMilli, unusedMilli } = window;
   const high = capacityMilli + unusedMilli;
   if (carriesNothing(window) || endMs === 0)
     return { low: capacityMilli, add: capacityMilli, addMost: capacityMilli, high: capacityMilli };
@@ -98,6 +98,15 @@ export function buildOpeningMap(
     if (ends > 0 && storedMilli + ends * capacityMilli >= high) break;
     passedMs = computeNextEnd(window, passedMs);
   }
+  return buildEndsMap(window, ends);
+}
+
+/** What a number of ends does to a balance, where something is carried over them. */
+function buildEndsMap(
+  { capacityMilli, unusedMilli, carriesDebt }: LimitWindow,
+  ends: number,
+): TimeMap {
+  const high = capacityMilli + unusedMilli;
   const add = ends * capacityMilli;
   return { low: carriesDebt ? -Infinity : Math.min(high, add), add, addMost: add, high };
 }
@@ -130,23 +139,56 @@ export function computeNextWindowEnd(window: LimitWindow, nowMs: number, endMs: 
   return computeNextEnd(window, openMs);
 }
 
+/** The window of one limit on one shard, and what is stored of it. */
+export interface StoredWindow extends WindowState {
+  readonly window: LimitWindow;
+}
+
 /**
- * The time until a window holds `neededMilli` if nothing is taken; `Infinity` if none ever can. The
- * windows that follow are thought to be opened when they begin.
+ * The time until the windows of all shards together hold `neededMilli` if nothing is taken;
+ * `Infinity` if they never can. Nothing changes but at ends, where a balance may also fall: a shard
+ * can hold more than its share. The windows that follow are thought to be opened when they begin.
  */
 export function computeWindowWaitMs(
-  window: LimitWindow,
-  { storedMilli, endMs }: WindowState,
+  shards: readonly StoredWindow[],
   neededMilli: number,
   nowMs: number,
 ): number {
-  if (neededMilli > window.capacityMilli + window.unusedMilli) return Infinity;
-  let atMs = Math.max(nowMs, endMs);
-  for (let ends = 0; ends < MOST_ENDS; ends += 1) {
-    if (computeOpeningMilli(window, storedMilli, endMs, atMs) >= neededMilli) return atMs - nowMs;
-    atMs = computeNextEnd(window, atMs);
+  const running = shards.map(({ window, storedMilli, endMs }) => ({
+    window,
+    storedMilli,
+    milli: endMs === 0 ? window.capacityMilli : storedMilli,
+    ends: 0,
+    nextMs: endMs === 0 ? Infinity : endMs,
+  }));
+  let atMs = nowMs;
+  for (let steps = 0; steps <= MOST_ENDS && atMs < Infinity; steps += 1) {
+    for (const shard of running) while (shard.nextMs <= atMs) passEnd(shard);
+    if (running.reduce((sum, { milli }) => sum + milli, 0) >= neededMilli) return atMs - nowMs;
+    atMs = Math.min(...running.map(({ nextMs }) => nextMs));
   }
   return Infinity;
+}
+
+/** Lets a window end; the ends that no longer matter to its balance are not looked for. */
+function passEnd(shard: {
+  readonly window: LimitWindow;
+  readonly storedMilli: number;
+  milli: number;
+  ends: number;
+  nextMs: number;
+}): void {
+  const { window, storedMilli } = shard;
+  const { capacityMilli, unusedMilli } = window;
+  shard.ends += 1;
+  shard.milli = carriesNothing(window)
+    ? capacityMilli
+    : applyMap(buildEndsMap(window, shard.ends), storedMilli);
+  const isLast =
+    carriesNothing(window) ||
+    shard.ends >= MOST_ENDS ||
+    storedMilli + shard.ends * capacityMilli >= capacityMilli + unusedMilli;
+  shard.nextMs = isLast ? Infinity : computeNextEnd(window, shard.nextMs);
 }
 
 /** When the windows end that a take was charged in, by limit. */
@@ -211,5 +253,8 @@ function computeConvertedEnd(after: LimitWindow, endMs: number, nowMs: number): 
 }
 
 function computeNextEnd({ calendar, lengthMs }: LimitWindow, endMs: number): number {
-  return calendar === undefined ? endMs + lengthMs : nextBoundary(calendar, endMs);
+  // By other time zone data, the stored end may lie just before the boundary that it stands for.
+  return calendar === undefined
+    ? endMs + lengthMs
+    : nextBoundary(calendar, nearestBoundary(calendar, endMs));
 }

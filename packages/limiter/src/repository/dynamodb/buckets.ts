@@ -37,7 +37,7 @@ import {
   MAX_TAKE_ROUNDS,
   type OverloadGuard,
 } from "./acquire/bounds.ts";
-import { mayFit } from "./acquire/fit.ts";
+import { afterLastEnd, mayFit } from "./acquire/fit.ts";
 import { ClaimPreparation, type KnownEntity } from "./acquire/prepare.ts";
 import { noteThrottled, takeFromShard, type TakeAttempt } from "./acquire/take.ts";
 import type { Connection } from "./table/connection.ts";
@@ -251,9 +251,11 @@ export class DynamoBuckets implements BucketStore {
    * As of when a call is decided, and what time it is. A call that has lost a race is decided as of
    * when it started, as in `TakeAttempt`: tokens given back since count, tokens earned do not.
    */
-  #decisionTimes({ decisions, begunMs }: Call): readonly [atMs: number, nowMs: number] {
+  #decisionTimes({ claims, decisions, begunMs }: Call): readonly [atMs: number, nowMs: number] {
     const nowMs = this.#nowMs();
-    return [decisions > 1 ? Math.min(begunMs, nowMs) : nowMs, nowMs];
+    if (decisions === 1) return [nowMs, nowMs];
+    const shards = claims.flatMap(({ key }) => this.#known.get(key).shards);
+    return [afterLastEnd(shards, Math.min(begunMs, nowMs), nowMs), nowMs];
   }
 
   #decideAgain(call: Call): MaybePromise<ConsumeOutcome> {

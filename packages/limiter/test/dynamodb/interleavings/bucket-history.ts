@@ -13,6 +13,7 @@ import {
   getCapacity,
   getConsumed,
   getDebt,
+  isQuota,
   limitNames,
   NO_BUCKET,
   getRate,
@@ -21,6 +22,7 @@ import {
   type StoredShard,
 } from "../../oracle/stored-bucket.ts";
 import { computeShare } from "../../oracle/terms.ts";
+import { WindowLedger } from "./window-ledger.ts";
 
 /** A whole bucket from a moment on, in time that really passed. */
 export interface BucketState {
@@ -54,6 +56,7 @@ export interface Window {
 export class BucketHistory {
   /** The highest version that each key ever had. */
   readonly #versions = new Map<number, bigint>();
+  readonly windows = new WindowLedger();
   readonly states: BucketState[] = [
     {
       fromMs: -Infinity,
@@ -101,6 +104,8 @@ export class BucketHistory {
   excess(differenceMs: number): string | undefined {
     const last = this.states.length - 1;
     for (const name of limitNames(this.now)) {
+      // A quota grants by window: see `WindowLedger`.
+      if (isQuota(this.now, name)) continue;
       let taken = 0n;
       let earned = getDebt(this.now, name, this.states[last]!.fromMs - differenceMs);
       let looseMs = 0;
@@ -235,9 +240,12 @@ function seenAtMs(
   if (isSplit) return window.fromMs + window.skewMs;
   const sinceMs = Math.max(fromMs, window.fromMs) + window.skewMs;
   const { stampMs } = bucket.get(number)!;
-  if (stampMs >= window.fromMs + window.skewMs) return Math.min(sinceMs, stampMs);
-  if (process !== window.process || !touched.has(number)) return sinceMs;
-  return Math.min(sinceMs, Math.max(decidedAtMs, window.fromMs + window.skewMs));
+  const isOwn = process === window.process && touched.has(number);
+  return Math.min(
+    sinceMs,
+    stampMs >= window.fromMs + window.skewMs ? stampMs : Infinity,
+    isOwn ? Math.max(decidedAtMs, window.fromMs + window.skewMs) : Infinity,
+  );
 }
 
 /**
@@ -259,6 +267,13 @@ function wholeMillitokens(
   },
 ): Fraction {
   const share = fraction(computeShare(capacity, number, shard.divisor));
-  const value = shard.limits.has(name) ? least(share, shardValue(shard, name, atMs)) : share;
+  const limit = shard.limits.get(name);
+  if (limit?.endMs !== undefined && atMs < limit.endMs)
+    // What was used stays used, whatever the capacity.
+    return plus(
+      share,
+      minus(shardValue(shard, name, atMs), fraction(limit.terms.capacityMilli + 1n)),
+    );
+  const value = limit === undefined ? share : least(share, shardValue(shard, name, atMs));
   return minus(value, fraction(1n));
 }

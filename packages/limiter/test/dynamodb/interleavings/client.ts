@@ -1,10 +1,9 @@
-import type { RateLimit } from "zae-limiter";
 import type { Receipt } from "../../../src/repository/port.ts";
 import type { DynamoTransport } from "../../../src/repository/dynamodb/transport/transport.ts";
 import { bucketProcess, type BucketProcess } from "../../support/bucket-process.ts";
 import { Gate, type DecisionSurroundings, type Reshapes } from "./gate.ts";
 import { GRANTS, reversed, type Effect } from "./ledger.ts";
-import type { Scenario } from "./scenario.ts";
+import type { Scenario, ScenarioLimit } from "./scenario.ts";
 import { LoneClock, ProcessClock, type SimulatedTime } from "../../support/simulated-time.ts";
 
 /** What was granted and has not ended. */
@@ -55,7 +54,7 @@ export class Client {
     readonly time: SimulatedTime;
     readonly skewMs: number;
     readonly tableName: string;
-    readonly limits: ReadonlyMap<string, readonly RateLimit[]>;
+    readonly limits: ReadonlyMap<string, readonly ScenarioLimit[]>;
     readonly reshapes: () => Reshapes;
     /** In place of the gate, for a client that nothing happens to. */
     readonly transport?: DynamoTransport;

@@ -61,6 +61,11 @@ const SITUATIONS = [
   "late write to a shard that is gone",
   "reply lost of a write to a shard that is gone",
   "bucket merged in the end",
+  "window opened",
+  "window opened by a gather",
+  "split of a quota",
+  "merge of a quota",
+  "merge of different windows",
 ] as const;
 
 type Situation = (typeof SITUATIONS)[number];

@@ -146,7 +146,9 @@ interface Way {
 
 function hasOrder({ before, after, call }: AppliedWrite, deeds: readonly Deed[]): boolean {
   const [old, now] = [[...before.values()][0]!, [...after.values()][0]!];
-  const names = [...now.limits].filter(([, { hidden }]) => !hidden).map(([name]) => name);
+  const names = [...now.limits]
+    .filter(([, { hidden, endMs }]) => !hidden && endMs === undefined)
+    .map(([name]) => name);
   const values = (shard: StoredShard): ReadonlyMap<string, Fraction> =>
     new Map(names.map((name) => [name, shardValue(shard, name, call.decidedAtMs)]));
   const ceilings = new Map(

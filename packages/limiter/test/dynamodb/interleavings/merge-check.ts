@@ -103,6 +103,11 @@ function commonMs({ before, decidedAtMs }: Merge): number {
 
 function halfValue(half: StoredShard, own: Terms, atMs: number): Fraction {
   const ceiling = fraction(own.capacityMilli);
+  const { endMs, terms } = half.limits.get(own.name) ?? {};
+  if (endMs !== undefined)
+    return atMs < endMs
+      ? minus(plus(shardValue(half, own.name, atMs), ceiling), fraction(terms!.capacityMilli))
+      : ceiling;
   return half.limits.has(own.name) ? least(ceiling, shardValue(half, own.name, atMs)) : ceiling;
 }
 

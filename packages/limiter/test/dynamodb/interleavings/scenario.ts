@@ -1,4 +1,4 @@
-import { Limit, type RateLimit } from "zae-limiter";
+import { Limit, type QuotaLimit, type RateLimit } from "zae-limiter";
 import { seededRandom } from "zae-limiter/testing";
 import type { Random } from "../../../src/repository/system-clock.ts";
 import { between, pick } from "../../support/seeded/random-choice.ts";
@@ -10,6 +10,12 @@ export type Fault = keyof typeof NETWORK_ERRORS | "reply lost";
 
 /** What else may become of a request that several writes share. */
 export type BatchFault = "statements fail" | "reply in part";
+
+/** A limit of a scenario. */
+export type ScenarioLimit = RateLimit | QuotaLimit;
+
+/** The name of limits that are quotas; the time moves to the ends of their windows then. */
+export const QUOTA = "quota";
 
 /** Who takes part, and what may happen to them. The order of events is the schedule's. */
 export interface Scenario {
@@ -36,7 +42,7 @@ export interface Scenario {
   readonly parentId: string | undefined;
   /** Whether the parent makes calls of its own. */
   readonly callsParent: boolean;
-  readonly limits: ReadonlyMap<string, readonly RateLimit[]>;
+  readonly limits: ReadonlyMap<string, readonly ScenarioLimit[]>;
   /** How often a call asks for as much as there can be. */
   readonly largeCalls: number;
   /**
@@ -50,6 +56,8 @@ export interface Scenario {
   /** Whether writes of different buckets share requests, and what may become of these. */
   readonly sharesRequests: boolean;
   readonly batchFaults: readonly BatchFault[];
+  /** Whether a limit is a quota, by the minute. */
+  readonly hasQuota: boolean;
 }
 
 const FAULTS: readonly Fault[] = [
@@ -74,10 +82,13 @@ export function makeScenario(seed: number): Scenario {
     { length: parentId === undefined ? 1 : between(random, 1, 3) },
     (_, index) => `hot-${index + 1}`,
   );
-  const names = random() < 0.5 ? ["rpm"] : ["rpm", "tpm"];
+  // Some seeds only, as with charges below.
+  const hasQuota = seed % 4 === 3;
+  const names = [...(random() < 0.5 ? ["rpm"] : ["rpm", "tpm"]), ...(hasQuota ? [QUOTA] : [])];
   const spreadMs = pick(random, [0, 0, 500, 3000]);
   const scenario = {
     seed,
+    hasQuota,
     skewsMs: Array.from({ length: between(random, 2, 4) }, () =>
       Math.round((random() * 2 - 1) * spreadMs),
     ),
@@ -125,16 +136,18 @@ export function makeScenario(seed: number): Scenario {
  * Limits of the given names with other numbers; the first is a fast one, the second earns next to
  * nothing.
  */
-export function someLimits(random: Random, names: readonly string[]): readonly RateLimit[] {
-  return names.map((name, index) =>
-    Limit.custom({
+export function someLimits(random: Random, names: readonly string[]): readonly ScenarioLimit[] {
+  return names.map((name, index) => {
+    if (name === QUOTA)
+      return Limit.quota(name, between(random, 8, 60), { cron: "* * * * *", zone: "UTC" });
+    return Limit.custom({
       name,
       capacity: between(random, 3, 40),
       refillAmount: index === 0 ? between(random, 1, 200) : pick(random, [1, 7, 1001]),
       refillPeriodSeconds:
         index === 0 ? pick(random, [1, 1, 3, 60]) : pick(random, [60, 3600, 86_400]),
-    }),
-  );
+    });
+  });
 }
 
 /** Simpler scenarios of the same seed, one change after another, to find what a failure needs. */
@@ -176,6 +189,8 @@ function simplerThan(scenario: Scenario): readonly Scenario[] {
     scenario.largestTickMs > 1 ? { largestTickMs: 1 } : undefined,
     scenario.expires ? { expires: false } : undefined,
     scenario.largeCalls > 0 ? { largeCalls: 0 } : undefined,
+    // The time does not move to the ends of windows then.
+    scenario.hasQuota ? { hasQuota: false } : undefined,
   ];
   return simpler.flatMap((change) => (change === undefined ? [] : [{ ...scenario, ...change }]));
 }

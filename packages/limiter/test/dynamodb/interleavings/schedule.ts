@@ -113,7 +113,10 @@ function choose({ random }: World, events: readonly Event[]): Event {
   return events.find(({ weight }) => (rest -= weight) < 0) ?? events.at(-1)!;
 }
 
-function someMs({ random }: World): number {
+function someMs({ random, scenario, time }: World): number {
+  // To the end of a minute, where the windows of quotas end, or close to it.
+  if (scenario.hasQuota && random() < 0.1)
+    return Math.max(0, 60_000 - (time.nowMs % 60_000) + between(random, -5, 5));
   const dice = random();
   if (dice < 0.6) return between(random, 0, 5);
   return dice < 0.95 ? between(random, 5, 200) : between(random, 200, 5000);

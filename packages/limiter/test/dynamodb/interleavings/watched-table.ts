@@ -20,6 +20,7 @@ import {
   getConsumed,
   listGrants,
   isPartition,
+  isQuota,
   limitNames,
   readShard,
   shardValue,
@@ -195,6 +196,7 @@ export class WatchedTable {
       wrongShards(write, history, this.differenceMs) ??
       history.wrongVersions() ??
       wrongWith(write) ??
+      history.windows.note(write, history.now) ??
       this.#unexplained(entityId, write) ??
       (isGrant ? history.excess(this.differenceMs + this.#tickMs - 1) : undefined) ??
       (isGrant && isGathered(write) ? this.#wronglyGathered(entityId, write) : undefined);
@@ -208,6 +210,7 @@ export class WatchedTable {
     const { before, after } = write;
     if (isSplit(write)) this.#coverage.count("split");
     if (isMerge(write)) this.#countMerge(write);
+    this.#countWindows(write);
     if (
       isSplit(write) &&
       limitNames(before).some((name) => bucketValue(before, name, write.call.decidedAtMs).top < 0n)
@@ -217,6 +220,21 @@ export class WatchedTable {
       this.#coverage.count("call that gathered from several shards");
     if (listGrants(after) > listGrants(before) + 1n)
       this.#coverage.count("write that granted several calls");
+  }
+
+  #countWindows(write: AppliedWrite): void {
+    const { before, after } = write;
+    for (const name of limitNames(after).filter((each) => isQuota(after, each))) {
+      const [old, now] = [before, after].map(
+        (bucket) => new Set([...bucket.values()].map(({ limits }) => limits.get(name)?.endMs)),
+      );
+      const isOpened = [...now!].some((endMs) => !old!.has(endMs));
+      if (isOpened) this.#coverage.count("window opened");
+      if (isOpened && isGathered(write)) this.#coverage.count("window opened by a gather");
+      if (isSplit(write)) this.#coverage.count("split of a quota");
+      if (isMerge(write)) this.#coverage.count("merge of a quota");
+      if (isMerge(write) && old!.size > 1) this.#coverage.count("merge of different windows");
+    }
   }
 
   #countMerge({ before, after, call }: AppliedWrite): void {
@@ -255,8 +273,12 @@ export class WatchedTable {
     const concerned = (those: readonly Operation[]): readonly Operation[] =>
       those.filter((operation) => this.#charged(operation.entityId).includes(entityId));
     const [own, back] = [concerned(operations), concerned(owed)];
-    // Parts that were meant for shards may reach a bucket that is whole again.
-    const explain = this.history(entityId).wasSplit ? unexplainedShards : unexplained;
+    // Parts that were meant for shards may reach a bucket that is whole again, and a lease gives
+    // back to each window separately.
+    const isInParts =
+      this.history(entityId).wasSplit ||
+      limitNames(write.after).some((name) => isQuota(write.after, name));
+    const explain = isInParts ? unexplainedShards : unexplained;
     const wrong = explain(write, own);
     return wrong === undefined || back.length === 0
       ? wrong

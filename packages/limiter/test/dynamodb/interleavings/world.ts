@@ -1,11 +1,10 @@
-import type { RateLimit } from "zae-limiter";
 import { seededRandom } from "zae-limiter/testing";
 import type { Random } from "../../../src/repository/system-clock.ts";
 import type { DynamoTransport } from "../../../src/repository/dynamodb/transport/transport.ts";
 import { Client, type Operation } from "./client.ts";
 import type { HeldCall, Reshapes } from "./gate.ts";
 import { cascaded, GRANTS, Ledger, type Effect } from "./ledger.ts";
-import { someLimits, type Scenario } from "./scenario.ts";
+import { someLimits, type Scenario, type ScenarioLimit } from "./scenario.ts";
 import { SimulatedTime } from "../../support/simulated-time.ts";
 import type { Coverage } from "./coverage.ts";
 import {
@@ -27,7 +26,7 @@ export class World {
   readonly table: WatchedTable;
   readonly ledger = new Ledger();
   /** What is configured now. */
-  readonly limits: Map<string, readonly RateLimit[]>;
+  readonly limits: Map<string, readonly ScenarioLimit[]>;
   readonly clients: Client[] = [];
   /** Requests that no client waits for any more, and that may arrive all the same. */
   late: HeldCall[] = [];
@@ -223,7 +222,7 @@ export class World {
     }
   }
 
-  #noteCapacities(entityId: string, limits: readonly RateLimit[]): void {
+  #noteCapacities(entityId: string, limits: readonly ScenarioLimit[]): void {
     const known = this.#capacities.get(entityId) ?? [];
     this.#capacities.set(entityId, [
       ...known,

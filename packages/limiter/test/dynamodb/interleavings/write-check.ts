@@ -31,6 +31,7 @@ import {
   getCapacity,
   getCascaded,
   getConsumed,
+  isQuota,
   listGrants,
   limitNames,
   getRate,
@@ -156,9 +157,12 @@ function lostBySplit(
 function wrongValue(write: AppliedWrite, name: string): string | undefined {
   const { after, call, tickMs } = write;
   const atMs = call.decidedAtMs;
-  const earliestMs = atMs - (tickMs - 1);
+  // No tick reaches back over the end of a window.
+  const isWindowed = isQuota(after, name);
+  const earliestMs = isWindowed ? atMs : atMs - (tickMs - 1);
   const charged = getConsumed(after, name) - getConsumed(write.before, name);
-  const ceiling = fraction(getCapacity(after, name));
+  // Within a window, a shard takes back more than its share.
+  const ceiling = fraction(isWindowed ? BigInt(Number.MAX_SAFE_INTEGER) : getCapacity(after, name));
   const now = valueAfter(write, name, atMs);
   if (now === undefined)
     return isFullBefore(write, name, atMs) ? undefined : "a limit was dropped that was not full";
@@ -171,7 +175,10 @@ function wrongValue(write: AppliedWrite, name: string): string | undefined {
   if (!isLess(now, plus(most, fraction(1n))))
     return `${show(minus(now, most))} millitokens minted: ${show(now)} where at most ${show(most)} may be`;
   const given = BigInt(call.surroundings.mayGive.get(name) ?? 0) * 1000n;
-  const lifted = least(ceiling, plus(valueBefore(write, name, atMs), fraction(given)));
+  // What goes back to a window that is over only counts.
+  const lifted = isWindowed
+    ? valueBefore(write, name, atMs)
+    : least(ceiling, plus(valueBefore(write, name, atMs), fraction(given)));
   const fewest = minus(least(ceiling, minus(lifted, fraction(charged + given))), fraction(1n));
   if (!isLess(fewest, now))
     return `${show(minus(fewest, now))} millitokens lost: ${show(now)} where more than ${show(fewest)} must be`;
@@ -192,6 +199,10 @@ function valueBefore({ before, after }: AppliedWrite, name: string, atMs: number
     const ceiling = fraction(after.get(number)?.limits.get(name)?.terms.capacityMilli ?? 0n);
     if (!shard.limits.has(name)) return ceiling;
     const value = shardValue(shard, name, atMs);
+    const { endMs, terms } = shard.limits.get(name)!;
+    // What was used of a window stays used.
+    if (isRewritten && endMs !== undefined)
+      return atMs < endMs ? minus(plus(value, ceiling), fraction(terms.capacityMilli)) : ceiling;
     return isRewritten ? least(ceiling, value) : value;
   });
   return before.size === 0 ? fraction(getCapacity(after, name)) : sum(held);

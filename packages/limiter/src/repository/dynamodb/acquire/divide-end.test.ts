@@ -1,6 +1,13 @@
 import { describe, expect, it } from "vitest";
-import { NOW_MS, shardImage, shardKey, TPM } from "../../../../test/support/shard-images.ts";
+import {
+  NOW_MS,
+  shardImage,
+  shardKey,
+  TPM,
+  type StoredShard,
+} from "../../../../test/support/shard-images.ts";
 import { buildPolicy } from "../../../core/bucket/policy.ts";
+import { Limit } from "../../../core/limit.ts";
 import type { KnownShard } from "../cache/known-buckets.ts";
 import { divideEnd } from "./divide-end.ts";
 import type { ReceiptPart } from "./receipt.ts";
@@ -50,6 +57,26 @@ describe("what a lease gives back to a shard that was split since", () => {
 
   it("goes nowhere when no shard is left", () =>
     expect(give(-1000, { shard: 0, divisor: 1 }, [])).toEqual({}));
+});
+
+it("gives back to each owner its part of a quota, also beyond its share", () => {
+  const policy = buildPolicy([TPD], "resource");
+  const part = { ...buildPart({ shard: 0, divisor: 1 }), policy };
+  const windowEnds = { tpd: NOW_MS + 1 };
+  const lease = { ...part, incarnation: { ...part.incarnation, windowEnds } };
+  const shards = [0, 1].map((shard) => buildShard(shard, 2, 0, { limits: [TPD] }));
+  const ends = divideEnd({ part: lease, costs: { tpd: -1000 }, requests: 0 }, shards, NOW_MS);
+  // Whether a part goes to the balance is decided by the window that the lease took from.
+  expect(
+    ends.map(({ part: { key, incarnation }, costs }) => [
+      key.shard,
+      costs,
+      incarnation?.windowEnds,
+    ]),
+  ).toEqual([
+    [0, { tpd: -500 }, windowEnds],
+    [1, { tpd: -500 }, windowEnds],
+  ]);
 });
 
 describe("what a lease charges that one shard cannot pay", () => {
@@ -130,8 +157,15 @@ function give(
   return Object.fromEntries(ends.map(({ part, costs }) => [part.key.shard, costs["tpm"]!]));
 }
 
-function buildShard(shard: number, divisor: number, tpm: number): KnownShard {
-  const image = shardImage({ shard, divisor, tokens: { tpm } });
+const TPD = Limit.quota("tpd", 60, { every: "day", zone: "UTC" });
+
+function buildShard(
+  shard: number,
+  divisor: number,
+  tpm: number,
+  further: StoredShard = {},
+): KnownShard {
+  const image = shardImage({ shard, divisor, tokens: { tpm }, ...further });
   return { key: shardKey(shard), image, seenAt: { ms: NOW_MS, order: 1 } };
 }
 

@@ -178,9 +178,10 @@ function payByAll(
 
 const WHOLE: ShardClass = { shard: 0, divisor: 1 };
 
-/** How much a limit needs until it is full. */
+/** How much a limit needs until it is full; a window takes back whatever was taken in it. */
 function roomMilli(bucket: Bucket, name: string, nowMs: number): number {
   const index = bucket.limits.findIndex(({ limit }) => limit.name === name);
   if (index < 0) return 0;
+  if (bucket.limits[index]!.window !== undefined) return Infinity;
   return Math.max(0, ceilingMilli(bucket.limits[index]!) - balanceMilli(bucket, index, nowMs));
 }

@@ -9,7 +9,7 @@ import {
 import { Limit } from "../../../core/limit.ts";
 import { buildPolicy } from "../../../core/bucket/policy.ts";
 import type { KnownBucket } from "../cache/known-buckets.ts";
-import { mayFit } from "./fit.ts";
+import { afterLastEnd, mayFit } from "./fit.ts";
 import type { WantedClaim } from "./wanted-claim.ts";
 
 const POLICY = buildPolicy([TPM, Limit.perMinute("rpm", 60)], "resource");
@@ -60,6 +60,40 @@ describe("a bucket may serve a call", () => {
   });
 });
 
+describe("shards of a quota", () => {
+  const TPH = Limit.quota("tph", 60, { every: "hour", zone: "UTC" });
+  const [HOUR_MS, DECIDED_MS] = [3_600_000, NOW_MS + 5000];
+  const buildShards = (states: readonly (readonly [milli: number, endMs: number])[]): KnownBucket =>
+    buildBucket(
+      states.map(([tph]) => ({ tph })),
+      { further: (shard) => ({ limits: [TPH], remainders: { tph: states[shard]![1] } }) },
+    );
+
+  it("owe nothing once the window of the debt is over", () => {
+    const claim = { ...wanting(0), policy: buildPolicy([TPH], "resource"), amounts: { tph: 30 } };
+    const bucket = buildShards([
+      [30_000, NOW_MS + HOUR_MS],
+      [-5000, DECIDED_MS],
+    ]);
+    expect(mayFit(claim, bucket, DECIDED_MS - 1)).toBe(false);
+    expect(mayFit(claim, bucket, DECIDED_MS)).toBe(true);
+  });
+
+  it.each([
+    ["of an open window", DECIDED_MS],
+    ["of the window that would have been opened", NOW_MS - HOUR_MS],
+  ])("decide as of now what began before the end %s", (_, endMs) => {
+    const { shards } = buildShards([
+      [0, NOW_MS + 2 * HOUR_MS],
+      [0, endMs],
+    ]);
+    const boundaryMs = endMs === DECIDED_MS ? endMs : Math.ceil(NOW_MS / HOUR_MS) * HOUR_MS;
+    expect(afterLastEnd(shards, boundaryMs - 9, boundaryMs - 1)).toBe(boundaryMs - 9);
+    expect(afterLastEnd(shards, boundaryMs - 9, boundaryMs)).toBe(boundaryMs);
+    expect(afterLastEnd(shards, boundaryMs, boundaryMs + 9)).toBe(boundaryMs);
+  });
+});
+
 function wanting(tpm: number): WantedClaim {
   const costs = { tpm: tpm * 1000 };
   return {
@@ -75,11 +109,22 @@ function wanting(tpm: number): WantedClaim {
 /** A bucket whose shards hold so many millitokens. */
 function buildBucket(
   shards: readonly StoredShard["tokens"][],
-  { isWhole = true }: { readonly isWhole?: boolean } = {},
+  {
+    isWhole = true,
+    further,
+  }: {
+    readonly isWhole?: boolean;
+    readonly further?: (shard: number) => StoredShard;
+  } = {},
 ): KnownBucket {
   const seenAt = { ms: NOW_MS, order: 1 };
   const known = shards.map((tokens, shard) => {
-    const image = shardImage({ tokens: tokens!, shard, divisor: shards.length });
+    const image = shardImage({
+      tokens: tokens!,
+      shard,
+      divisor: shards.length,
+      ...further?.(shard),
+    });
     return { key: shardKey(shard), image, seenAt };
   });
   return { count: Math.max(1, shards.length), shards: known, isWhole, seenAt };

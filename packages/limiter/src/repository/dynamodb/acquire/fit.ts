@@ -2,7 +2,14 @@
  * Whether buckets hold what a call wants, as far as this process knows them. Nothing is read here,
  * and nothing changes.
  */
-import { fullBucket, holds, getStoredMilli, type Bucket } from "../../../core/bucket/bucket.ts";
+import {
+  balanceMilli,
+  crossesEnd,
+  fullBucket,
+  getStoredMilli,
+  holds,
+  type Bucket,
+} from "../../../core/bucket/bucket.ts";
 import {
   costsMilli,
   fits,
@@ -26,7 +33,8 @@ export function mayFit(
   nowMs: number,
 ): boolean {
   if (isWhole && shards.length === 1) return fitsShard(claim, shards[0]!.image, nowMs);
-  const mayDecideAlone = count > 1 && !(isWhole && shards.some(({ image }) => isInDebt(image)));
+  const mayDecideAlone =
+    count > 1 && !(isWhole && shards.some(({ image }) => isInDebt(image, nowMs)));
   if (mayDecideAlone && shards.some(({ image }) => fitsShard(claim, image, nowMs))) return true;
   return (isWhole || shards.length === 0) && fitsTogether(claim, shards, nowMs);
 }
@@ -70,6 +78,15 @@ export function applyPolicy(
     : withPolicyLimits(bucket, shardPolicy(policy, shard, divisor), nowMs);
 }
 
-function isInDebt({ bucket }: BucketImage): boolean {
-  return bucket.limits.some((_, index) => getStoredMilli(bucket, index) < 0);
+/** When a call is decided: not earlier than now where a window has ended since. */
+export function afterLastEnd(shards: readonly SeenShard[], asOfMs: number, nowMs: number): number {
+  return shards.some(({ image: { bucket } }) => crossesEnd(bucket, asOfMs, nowMs)) ? nowMs : asOfMs;
+}
+
+function isInDebt({ bucket }: BucketImage, nowMs: number): boolean {
+  return bucket.limits.some(
+    ({ window }, index) =>
+      getStoredMilli(bucket, index) < 0 &&
+      (window === undefined || balanceMilli(bucket, index, nowMs) < 0),
+  );
 }

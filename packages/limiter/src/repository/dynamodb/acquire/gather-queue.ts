@@ -25,7 +25,7 @@ import type { MergeMonitor } from "../shards/merge-monitor.ts";
 import { boundTickMs, nextTickMs } from "../write/tick.ts";
 import { countCarried } from "../write/write-plan.ts";
 import type { PolicyResolver } from "../cache/policy-resolver.ts";
-import { fitsTogether } from "./fit.ts";
+import { afterLastEnd, fitsTogether } from "./fit.ts";
 import { Gathering, type GatherVerdict } from "./gather.ts";
 import type { Refused, Taken, Undecided } from "./receipt.ts";
 import { asOfMs, type TakeAttempt } from "./take.ts";
@@ -105,7 +105,7 @@ export class GatherQueue {
     for (const each of carried) {
       const { claim, member } = each;
       const { requests, undone, throttled } = member.work.attempt;
-      const atMs = asOfMs(member.work.attempt, nowMs);
+      const atMs = afterLastEnd(known.shards, asOfMs(member.work.attempt, nowMs), nowMs);
       const isBarred = ({ key: { text } }: { readonly key: BucketKey }): boolean =>
         throttled?.has(text) === true;
       const verdict = gathering.decide({ claim, requests, undone, asOfMs: atMs, isBarred });
@@ -139,7 +139,8 @@ export class GatherQueue {
     for (const each of rest) {
       const { attempt } = each.member.work;
       attempt.isLate = true;
-      const atMs = asOfMs(attempt, wholeMs(this.#connection.clock));
+      const nowMs = wholeMs(this.#connection.clock);
+      const atMs = afterLastEnd(shards, asOfMs(attempt, nowMs), nowMs);
       const isRefused = isWhole && shards.length > 0 && !fitsTogether(each.claim, shards, atMs);
       conclude(each, isRefused ? "refused" : "alone", atMs);
     }

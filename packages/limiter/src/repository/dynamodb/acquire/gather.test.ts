@@ -3,7 +3,12 @@ import { update } from "../../../../test/support/expression-evaluator.ts";
 import { inMilli } from "../../../core/amounts.ts";
 import { Limit } from "../../../core/limit.ts";
 import { buildPolicy } from "../../../core/bucket/policy.ts";
-import { marshalItem, getNumber, type AttributeMap } from "../transport/attribute-values.ts";
+import {
+  marshalItem,
+  getNumber,
+  unmarshalItem,
+  type AttributeMap,
+} from "../transport/attribute-values.ts";
 import { parseBucketItem } from "../items/bucket-item.ts";
 import { bucketKey } from "../items/bucket-key.ts";
 import type { KnownShard } from "../cache/known-buckets.ts";
@@ -69,6 +74,44 @@ it("counts what came by cascade on the shards that gave it, beside other calls",
     [3000, 3000, 4000, 1, 1],
     [3500, 3000, undefined, 1, undefined],
     [3500, undefined, undefined, undefined, undefined],
+  ]);
+});
+
+it("takes from each shard in its own window, and opens the next one where it is over", () => {
+  const [tpd, dayMs] = [Limit.quota("tpd", 40, { every: "day", zone: "UTC" }), 86_400_000];
+  const policy = buildPolicy([tpd], "system");
+  const amounts = { tpd: 12 };
+  const claim = { ...CLAIM, policy, amounts, costs: inMilli(amounts) };
+  const endMs = Math.ceil((NOW_MS + 1) / dayMs) * dayMs;
+  const items = [
+    [3000, endMs],
+    [500, NOW_MS],
+  ].map(([milli, we], shard) =>
+    marshalItem({
+      ...unmarshalItem(buildItem(shard, 0)),
+      b_tpd_tk: milli!,
+      b_tpd_tc: 0,
+      b_tpd_cp: 40_000,
+      b_tpd_kd: "/day@UTC",
+      b_tpd_we: we!,
+    }),
+  );
+  const shards = items.map((item, shard) => ({
+    ...buildShard(shard, 0),
+    image: parseBucketItem(item),
+  }));
+  const gathering = new Gathering(claim, shards, NOW_MS);
+  const verdict = gathering.decide({ ...wish(), claim });
+  expect(verdict.kind === "gathered" && verdict.parts).toMatchObject([
+    { amounts: { tpd: 3000 }, incarnation: { windowEnds: { tpd: endMs } } },
+    { amounts: { tpd: 9000 }, incarnation: { windowEnds: { tpd: endMs } } },
+  ]);
+  const after = gathering
+    .writes()
+    .map((write, shard) => update(items[shard]!, (write as { Update: object }).Update)!);
+  expect(after.map((item) => [getNumber(item["b_tpd_tk"]), getNumber(item["b_tpd_we"])])).toEqual([
+    [0, endMs],
+    [1000, endMs],
   ]);
 });
 

@@ -5,10 +5,11 @@
  * conditions; what a shard in debt owes is held back on the others.
  */
 import { getAmount, MILLI } from "../../../core/amounts.ts";
-import type { Bucket } from "../../../core/bucket/bucket.ts";
+import { apply, listWindowEnds, type Bucket } from "../../../core/bucket/bucket.ts";
 import { divideAmounts, type DividedAmounts } from "../../../core/bucket/decision.ts";
 import { shardSumMilli } from "../../../core/bucket/shard-sums.ts";
-import { countIn, LimitFold } from "../write/batch-decision.ts";
+import type { WindowEnds } from "../../../core/bucket/windows.ts";
+import { countIn, LimitFold, listCosts } from "../write/batch-decision.ts";
 import { buildUpdate } from "../write/bucket-update.ts";
 import type { LimitOrigin } from "../items/bucket-item.ts";
 import { toIncarnation } from "../write/write-plan.ts";
@@ -151,7 +152,12 @@ export class Gathering {
       const isCounting = index === 0 && unlimited !== undefined;
       if (isCounting) countIn(giver.folds, unlimited, isCascaded);
       const taken = { amounts: costs, unlimited: isCounting ? unlimited : undefined };
-      return receiptPart(giver.shard, claim, taken, counted);
+      // Of a transaction nothing is returned: these windows are those of its plan.
+      const charged = apply(giver.bucket, listCosts(giver.bucket, costs), this.#nowMs);
+      return receiptPart(giver.shard, claim, taken, {
+        requests: counted,
+        windowEnds: listWindowEnds(charged),
+      });
     });
   }
 
@@ -189,7 +195,10 @@ function receiptPart(
   { key, image }: KnownShard,
   { policy, isCascaded }: WantedClaim,
   { amounts, unlimited }: DividedAmounts,
-  requests: number,
+  {
+    requests,
+    windowEnds,
+  }: { readonly requests: number; readonly windowEnds: WindowEnds | undefined },
 ): ReceiptPart {
   return {
     key,
@@ -200,7 +209,11 @@ function receiptPart(
     policy,
     requests,
     isCascaded,
-    incarnation: { ...toIncarnation(image), expiredBySeconds: image.expiresAtSeconds },
+    incarnation: {
+      ...toIncarnation(image),
+      windowEnds,
+      expiredBySeconds: image.expiresAtSeconds,
+    },
     seen: { image, unseenMilli: amounts },
   };
 }

@@ -15,7 +15,7 @@
 import { wholeMs, type Clock } from "../../system-clock.ts";
 import type { BucketKey } from "../items/bucket-key.ts";
 import type { BucketWriter } from "../write/bucket-writer.ts";
-import { fitsShard, mayFit } from "./fit.ts";
+import { afterLastEnd, fitsShard, mayFit } from "./fit.ts";
 import { asOfMs, noteThrottled, takeFromShard, type TakeAttempt } from "./take.ts";
 import { TableUnavailable } from "../table/table-errors.ts";
 import type { Connection } from "../table/connection.ts";
@@ -111,7 +111,8 @@ export class ShardTaker {
    */
   *#holders(claim: WantedClaim, attempt: TakeAttempt): Generator<KnownShard> {
     const known = this.#known.get(claim.key);
-    if (!mayFit(claim, known, asOfMs(attempt, wholeMs(this.#clock)))) return;
+    const nowMs = wholeMs(this.#clock);
+    if (!mayFit(claim, known, afterLastEnd(known.shards, asOfMs(attempt, nowMs), nowMs))) return;
     for (const shard of fromHome(known, this.#homeNumber))
       if (attempt.throttled?.has(shard.key.text) !== true && this.#holds(claim, shard, attempt))
         yield shard;
@@ -122,10 +123,12 @@ export class ShardTaker {
    * from before it began shows only what was stored: what the shard has earned since it was seen,
    * others have taken as they did on the shard before.
    */
-  #holds(claim: WantedClaim, { image, seenAt }: KnownShard, attempt: TakeAttempt): boolean {
+  #holds(claim: WantedClaim, shard: KnownShard, attempt: TakeAttempt): boolean {
+    const { image, seenAt } = shard;
+    const nowMs = wholeMs(this.#clock);
     const isOld = attempt.isLate && seenAt.order < attempt.begun;
-    const atMs = asOfMs(attempt, wholeMs(this.#clock));
-    return fitsShard(claim, image, isOld ? image.bucket.refilledAtMs : atMs);
+    const atMs = isOld ? image.bucket.refilledAtMs : asOfMs(attempt, nowMs);
+    return fitsShard(claim, image, afterLastEnd([shard], atMs, nowMs));
   }
 }
 

@@ -12,6 +12,7 @@
  *   T      the largest of both stamps and the clock after both reads
  *   tk     each half is credited up to T at its own rate and cut off at its own ceiling; then added
  *   rm     added as fractions, and rounded down once; a whole millitoken is carried into tk
+ *   we     of a quota, the later one: see `mergeWindows`
  *   tc, cc, gr, gc, b_wcu_tc    added
  *   sv     max(now, sv of p + 1, sv of q + 1): higher than in any life of q so far, so that a late
  *          write to q fails in its later lives too
@@ -22,16 +23,18 @@
  */
 import {
   bucketLimit,
+  getStoredEndMs,
   getStoredMilli,
   getStoredRemainder,
   type Bucket,
   type BucketLimit,
 } from "../../../core/bucket/bucket.ts";
+import { mergeWindows } from "../../../core/bucket/merge-windows.ts";
 import { withLimits } from "../../../core/bucket/limit-change.ts";
 import { shardLimit } from "../../../core/bucket/shares.ts";
 import { sameLimits } from "../../../core/limit.ts";
 import type { SupportedLimit } from "../../../core/supported-limits.ts";
-import { readNumber, type AttributeMap } from "../transport/attribute-values.ts";
+import { getString, readNumber, type AttributeMap } from "../transport/attribute-values.ts";
 import {
   type BucketImage,
   limitAttribute,
@@ -67,18 +70,22 @@ export interface MergeRequest {
   readonly ttlMultiplier: number;
 }
 
-/**
- * The writes of a merge. Undefined when a debt is so deep that its last digits were lost on reading
- * it: the sum would not be exact.
- */
+/** Why two halves must not be merged. */
+export type MergeObstacle =
+  /** A debt so deep that its last digits were lost on reading it: the sum would not be exact. */
+  | "balance not exact"
+  /** Each half has another window open, because clocks differ: one will be over soon. */
+  | "different windows open";
+
+/** The writes of a merge, or what prevents it. */
 export function buildMerge(
   request: MergeRequest,
-): readonly [TransactItem, TransactItem] | undefined {
+): readonly [TransactItem, TransactItem] | MergeObstacle {
   const { kept, gone, nowMs } = request;
   const atMs = Math.max(nowMs, kept.image.bucket.refilledAtMs, gone.image.bucket.refilledAtMs);
   const { limits, ...origin } = mergeLimits(request);
   const merged = addBuckets(limits, kept.image, gone.image, atMs);
-  if (merged === undefined) return undefined;
+  if (typeof merged === "string") return merged;
   return [
     { Update: { Key: kept.key.marshalled, ...updateOfKept(request, { merged, origin }) } },
     { Delete: { Key: gone.key.marshalled, ...conditionOn(gone.image) } },
@@ -126,27 +133,37 @@ function listHiddenBeside(
   return [...hidden.values()];
 }
 
-/** The bucket of the merged shard as of a time; undefined when a balance is not exact. */
+/** The bucket of the merged shard as of a time, or what prevents it. */
 function addBuckets(
   limits: readonly BucketLimit[],
   kept: BucketImage,
   gone: BucketImage,
   atMs: number,
-): Bucket | undefined {
+): Bucket | MergeObstacle {
   const own = (image: BucketImage): readonly BucketLimit[] =>
     limits.map((limit) => shardLimit(limit, image.shard, image.divisor));
-  const [left, right] = [kept, gone].map((image) => withLimits(image.bucket, own(image), atMs));
+  const halves = [kept, gone].map((image) => withLimits(image.bucket, own(image), atMs));
   const shares = limits.map((limit) => shardLimit(limit, kept.shard, kept.divisor / 2));
-  const balances = shares.flatMap(({ period }, index) => {
-    const { carriedMilli, remainder } = addRemainders([left!, right!], index, period);
-    return [
-      getStoredMilli(left!, index) + getStoredMilli(right!, index) + carriedMilli,
-      remainder,
-      0,
-    ];
-  });
+  const balances: number[] = [];
+  for (const [index, { period, window }] of shares.entries())
+    if (window === undefined) {
+      const { carriedMilli, remainder } = addRemainders(halves, index, period);
+      const [left, right] = halves.map((half) => getStoredMilli(half, index));
+      balances.push(left! + right! + carriedMilli, remainder, 0);
+    } else {
+      const state = mergeWindows(
+        halves.map((half) => ({
+          window: half.limits[index]!.window!,
+          storedMilli: getStoredMilli(half, index),
+          endMs: getStoredEndMs(half, index),
+        })),
+        atMs,
+      );
+      if (state === undefined) return "different windows open";
+      balances.push(state.storedMilli, state.endMs, 0);
+    }
   const isExact = [kept.bucket, gone.bucket].every(isSafe) && balances.every(Number.isSafeInteger);
-  return isExact ? { limits: shares, refilledAtMs: atMs, balances } : undefined;
+  return isExact ? { limits: shares, refilledAtMs: atMs, balances } : "balance not exact";
 }
 
 function isSafe(bucket: Bucket): boolean {
@@ -184,13 +201,19 @@ function updateOfKept(
   requireAsRead(builder, image);
   merged.limits.forEach((limit, index) => {
     const { name } = limit.limit;
-    for (const [attribute, value] of Object.entries(parameterAttributes(limit)))
-      if (numberIn(item, attribute) !== value) builder.set(attribute, value);
-    if (!limit.hidden) removeIfPresent(limitAttribute(name, "hd"));
+    const parameters = parameterAttributes(limit);
+    for (const [attribute, value] of Object.entries(parameters))
+      if ((numberIn(item, attribute) ?? getString(item[attribute])) !== value)
+        builder.set(attribute, value);
+    // Those of another kind that the kept half has.
+    for (const field of ["ra", "rp", "kd", "hd"] as const)
+      if (!(limitAttribute(name, field) in parameters))
+        removeIfPresent(limitAttribute(name, field));
     builder.set(limitAttribute(name, "tk"), getStoredMilli(merged, index));
-    const remainder = getStoredRemainder(merged, index);
-    if (remainder > 0) builder.set(limitAttribute(name, "rm"), remainder);
-    else removeIfPresent(limitAttribute(name, "rm"));
+    const state = { rm: getStoredRemainder(merged, index), we: getStoredEndMs(merged, index) };
+    for (const [field, value] of Object.entries(state) as ["rm" | "we", number][])
+      if (value > 0) builder.set(limitAttribute(name, field), value);
+      else removeIfPresent(limitAttribute(name, field));
   });
   builder.set("rf", merged.refilledAtMs);
   const version = Math.max(nowMs, image.version + 1, gone.image.version + 1);

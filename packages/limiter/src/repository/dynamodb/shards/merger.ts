@@ -3,6 +3,8 @@
  * because something was written to one of the halves: then nothing has happened. When a bucket is
  * merged is decided in merge-monitor.ts.
  *
+ * Halves that have different windows open are left for the next look.
+ *
  *   deepest level first ──▶ shard 0's pair ──▶ all other pairs of that level ──▶ next level
  *
  * Shard 0's pair goes first, because that lowers the count: then no process splits a shard off
@@ -18,7 +20,7 @@ import type { KnownBuckets } from "../cache/known-buckets.ts";
 import type { Connection } from "../table/connection.ts";
 import type { ItemReader } from "../table/item-reader.ts";
 import { contention } from "../table/table-errors.ts";
-import { buildMerge, type Half } from "./merge.ts";
+import { buildMerge, type Half, type MergeObstacle } from "./merge.ts";
 import { largestDivisor } from "./shard-tree.ts";
 import { buildMissingBucketError } from "./splitter.ts";
 
@@ -75,19 +77,21 @@ export class Merger {
         ({ image }) => image.divisor === level && image.shard < level / 2,
       );
       const next = lower[0]?.image.shard === 0 ? lower.slice(0, 1) : lower;
-      await Promise.all(
+      const tried = await Promise.all(
         next.map(({ key: kept }) =>
           this.#merge(kept, buildSiblingKey(kept, kept.shard + level / 2)),
         ),
       );
+      // The next look merges what has different windows open now.
+      if (tried.includes("different windows open")) return count;
     }
   }
 
   /** Tries once to merge two halves. */
-  async #merge(kept: BucketKey, gone: BucketKey): Promise<void> {
+  async #merge(kept: BucketKey, gone: BucketKey): Promise<MergeObstacle | undefined> {
     const [left, right] = await Promise.all([this.#read(kept), this.#read(gone)]);
     const nowMs = wholeMs(this.#connection.clock);
-    if (left === undefined || right === undefined || !arePair(left, right)) return;
+    if (left === undefined || right === undefined || !arePair(left, right)) return undefined;
     const policy = await this.#refreshPolicy(kept);
     const writes = buildMerge({
       kept: left,
@@ -97,7 +101,8 @@ export class Merger {
       // Buckets of entities with their own limits do not expire.
       ttlMultiplier: policy?.source === "entity" ? 0 : this.#ttlMultiplier,
     });
-    if (writes === undefined)
+    if (writes === "different windows open") return writes;
+    if (writes === "balance not exact")
       throw new ValidationError(
         "shards",
         right.image.divisor,
@@ -106,6 +111,7 @@ export class Merger {
     const { applied } = await this.#connection.transact(writes);
     if (applied) this.#counts.merges += 1;
     await Promise.all([this.#known.read(kept), this.#known.read(gone)]);
+    return undefined;
   }
 
   /** Not from memory: a remembered image may lack the ids of other processes. */

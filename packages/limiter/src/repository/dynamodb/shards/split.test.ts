@@ -1,14 +1,14 @@
 import { describe, expect, it } from "vitest";
 import { bucketLimit, type Bucket } from "../../../core/bucket/bucket.ts";
-import type { RateLimit } from "../../../core/limit-kinds.ts";
 import { Limit } from "../../../core/limit.ts";
+import type { SupportedLimit } from "../../../core/supported-limits.ts";
 import { shardLimit } from "../../../core/bucket/shares.ts";
 import { parseBucketItem, type BucketImage } from "../items/bucket-item.ts";
 import { splitObstacle } from "./split.ts";
 
 function image(
   limits: readonly {
-    readonly limit: RateLimit;
+    readonly limit: SupportedLimit;
     readonly hidden?: boolean;
     readonly milli?: number;
   }[],
@@ -55,5 +55,14 @@ describe("what prevents a split", () => {
     expect(splitObstacle(image([{ limit, milli: Number.MIN_SAFE_INTEGER - 1 }]), 32)).toBe(
       "balance not exact",
     );
+  });
+
+  it("is a session, also a hidden one, and not a quota", () => {
+    const session = Limit.session("messages", 1000, { windowSeconds: 60 });
+    expect(splitObstacle(image([{ limit: session, hidden: true }]), 32)).toBe(
+      "sessions are not divided",
+    );
+    const quota = Limit.quota("tpd", 1000, { every: "day", zone: "UTC" });
+    expect(splitObstacle(image([{ limit: quota }]), 32)).toBeUndefined();
   });
 });

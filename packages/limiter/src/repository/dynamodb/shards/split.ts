@@ -7,6 +7,8 @@
  *                  full     SET tk = L − m    if tk ≥ L, the lowest balance that is full by now
  *                  exact    ADD tk −m         if tk = seen, where one millitoken more would
  *                                             overflow a half
+ *                  window   ADD tk −m         if m ≤ tk and we = seen: a quota, of which both
+ *                                             halves keep the window
  *   Put p + d    unconditionally: the divisor of p decides which shards exist, so any item at that
  *                key no longer belongs to a bucket
  *
@@ -24,6 +26,7 @@ import {
   computeEarned,
   roundUp,
   scaleRemainder,
+  getStoredEndMs,
   getStoredMilli,
   getStoredRemainder,
   type Bucket,
@@ -40,6 +43,7 @@ import {
 import { bucketKey, keyAttributes, type BucketKey } from "../items/bucket-key.ts";
 import { TRANSACTION_WRITE_UNITS, type TransactItem } from "../table/connection.ts";
 import { ExpressionBuilder } from "../table/update-expression.ts";
+import { requireEnd } from "../write/limit-forms.ts";
 import { nextHalf } from "./shard-tree.ts";
 
 /** Why a shard must not be split. */
@@ -53,8 +57,8 @@ export type SplitObstacle =
   | "shares below one token"
   /** A debt so deep that its last digits were lost on reading it: half of it would not be half. */
   | "balance not exact"
-  /** Quotas and sessions, whose windows are not divided yet. */
-  | "limits with windows";
+  /** A call opens a session, and halves would have one each. */
+  | "sessions are not divided";
 
 /**
  * What prevents the split of a shard, if anything does. A limit of an unknown kind prevents even
@@ -65,7 +69,8 @@ export function splitObstacle(
   maxShards: number,
 ): SplitObstacle | undefined {
   if (divisor * 2 > maxShards) return "more than maxShards allows";
-  if (bucket.limits.some(({ window }) => window !== undefined)) return "limits with windows";
+  if (bucket.limits.some(({ window }) => window?.kind === "session"))
+    return "sessions are not divided";
   // Checked for the smallest share of the next level, so that either all shards of a level can come
   // to exist or none.
   const isTooSmall = ({ limit, hidden }: BucketLimit): boolean =>
@@ -120,7 +125,11 @@ export function buildSplit({
   const moved: Bucket = {
     limits: parts.map(({ movedLimit }) => movedLimit),
     refilledAtMs: bucket.refilledAtMs,
-    balances: parts.flatMap(({ movedMilli }) => [movedMilli, 0, 0]),
+    balances: parts.flatMap(({ movedMilli }, index) => [
+      movedMilli,
+      getStoredEndMs(bucket, index),
+      0,
+    ]),
   };
   const { namespaceId, entityId, resource } = key;
   const halfKey = bucketKey({ namespaceId, entityId, resource, shard: half.shard }, image.parentId);
@@ -189,6 +198,11 @@ function computePart({ bucket, shard, divisor }: BucketImage, index: number, now
   const whole = bucketLimit(limit.limit, limit.hidden);
   const keptLimit = shardLimit(whole, shard, 2 * divisor);
   const movedLimit = shardLimit(whole, shard + divisor, 2 * divisor);
+  const stored = getStoredMilli(bucket, index);
+  if (limit.window !== undefined) {
+    const movedMilli = computeProportion(stored, movedLimit, limit);
+    return { movedLimit, keptRemainder: 0, ...toMovedDivision(stored, movedMilli, undefined) };
+  }
   const keptRemainder = scaleRemainder(
     getStoredRemainder(bucket, index),
     limit.period,
@@ -199,7 +213,7 @@ function computePart({ bucket, shard, divisor }: BucketImage, index: number, now
     limit,
     keptLimit,
     movedLimit,
-    storedMilli: getStoredMilli(bucket, index),
+    storedMilli: stored,
     creditMilli: computeEarned(bucket, index, nowMs).milli,
     keptCredit: computeCredit(keptLimit, keptRemainder, since),
     movedCredit: computeCredit(movedLimit, 0, since),
@@ -249,7 +263,11 @@ function exactDivision(stored: number, movedMilli: number): Division {
 }
 
 /** Debt has no lower bound: charges that are applied in between stay in the half that they hit. */
-function toMovedDivision(stored: number, movedMilli: number, mostMilli: number): Division {
+function toMovedDivision(
+  stored: number,
+  movedMilli: number,
+  mostMilli: number | undefined,
+): Division {
   const leastMilli = movedMilli > 0 ? Math.min(movedMilli, stored) : undefined;
   return { form: "moved", movedMilli, fromMilli: stored, leastMilli, mostMilli };
 }
@@ -265,6 +283,12 @@ function computeBalancedHalf(whole: BucketLimit, half: BucketLimit, balanceMilli
   const missing = BigInt(ceilingMilli(whole)) - BigInt(balanceMilli);
   const [part, rate] = [BigInt(half.refillAmountMilli), BigInt(whole.refillAmountMilli)];
   return Number(BigInt(ceilingMilli(half)) - floorDivided(2n * missing * part + rate, 2n * rate));
+}
+
+/** What the new half gets of a window: as much as its share is of the whole. */
+function computeProportion(milli: number, half: BucketLimit, whole: BucketLimit): number {
+  const [part, all] = [half, whole].map(({ capacityMilli }) => BigInt(capacityMilli));
+  return all === 0n ? 0 : Number(floorDivided(BigInt(milli) * part!, all!));
 }
 
 /**
@@ -288,6 +312,9 @@ function keepPart(
   const tokens = limitAttribute(name, "tk");
   if (part.form === "exact") builder.requireEqual(tokens, part.fromMilli);
   else builder.requireWithin(tokens, { least: part.leastMilli, most: part.mostMilli });
+  // What is moved belongs to the window that was seen.
+  if (bucket.limits[index]!.window !== undefined)
+    requireEnd(builder, limitAttribute(name, "we"), getStoredEndMs(bucket, index));
   if (part.form === "full") builder.set(tokens, part.fromMilli - part.movedMilli);
   else builder.add(tokens, -part.movedMilli);
   const remainder = getStoredRemainder(bucket, index);
