@@ -70,6 +70,13 @@ export type Step =
     }
   | { readonly kind: "crash"; readonly client: number }
   | { readonly kind: "clock"; readonly ms: number }
+  /** The clock goes on to the end of an open window of this bucket, or of any, and so much more. */
+  | {
+      readonly kind: "window end";
+      readonly entityId: string;
+      readonly resource: string;
+      readonly offsetMs: number;
+    }
   | { readonly kind: "retry"; readonly early: boolean }
   | {
       readonly kind: "set limits";
@@ -168,7 +175,14 @@ function makeStep(random: Random): Step {
       how: pick(random, ENDINGS),
       faults: makeFaults(random),
     };
-  if (roll < 0.79) return { kind: "clock", ms: clockStepMs(random) };
+  if (roll < 0.75) return { kind: "clock", ms: clockStepMs(random) };
+  if (roll < 0.79)
+    return {
+      kind: "window end",
+      entityId: pick(random, ENTITIES),
+      resource: pick(random, RESOURCES),
+      offsetMs: pick(random, [-1, 0, 0, 1, between(random, 0, 3_700_000)]),
+    };
   if (roll < 0.84) return { kind: "retry", early: random() < 0.4 };
   if (roll < 0.94) return makeConfiguration(random);
   if (roll < 0.965) return makeCreation(random);

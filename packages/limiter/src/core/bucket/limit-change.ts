@@ -79,10 +79,9 @@ function getNumbers(bucket: Bucket, index: number): Numbers {
 
 /** Whether a balance would be cut. That of a window moves with the capacity instead. */
 function isCut(bucket: Bucket, index: number, limit: BucketLimit, nowMs: number): boolean {
-  return (
-    limit.window?.kind !== bucket.limits[index]!.window?.kind ||
-    (limit.window === undefined && balanceMilli(bucket, index, nowMs) > ceilingMilli(limit))
-  );
+  const moves =
+    limit.window !== undefined && limit.window.kind === bucket.limits[index]!.window?.kind;
+  return !moves && balanceMilli(bucket, index, nowMs) > limit.capacityMilli;
 }
 
 /**
