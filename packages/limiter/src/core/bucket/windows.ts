@@ -88,14 +88,22 @@ export function buildOpeningMap(
   { storedMilli, endMs }: WindowState,
   nowMs: number,
 ): TimeMap {
-  const { capacityMilli, unusedMilli, carriesDebt } = window;
-  const high = capacityMilli + unusedMilli;
+  const { capacityMilli } = window;
+  const high = capacityMilli + window.unusedMilli;
   if (carriesNothing(window) || endMs === 0) return buildConstant(capacityMilli);
   let ends = 0;
   for (let passedMs = endMs; passedMs <= nowMs && ends < MOST_ENDS; ends += 1) {
     if (ends > 0 && storedMilli + ends * capacityMilli >= high) break;
     passedMs = computeNextEnd(window, passedMs);
   }
+  return buildEndsMap(window, ends);
+}
+
+function buildEndsMap(
+  { capacityMilli, unusedMilli, carriesDebt }: LimitWindow,
+  ends: number,
+): TimeMap {
+  const high = capacityMilli + unusedMilli;
   const add = ends * capacityMilli;
   return { low: carriesDebt ? -Infinity : Math.min(high, add), add, addMost: add, high };
 }
@@ -138,13 +146,13 @@ export function computeWindowWaitMs(
   neededMilli: number,
   nowMs: number,
 ): number {
-  if (neededMilli > window.capacityMilli + window.unusedMilli) return Infinity;
-  let atMs = Math.max(nowMs, endMs);
-  for (let ends = 0; ends < MOST_ENDS; ends += 1) {
-    if (computeOpeningMilli(window, storedMilli, endMs, atMs) >= neededMilli) return atMs - nowMs;
-    atMs = computeNextEnd(window, atMs);
-  }
-  return Infinity;
+  if (endMs === 0) return neededMilli <= window.capacityMilli ? 0 : Infinity;
+  const isEnough = (ends: number): boolean =>
+    applyMap(buildEndsMap(window, ends), storedMilli) >= neededMilli;
+  if (!isEnough(MOST_ENDS)) return Infinity;
+  let atMs = endMs;
+  for (let ends = 1; !isEnough(ends); ends += 1) atMs = computeNextEnd(window, atMs);
+  return Math.max(0, atMs - nowMs);
 }
 
 /** When the windows end that a take was charged in, by limit. */
