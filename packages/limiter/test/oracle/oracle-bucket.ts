@@ -223,10 +223,10 @@ export function under(
   return { ...current, balances: kept };
 }
 
-/** Whether a change takes something away, which no refusal does. */
+/** Whether a rate becomes a smaller one, which no refusal brings about. */
 function isCut(old: LimitBalance, terms: Terms, stampMs: number, nowMs: number): boolean {
-  const moves = terms.window !== undefined && terms.window.kind === old.terms.window?.kind;
-  return !moves && milliAt(old, stampMs, nowMs) > terms.capacityMilli;
+  if (terms.window !== undefined || old.terms.window !== undefined) return false;
+  return milliAt(old, stampMs, nowMs) > terms.capacityMilli;
 }
 
 /** A limit of another kind takes its balance along, into a window that opens now. */

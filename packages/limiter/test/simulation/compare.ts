@@ -272,7 +272,10 @@ function wrongStatus(
   if (status.deficit !== (exceeded ? requested - available : 0)) return "deficit";
   const waitMs = toMs(status.retryAfterSeconds);
   if (!exceeded) return waitMs === 0 ? undefined : "wait";
-  const isNever = !holds(balance, stampMs, requested, nowMs + A_CENTURY_MS);
+  const isNever =
+    window === undefined
+      ? BigInt(requested) * 1000n > balance.terms.capacityMilli
+      : !holds(balance, stampMs, requested, nowMs + A_CENTURY_MS);
   if (isNever || !Number.isFinite(waitMs))
     return isNever && waitMs === Infinity ? undefined : "wait";
   const isFirst =
@@ -281,7 +284,7 @@ function wrongStatus(
   return isFirst ? undefined : "wait";
 }
 
-/** As good as for ever: a rate is full by then, and no debt is carried further. */
+/** As good as for ever: no debt is carried further. */
 const A_CENTURY_MS = 4e12;
 
 /** Retention of usage, less what a clock that stepped back could make of it. */

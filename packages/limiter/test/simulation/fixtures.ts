@@ -49,7 +49,7 @@ const withoutMidnight = { every: "day", zone: "America/Havana" } as const;
 const windows: readonly LimitSpec[] = [
   { name: "rpm", kind: "quota", capacity: 6, resets: hourly },
   { name: "rpm", kind: "quota", capacity: 11, resets: hourly },
-  { name: "rpm", kind: "quota", capacity: 6, resets: halfHours },
+  { name: "rpm", kind: "quota", capacity: 6, resets: halfHours, carry: { debt: true } },
   { name: "rpm", kind: "session", capacity: 5, windowSeconds: 30 },
   { name: "tpm", kind: "quota", capacity: 12, resets: daily },
   { name: "tpm", kind: "quota", capacity: 25, resets: daily },
@@ -61,6 +61,7 @@ const windows: readonly LimitSpec[] = [
   { name: "tpm", kind: "quota", capacity: 14, resets: shifts, carry: { debt: true, unused: 3 } },
   { name: "tpm", kind: "session", capacity: 12, windowSeconds: 3600 },
   { name: "tpm", kind: "session", capacity: 16, windowSeconds: 600 },
+  { name: "tpm", kind: "session", capacity: 12, windowSeconds: 60 },
   { name: "constructor", kind: "quota", capacity: 4, resets: lastDays },
   { name: "constructor", kind: "quota", capacity: 8, resets: mondays },
 ];
@@ -85,5 +86,22 @@ export const LIMIT_SETS: readonly (readonly LimitSpec[])[] = [
     limit,
     [...rpm, ...tpm].filter(({ name }) => name !== limit.name)[index % 3]!,
   ]),
-  ...windows.slice(4, 14).map((limit, index) => [windows[index % 4]!, limit]),
+  ...windows.slice(4, 15).map((limit, index) => [windows[index % 4]!, limit]),
 ];
+
+/**
+ * The sets that a history chooses from: often all of them, or a few that differ in what one limit
+ * is, so that it changes often.
+ */
+export const THEMES: readonly (readonly number[])[] = [
+  listSets(() => true),
+  listSets(() => true),
+  listSets(({ kind }) => kind === "session"),
+  ...["rpm", "tpm"].map((name) =>
+    listSets((limit) => limit.name === name && limit.kind !== undefined),
+  ),
+];
+
+function listSets(isWanted: (limit: LimitSpec) => boolean): readonly number[] {
+  return LIMIT_SETS.flatMap((limits, index) => (limits.some(isWanted) ? [index] : []));
+}
