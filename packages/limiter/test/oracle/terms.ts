@@ -87,11 +87,10 @@ export function toTerms(spec: LimitSpec): Terms {
 }
 
 function windowTerms(spec: QuotaSpec | SessionSpec): WindowTerms {
-  const { name: _, capacity, ...definition } = spec;
   const isQuota = spec.kind === "quota";
   return {
     kind: spec.kind,
-    definition: JSON.stringify(definition),
+    definition: JSON.stringify({ ...spec, name: undefined, capacity: undefined }),
     calendar: isQuota ? spec.resets : undefined,
     lengthMs: isQuota ? 0 : spec.windowSeconds * 1000,
     carriesDebt: isQuota && spec.carry?.debt === true,

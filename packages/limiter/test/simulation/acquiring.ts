@@ -44,11 +44,12 @@ function chosenLimits(
     ...(oracle.bucket(entityId, resource)?.balances.map(({ terms }) => terms) ?? []),
     ...(oracle.config.resolve(entityId, resource)?.wanted ?? []),
   ];
-  return LIMIT_SETS[override % LIMIT_SETS.length]!.map((wanted) => {
+  const underOverride = (wanted: LimitSpec): LimitSpec => {
     const terms = held.find(({ name }) => name === wanted.name);
     const isRate = wanted.kind === undefined && terms?.window === undefined;
     return terms === undefined || isRate ? wanted : { ...toSpec(terms), capacity: wanted.capacity };
-  });
+  };
+  return LIMIT_SETS[override % LIMIT_SETS.length]!.map(underOverride);
 }
 
 /**
@@ -243,7 +244,7 @@ async function arrived(
   });
   if (outcome.kind === "refused") {
     const { statuses, retryAfterSeconds } = outcome.refusal;
-    compareRefusal(statuses, retryAfterSeconds, verdict, nowMs);
+    compareRefusal(statuses, retryAfterSeconds, verdict, { nowMs, loose: client.loose });
     const fitsAtMs = nowMs + Math.round(retryAfterSeconds * 1000);
     world.lastRefused = {
       client: client.index,

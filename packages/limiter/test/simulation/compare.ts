@@ -17,7 +17,7 @@ import {
   type OracleBucket,
   type Tokens,
 } from "../oracle/oracle-bucket.ts";
-import { isOpen } from "../oracle/oracle-windows.ts";
+import { isOpen, windowEndAfter } from "../oracle/oracle-windows.ts";
 import { windowAround, type WindowLength, type WindowSum } from "../oracle/oracle-usage.ts";
 
 type BucketStates = Awaited<ReturnType<Repository["getBuckets"]>>;
@@ -94,7 +94,7 @@ export function findDifference(
     : `${states.length} limits are stored, and must be ${visible}`;
 }
 
-/** What is stored of a window that is over is nobody's business, but what it shows is. */
+/** Of a window that is over only what it shows matters, not what is stored. */
 function wrongWindow(
   state: BucketStates[number],
   balance: Balance,
@@ -187,9 +187,10 @@ export async function compareChecked(
   if (verdict.kind === "invalid") return;
   const { statuses } = await client.limiter.check({ entityId, resource, consume });
   const seconds = await client.limiter.timeUntilAvailable(entityId, resource, consume);
-  if (verdict.kind === "refused") compareRefusal(statuses, seconds, verdict, nowMs);
+  const { loose } = client;
+  if (verdict.kind === "refused") compareRefusal(statuses, seconds, verdict, { nowMs, loose });
   else {
-    compareStatuses(statuses, verdict, nowMs);
+    compareStatuses(statuses, verdict, { nowMs, loose });
     if (seconds !== 0) throw new BrokenPromise(`a call that fits has to wait for ${seconds} s`);
   }
 }
@@ -212,9 +213,9 @@ export function compareRefusal(
   statuses: readonly LimitStatus[],
   retryAfterSeconds: number,
   verdict: Decision,
-  nowMs: number,
+  { nowMs, loose }: { readonly nowMs: number; readonly loose: boolean },
 ): void {
-  compareStatuses(statuses, verdict, nowMs);
+  compareStatuses(statuses, verdict, { nowMs, loose });
   const waitMs = toMs(retryAfterSeconds);
   if (
     Number.isFinite(waitMs) &&
@@ -225,7 +226,12 @@ export function compareRefusal(
     );
 }
 
-function compareStatuses(statuses: readonly LimitStatus[], verdict: Decision, nowMs: number): void {
+function compareStatuses(
+  statuses: readonly LimitStatus[],
+  verdict: Decision,
+  { nowMs, loose }: { readonly nowMs: number; readonly loose: boolean },
+): void {
+  const mayOpen = loose && verdict.kind === "refused" && verdict.claims.length > 1;
   let count = 0;
   for (const { entityId, resource, sources, view, tokens } of verdict.claims) {
     for (const balance of view.balances) {
@@ -240,7 +246,11 @@ function compareStatuses(statuses: readonly LimitStatus[], verdict: Decision, no
         throw new BrokenPromise(`the refusal lacks ${name} of ${entityId} on ${resource}`);
       const wrong =
         sources.get(name) === status.source
-          ? wrongStatus(status, balance, view.stampMs, listTokens(tokens, name), nowMs)
+          ? wrongStatus(status, balance, view.stampMs, {
+              requested: listTokens(tokens, name),
+              nowMs,
+              mayOpen,
+            })
           : "source";
       if (wrong !== undefined)
         throw new BrokenPromise(
@@ -256,8 +266,11 @@ function wrongStatus(
   status: LimitStatus,
   balance: Balance,
   stampMs: number,
-  requested: number,
-  nowMs: number,
+  {
+    requested,
+    nowMs,
+    mayOpen,
+  }: { readonly requested: number; readonly nowMs: number; readonly mayOpen: boolean },
 ): string | undefined {
   const available = wholeTokens(balance, stampMs, nowMs);
   const exceeded = !holds(balance, stampMs, requested, nowMs);
@@ -265,8 +278,12 @@ function wrongStatus(
   const { window } = balance.terms;
   const endMs = isOpen(balance, nowMs) ? balance.endMs : undefined;
   if (status.kind !== (window?.kind ?? "rate")) return "kind";
-  if (status.resetsAt?.getTime() !== endMs) return "end of its window";
-  if (status.resetsInSeconds !== (endMs && (endMs - nowMs) / 1000)) return "time until its end";
+  const shownMs = status.resetsAt?.getTime();
+  // See `withOpened`.
+  const isOpened =
+    mayOpen && requested > 0 && endMs === undefined && shownMs === windowEndAfter(window!, nowMs);
+  if (shownMs !== endMs && !isOpened) return "end of its window";
+  if (status.resetsInSeconds !== (shownMs && (shownMs - nowMs) / 1000)) return "time until its end";
   if (status.requested !== requested) return "request";
   if (status.exceeded !== exceeded) return "verdict";
   if (status.deficit !== (exceeded ? requested - available : 0)) return "deficit";
@@ -284,7 +301,7 @@ function wrongStatus(
   return isFirst ? undefined : "wait";
 }
 
-/** As good as for ever: no debt is carried further. */
+/** As good as never ending: no debt is carried further. */
 const A_CENTURY_MS = 4e12;
 
 /** Retention of usage, less what a clock that stepped back could make of it. */

@@ -158,12 +158,10 @@ async function consumeMore(
     left: await leftBuckets(client, verdict, nowMs),
   });
   if ("refusal" in outcome)
-    return compareRefusal(
-      outcome.refusal.statuses,
-      outcome.refusal.retryAfterSeconds,
-      verdict,
+    return compareRefusal(outcome.refusal.statuses, outcome.refusal.retryAfterSeconds, verdict, {
       nowMs,
-    );
+      loose: client.loose,
+    });
   held.tookMore = true;
   oracleLease.noteTaken(resource, tokens);
   compareConsumed(held);
