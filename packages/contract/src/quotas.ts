@@ -98,6 +98,26 @@ export const quotasTopic: Topic = (test) => {
     assert.equal(await grants(world, { tpd: 10 }, 20), 5);
   });
 
+  test("what the ends that have passed carried was earned under the old capacity", async (world) => {
+    const resets = { every: "day", zone: "UTC" } as const;
+    const carrying = Limit.quota("tpd", 100, resets, { carry: { debt: true } });
+    await world.repository.setSystemDefaults([carrying]);
+    await world.limiter.acquire(call({ tpd: 100 }), (lease) => lease.settle({ tpd: 350 }));
+    await world.pass(untilMidnightMs(world));
+    await world.repository.setSystemDefaults([{ ...carrying, capacity: 200 }]);
+    await fits(world, { tpd: 0 });
+    assert.deepEqual(await readLeft(world), { tpd: -50 });
+  });
+
+  test("a call that a rate refused fits at the promised time after it became a quota", async (world) => {
+    await world.repository.setSystemDefaults([Limit.perDay("tpd", 5)]);
+    await take(world, { tpd: 5 });
+    await world.repository.setSystemDefaults([TPD]);
+    const { retryAfterSeconds } = await getRefusal(world.limiter, call({ tpd: 20 }));
+    await world.pass(retryAfterSeconds * 1000);
+    assert.equal(await fits(world, { tpd: 20 }), true);
+  });
+
   test("at most so much of what was not used is carried", async (world) => {
     const carrying = Limit.quota(
       "tpd",

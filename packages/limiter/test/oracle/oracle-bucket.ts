@@ -3,16 +3,21 @@
  * the simulation every answer of a backend, and the interleavings the items of a table, shard by
  * shard.
  */
+import {
+  chargedWindow,
+  convertedWindow,
+  isOpen,
+  windowEndAfter,
+  windowUnitsAt,
+  type WindowBalance,
+} from "./oracle-windows.ts";
 import { floorDivide, type Terms } from "./terms.ts";
 
 /**
  * What one limit holds. `units` is its balance in 1/period millitoken: an exact rational, never
  * rounded between changes of limits.
  */
-export interface Balance {
-  readonly terms: Terms;
-  readonly units: bigint;
-}
+export type Balance = WindowBalance;
 
 /** One limit of a bucket. */
 export interface LimitBalance extends Balance {
@@ -56,7 +61,9 @@ export function newBucket(wanted: readonly Terms[], life: number, nowMs: number)
  * The balance at a time, in 1/period millitoken. One closed form, so many small refills cannot
  * differ from a large one.
  */
-export function unitsAt({ terms, units }: Balance, stampMs: number, nowMs: number): bigint {
+export function unitsAt(balance: Balance, stampMs: number, nowMs: number): bigint {
+  const { terms, units } = balance;
+  if (terms.window !== undefined) return windowUnitsAt(balance, nowMs);
   const earned = nowMs > stampMs ? units + terms.amount * BigInt(nowMs - stampMs) : units;
   return earned > terms.ceiling ? terms.ceiling : earned;
 }
@@ -86,9 +93,22 @@ export function holdsAll(
   );
 }
 
+/** By limit, when the windows end that a take was charged in. */
+export type Ends = ReadonlyMap<string, number>;
+
+/** The ends that a lease remembers. */
+export function endsOf({ balances }: OracleBucket): Ends {
+  return new Map(balances.map(({ terms, endMs = 0 }) => [terms.name, endMs]));
+}
+
 /** Brings a bucket up to date and charges it; negative costs are given back. */
-export function readCharged(bucket: OracleBucket, costs: Tokens, nowMs: number): OracleBucket {
-  return chargedMilli(bucket, (name) => BigInt(listTokens(costs, name)) * 1000n, nowMs);
+export function readCharged(
+  bucket: OracleBucket,
+  costs: Tokens,
+  nowMs: number,
+  ends?: Ends,
+): OracleBucket {
+  return chargedMilli(bucket, (name) => BigInt(listTokens(costs, name)) * 1000n, nowMs, ends);
 }
 
 /** The same in millitokens, which only the library itself charges. */
@@ -96,16 +116,23 @@ export function chargedMilli(
   bucket: OracleBucket,
   costMilliOf: (name: string) => bigint,
   nowMs: number,
+  ends?: Ends,
 ): OracleBucket {
   const balances = bucket.balances.map((balance) => {
     const { terms, hidden } = balance;
     const costMilli = costMilliOf(terms.name);
+    const consumedMilli = balance.consumedMilli + costMilli;
+    if (terms.window !== undefined) {
+      const after = chargedWindow(balance, { costMilli, takenEndMs: ends?.get(terms.name) }, nowMs);
+      return { ...after, units: notTooDeep(after.units, 1n), consumedMilli };
+    }
     const units = unitsAt(balance, bucket.stampMs, nowMs) - costMilli * terms.period;
     return {
+      ...balance,
       terms,
       units: units > terms.ceiling ? terms.ceiling : notTooDeep(units, terms.period),
       hidden,
-      consumedMilli: balance.consumedMilli + costMilli,
+      consumedMilli,
     };
   });
   return { ...bucket, stampMs: Math.max(bucket.stampMs, nowMs), balances };
@@ -182,9 +209,12 @@ export function under(
   const kept = wanted.map((terms) => {
     const old = balances.find((balance) => balance.terms.name === terms.name);
     if (old === undefined) return fullBalance(terms);
-    if (keepCut && milliAt(old, stampMs, stampMs) > terms.capacityMilli)
-      return { ...old, hidden: false };
-    return convert(old, terms);
+    if (keepCut && isCut(old, terms, stampMs, nowMs)) return { ...old, hidden: false };
+    const { hidden: _, consumedMilli } = old;
+    if (terms.window?.kind !== old.terms.window?.kind)
+      return { ...ofOtherKind(old, terms, stampMs, nowMs), hidden: false, consumedMilli };
+    if (terms.window === undefined) return convert(old, terms);
+    return { ...convertedWindow(old, terms, nowMs), hidden: false, consumedMilli };
   });
   for (const balance of balances) {
     if (!wanted.some(({ name }) => name === balance.terms.name))
@@ -193,8 +223,31 @@ export function under(
   return { ...current, balances: kept };
 }
 
+/** Whether a rate becomes a smaller one, which no refusal brings about. */
+function isCut(old: LimitBalance, terms: Terms, stampMs: number, nowMs: number): boolean {
+  if (terms.window !== undefined || old.terms.window !== undefined) return false;
+  return milliAt(old, stampMs, nowMs) > terms.capacityMilli;
+}
+
+/** A limit of another kind takes its balance along, into a window that opens now. */
+function ofOtherKind(
+  old: LimitBalance,
+  terms: Terms,
+  stampMs: number,
+  nowMs: number,
+): WindowBalance {
+  const milli = milliAt(old, stampMs, nowMs);
+  const wasOver = old.terms.window !== undefined && !isOpen(old, nowMs);
+  return {
+    terms,
+    units: (milli < terms.capacityMilli ? milli : terms.capacityMilli) * terms.period,
+    endMs: terms.window === undefined ? 0 : windowEndAfter(terms.window, nowMs),
+    opened: (old.opened ?? 0) + (wasOver ? 1 : 0),
+  };
+}
+
 function fullBalance(terms: Terms): LimitBalance {
-  return { terms, units: terms.ceiling, hidden: false, consumedMilli: 0n };
+  return { terms, units: terms.capacityMilli * terms.period, hidden: false, consumedMilli: 0n };
 }
 
 /** A debt that is too deep loses its whole millitokens below the bound, and keeps its fraction. */
@@ -209,17 +262,18 @@ function notTooDeep(units: bigint, period: bigint): bigint {
  * as the new rate can express it.
  */
 function convert(
-  { terms: before, units, consumedMilli }: LimitBalance,
+  { terms: before, units, consumedMilli, opened = 0 }: LimitBalance,
   terms: Terms,
 ): LimitBalance {
   const milli = floorDivide(units, before.period);
   if (milli >= terms.capacityMilli)
-    return { terms, units: terms.ceiling, hidden: false, consumedMilli };
+    return { terms, units: terms.ceiling, hidden: false, consumedMilli, opened };
   const fraction = ((units - milli * before.period) * terms.grain) / before.period;
   return {
     terms,
     units: milli * terms.period + fraction * (terms.period / terms.grain),
     hidden: false,
     consumedMilli,
+    opened,
   };
 }

@@ -1,4 +1,4 @@
-import { listTokens, type Tokens } from "./oracle-bucket.ts";
+import { listTokens, type Ends, type Tokens } from "./oracle-bucket.ts";
 
 /** What a lease took from one bucket in one go. */
 export interface Part {
@@ -11,6 +11,8 @@ export interface Part {
   readonly tokens: Tokens;
   /** What no limit of the bucket held: it was counted, and not charged. */
   readonly counted: Tokens;
+  /** The windows that it was charged in. */
+  readonly ends: Ends;
   /** 1 when this part counted as a request. */
   readonly requests: number;
 }

@@ -1,16 +1,19 @@
 import {
   readCharged,
   counting,
+  endsOf,
   holdsAll,
   newBucket,
   listTokens,
   under,
+  type Ends,
   type OracleBucket,
   type Tokens,
 } from "./oracle-bucket.ts";
 import { OracleConfig, type ResolvedTerms } from "./oracle-config.ts";
 import { OracleLease, type Part } from "./oracle-lease.ts";
 import { OracleUsage } from "./oracle-usage.ts";
+import { isReturnLost } from "./oracle-windows.ts";
 import { Strictness } from "./strictness.ts";
 import { toTerms, type LimitSpec, type Terms } from "./terms.ts";
 
@@ -132,6 +135,7 @@ export class Oracle {
         names,
         tokens,
         counted: claim.counted,
+        ends: endsOf(bucket),
         requests,
       });
     }
@@ -217,8 +221,8 @@ export class Oracle {
   ): void {
     const bucket = this.#buckets.get(part.key);
     if (bucket?.life !== part.life) return;
-    const after = counting(readCharged(bucket, tokens, nowMs), counted);
-    this.#put(part.key, after, tokens, false);
+    const after = counting(readCharged(bucket, tokens, nowMs, part.ends), counted);
+    this.#put(part.key, after, withoutLost(bucket, part.ends, tokens, nowMs), false);
     this.#record(lease, part, nowMs, { ...tokens, ...counted }, requests);
   }
 
@@ -235,11 +239,12 @@ export class Oracle {
 
   #put(key: string, bucket: OracleBucket, tokens: Tokens, isGrant: boolean): void {
     this.#buckets.set(key, bucket);
-    for (const { terms } of bucket.balances) {
+    for (const { terms, opened = 0 } of bucket.balances) {
       const of = `${bucket.life} ${terms.name}`;
       const strictness = this.#strictness.get(of) ?? new Strictness();
       this.#strictness.set(of, strictness);
-      const wrong = strictness.add(bucket.stampMs, listTokens(tokens, terms.name), terms, isGrant);
+      const change = { tokens: listTokens(tokens, terms.name), terms, opened };
+      const wrong = strictness.add(bucket.stampMs, change, isGrant);
       if (wrong !== undefined) throw new BrokenPromise(`not strict: ${wrong} (${key})`);
     }
   }
@@ -270,6 +275,16 @@ function toKey(entityId: string, resource: string): string {
 
 function overriding(wanted: readonly Terms[]): ResolvedTerms {
   return { wanted, sources: new Map(wanted.map(({ name }) => [name, "override"])) };
+}
+
+/** What comes back to a balance; the rest only counts. */
+function withoutLost(bucket: OracleBucket, ends: Ends, tokens: Tokens, nowMs: number): Tokens {
+  const lost = bucket.balances.filter((balance) => {
+    const { name } = balance.terms;
+    const costMilli = BigInt(listTokens(tokens, name));
+    return isReturnLost(balance, { costMilli, takenEndMs: ends.get(name) }, nowMs);
+  });
+  return among(tokens, (name) => !lost.some(({ terms }) => terms.name === name));
 }
 
 function among(tokens: Tokens, isWanted: (name: string) => boolean): Tokens {

@@ -1,5 +1,6 @@
 import { type AcquireRequest, type Lease } from "zae-limiter";
 import { LIMIT_NAMES, LIMIT_SETS } from "./fixtures.ts";
+import { toSpec, type LimitSpec } from "../oracle/terms.ts";
 import { chosenWants } from "./chosen-amounts.ts";
 import type { Client } from "./client.ts";
 import { compareRefusal } from "./compare.ts";
@@ -18,8 +19,7 @@ export async function acquire(world: World, step: AcquireStep): Promise<void> {
   const client = world.client(step.client);
   const nowMs = client.now();
   const { entityId, resource } = step;
-  const override =
-    step.override === undefined ? undefined : LIMIT_SETS[step.override % LIMIT_SETS.length];
+  const override = step.override === undefined ? undefined : chosenLimits(world, step);
   const wants = chosenWants(world, step, override, nowMs);
   const [own, also] = wants;
   const call: Call = { entityId, wants, override };
@@ -35,6 +35,23 @@ export async function acquire(world: World, step: AcquireStep): Promise<void> {
   await decideAndDo(world, client, { step, call, request });
 }
 
+/** Limits for one call, which may change only the capacity of a quota or session. */
+function chosenLimits(
+  { oracle }: World,
+  { entityId, resource, override = 0 }: AcquireStep,
+): readonly LimitSpec[] {
+  const held = [
+    ...(oracle.bucket(entityId, resource)?.balances.map(({ terms }) => terms) ?? []),
+    ...(oracle.config.resolve(entityId, resource)?.wanted ?? []),
+  ];
+  const underOverride = (wanted: LimitSpec): LimitSpec => {
+    const terms = held.find(({ name }) => name === wanted.name);
+    const isRate = wanted.kind === undefined && terms?.window === undefined;
+    return terms === undefined || isRate ? wanted : { ...toSpec(terms), capacity: wanted.capacity };
+  };
+  return LIMIT_SETS[override % LIMIT_SETS.length]!.map(underOverride);
+}
+
 /**
  * Goes to the time at which the last refused call fits, or a millisecond before it, and tries it
  * again.
@@ -48,6 +65,7 @@ export async function retry(world: World, early: boolean): Promise<void> {
   if (client.loose && moveMs < 0) return;
   world.moveClock(moveMs);
   const before = world.leases.length;
+  const isAtEnd = endsNow(world, refused.call, client.now());
   world.focus = { entityId: refused.request.entityId, resource: refused.request.resource };
   await decideAndDo(world, client, {
     step: undefined,
@@ -63,6 +81,13 @@ export async function retry(world: World, early: boolean): Promise<void> {
         : "a call was refused at the promised time",
     );
   world.count(early ? "retry a millisecond early refused" : "retry at the promised time granted");
+  if (!early && isAtEnd) world.count("retry at the end of a window granted");
+}
+
+function endsNow({ oracle }: World, { entityId, wants }: Call, nowMs: number): boolean {
+  return wants.some(({ resource }) =>
+    oracle.bucket(entityId, resource)?.balances.some(({ endMs }) => endMs === nowMs),
+  );
 }
 
 interface Attempt {
@@ -219,7 +244,7 @@ async function arrived(
   });
   if (outcome.kind === "refused") {
     const { statuses, retryAfterSeconds } = outcome.refusal;
-    compareRefusal(statuses, retryAfterSeconds, verdict, nowMs);
+    compareRefusal(statuses, retryAfterSeconds, verdict, { nowMs, loose: client.loose });
     const fitsAtMs = nowMs + Math.round(retryAfterSeconds * 1000);
     world.lastRefused = {
       client: client.index,

@@ -4,6 +4,7 @@ import { BrokenPromise, fitsAt, type Decision } from "../oracle/oracle.ts";
 import { unitsAt } from "../oracle/oracle-bucket.ts";
 import { faultText, toOutcome, type Outcome } from "./outcome.ts";
 import type { ChargeStep } from "./steps.ts";
+import { countOpenings } from "./window-counts.ts";
 import type { World } from "./world.ts";
 
 /** A client reports consumption that has already happened. */
@@ -48,6 +49,9 @@ function countCharge(world: World, { claims }: Decision, nowMs: number): void {
   );
   if (isNothing) return world.count("charge of nothing");
   world.count("charge");
+  for (const claim of claims)
+    if (countOpenings(world, claim, nowMs) > 0)
+      world.count("window opened by a charge or settlement");
   if (claims.some(({ stored }) => stored === undefined)) world.count("charge of a new bucket");
   if (!fitsAt(claims, nowMs)) world.count("charge that does not fit");
   const isInDebt = claims.some(({ view }) =>

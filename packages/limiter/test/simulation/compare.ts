@@ -7,6 +7,7 @@ import {
   type Charge,
   type Decision,
   type Oracle,
+  type Verdict,
 } from "../oracle/oracle.ts";
 import {
   holds,
@@ -16,6 +17,7 @@ import {
   type OracleBucket,
   type Tokens,
 } from "../oracle/oracle-bucket.ts";
+import { isOpen, windowEndAfter } from "../oracle/oracle-windows.ts";
 import { windowAround, type WindowLength, type WindowSum } from "../oracle/oracle-usage.ts";
 
 type BucketStates = Awaited<ReturnType<Repository["getBuckets"]>>;
@@ -65,9 +67,12 @@ export function findDifference(
     const { terms, consumedMilli } = balance;
     const state = states.find(({ limitName }) => limitName === terms.name);
     if (state === undefined) return `${terms.name} is not stored`;
-    const wrong = loose
-      ? wrongNow(state, balance, stampMs, nowMs)
-      : wrongStored(state, balance, stampMs);
+    const isWindow = terms.window !== undefined;
+    const wrong = isWindow
+      ? wrongWindow(state, balance, nowMs)
+      : loose
+        ? wrongNow(state, balance, stampMs, nowMs)
+        : wrongStored(state, balance, stampMs);
     if (wrong !== undefined) return `${terms.name} ${wrong}`;
     // Only items of a table also add up what was consumed while no limit held.
     const counted = loose ? (countedMilli?.get(terms.name) ?? 0n) : 0n;
@@ -76,8 +81,9 @@ export function findDifference(
     if (state.capacityMilli !== Number(terms.capacityMilli))
       return `${terms.name} has a capacity of ${state.capacityMilli}`;
     if (
-      state.refillAmountMilli !== Number(terms.amount) ||
-      state.refillPeriodMs !== Number(terms.period)
+      !isWindow &&
+      (state.refillAmountMilli !== Number(terms.amount) ||
+        state.refillPeriodMs !== Number(terms.period))
     )
       return `${terms.name} earns ${state.refillAmountMilli} every ${state.refillPeriodMs}`;
     if (state.available !== wholeTokens(balance, stampMs, nowMs))
@@ -86,6 +92,16 @@ export function findDifference(
   return visible === states.length
     ? undefined
     : `${states.length} limits are stored, and must be ${visible}`;
+}
+
+/** Of a window that is over only what it shows matters, not what is stored. */
+function wrongWindow(
+  state: BucketStates[number],
+  balance: Balance,
+  nowMs: number,
+): string | undefined {
+  if (!isOpen(balance, nowMs) || state.tokensMilli === Number(balance.units)) return undefined;
+  return `holds ${state.tokensMilli} millitokens, and must hold ${balance.units}`;
 }
 
 function wrongStored(
@@ -148,6 +164,37 @@ export async function compareAvailable(
   }
 }
 
+/**
+ * Compares what `check` and `timeUntilAvailable` answer of limits with windows: the same statuses
+ * as a refusal has.
+ */
+export async function compareChecked(
+  client: Client,
+  oracle: Oracle,
+  { entityId, resource }: { readonly entityId: string; readonly resource: string },
+): Promise<void> {
+  const nowMs = client.now();
+  const decide = (tokens: Tokens): Verdict =>
+    oracle.decide({ entityId, wants: [{ resource, tokens }], override: undefined }, nowMs);
+  const empty = decide({});
+  if (empty.kind === "invalid") return;
+  const windows = empty.claims[0]!.wanted.filter(({ window }) => window !== undefined);
+  if (windows.length === 0) return;
+  const consume = Object.fromEntries(
+    windows.map(({ name, capacityMilli }) => [name, Number(capacityMilli / 1000n)]),
+  );
+  const verdict = decide(consume);
+  if (verdict.kind === "invalid") return;
+  const { statuses } = await client.limiter.check({ entityId, resource, consume });
+  const seconds = await client.limiter.timeUntilAvailable(entityId, resource, consume);
+  const { loose } = client;
+  if (verdict.kind === "refused") compareRefusal(statuses, seconds, verdict, { nowMs, loose });
+  else {
+    compareStatuses(statuses, verdict, { nowMs, loose });
+    if (seconds !== 0) throw new BrokenPromise(`a call that fits has to wait for ${seconds} s`);
+  }
+}
+
 /** Whole tokens of one limit, the least of all buckets of a call that show it. */
 export function leastAvailable(claims: readonly Charge[], name: string, nowMs: number): number {
   let least = Infinity;
@@ -166,8 +213,25 @@ export function compareRefusal(
   statuses: readonly LimitStatus[],
   retryAfterSeconds: number,
   verdict: Decision,
-  nowMs: number,
+  { nowMs, loose }: { readonly nowMs: number; readonly loose: boolean },
 ): void {
+  compareStatuses(statuses, verdict, { nowMs, loose });
+  const waitMs = toMs(retryAfterSeconds);
+  if (
+    Number.isFinite(waitMs) &&
+    (!fitsAt(verdict.claims, nowMs + waitMs) || fitsAt(verdict.claims, nowMs + waitMs - 1))
+  )
+    throw new BrokenPromise(
+      `the refusal says that the call fits in ${waitMs} ms, which is not the first time at which it does`,
+    );
+}
+
+function compareStatuses(
+  statuses: readonly LimitStatus[],
+  verdict: Decision,
+  { nowMs, loose }: { readonly nowMs: number; readonly loose: boolean },
+): void {
+  const mayOpen = loose && verdict.kind === "refused" && verdict.claims.length > 1;
   let count = 0;
   for (const { entityId, resource, sources, view, tokens } of verdict.claims) {
     for (const balance of view.balances) {
@@ -182,7 +246,11 @@ export function compareRefusal(
         throw new BrokenPromise(`the refusal lacks ${name} of ${entityId} on ${resource}`);
       const wrong =
         sources.get(name) === status.source
-          ? wrongStatus(status, balance, view.stampMs, listTokens(tokens, name), nowMs)
+          ? wrongStatus(status, balance, view.stampMs, {
+              requested: listTokens(tokens, name),
+              nowMs,
+              mayOpen,
+            })
           : "source";
       if (wrong !== undefined)
         throw new BrokenPromise(
@@ -192,32 +260,39 @@ export function compareRefusal(
   }
   if (count !== statuses.length)
     throw new BrokenPromise(`the refusal lists ${statuses.length} limits instead of ${count}`);
-  const waitMs = toMs(retryAfterSeconds);
-  if (
-    Number.isFinite(waitMs) &&
-    (!fitsAt(verdict.claims, nowMs + waitMs) || fitsAt(verdict.claims, nowMs + waitMs - 1))
-  )
-    throw new BrokenPromise(
-      `the refusal says that the call fits in ${waitMs} ms, which is not the first time at which it does`,
-    );
 }
 
 function wrongStatus(
   status: LimitStatus,
   balance: Balance,
   stampMs: number,
-  requested: number,
-  nowMs: number,
+  {
+    requested,
+    nowMs,
+    mayOpen,
+  }: { readonly requested: number; readonly nowMs: number; readonly mayOpen: boolean },
 ): string | undefined {
   const available = wholeTokens(balance, stampMs, nowMs);
   const exceeded = !holds(balance, stampMs, requested, nowMs);
   if (status.available !== available) return "balance";
+  const { window } = balance.terms;
+  const endMs = isOpen(balance, nowMs) ? balance.endMs : undefined;
+  if (status.kind !== (window?.kind ?? "rate")) return "kind";
+  const shownMs = status.resetsAt?.getTime();
+  // See `withOpened`.
+  const isOpened =
+    mayOpen && requested > 0 && endMs === undefined && shownMs === windowEndAfter(window!, nowMs);
+  if (shownMs !== endMs && !isOpened) return "end of its window";
+  if (status.resetsInSeconds !== (shownMs && (shownMs - nowMs) / 1000)) return "time until its end";
   if (status.requested !== requested) return "request";
   if (status.exceeded !== exceeded) return "verdict";
   if (status.deficit !== (exceeded ? requested - available : 0)) return "deficit";
   const waitMs = toMs(status.retryAfterSeconds);
   if (!exceeded) return waitMs === 0 ? undefined : "wait";
-  const isNever = BigInt(requested) * 1000n > balance.terms.capacityMilli;
+  const isNever =
+    window === undefined
+      ? BigInt(requested) * 1000n > balance.terms.capacityMilli
+      : !holds(balance, stampMs, requested, nowMs + A_CENTURY_MS);
   if (isNever || !Number.isFinite(waitMs))
     return isNever && waitMs === Infinity ? undefined : "wait";
   const isFirst =
@@ -225,6 +300,9 @@ function wrongStatus(
     !holds(balance, stampMs, requested, nowMs + waitMs - 1);
   return isFirst ? undefined : "wait";
 }
+
+/** As good as never ending: no debt is carried further. */
+const A_CENTURY_MS = 4e12;
 
 /** Retention of usage, less what a clock that stepped back could make of it. */
 const KEPT_MS = 90 * 86_400_000;

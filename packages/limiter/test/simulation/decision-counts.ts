@@ -1,5 +1,6 @@
 import { fitsAt, type Call, type Charge, type Decision } from "../oracle/oracle.ts";
 import { listTokens, unitsAt } from "../oracle/oracle-bucket.ts";
+import { countWindows } from "./window-counts.ts";
 import type { World } from "./world.ts";
 
 /** Counts what a decision was about. */
@@ -27,11 +28,13 @@ export function countDecision(
     countDebt(world, claims, nowMs);
     if (!fitsAt(claims, nowMs + 1e12)) world.count("refusal of a call that can never fit");
   }
+  countWindows(world, { kind, claims }, nowMs);
   for (const { stored, view } of claims) {
     if (stored === undefined) continue;
     if (
       stored.balances.some(
         (balance) =>
+          balance.terms.window === undefined &&
           balance.units < balance.terms.ceiling &&
           unitsAt(balance, stored.stampMs, nowMs) === balance.terms.ceiling,
       )
@@ -42,6 +45,7 @@ export function countDecision(
       const after = view.balances.find(({ terms }) => terms.name === before.terms.name)!;
       if (after.hidden && !before.hidden) world.count("limit that left and stays hidden");
       if (!after.hidden && before.hidden) world.count("hidden limit that came back");
+      if (before.terms.window !== undefined || after.terms.window !== undefined) continue;
       if (after.terms.capacityMilli * before.terms.period < unitsAt(before, stored.stampMs, nowMs))
         world.count("capacity lowered below the balance");
     }

@@ -14,6 +14,11 @@ export const START_TIMES_MS: readonly number[] = [
   Date.UTC(2026, 2, 10, 6, 59, 58),
   Date.UTC(2026, 1, 28, 23, 59, 59),
   Date.UTC(2026, 11, 31, 23, 59, 59, 990),
+  // Just before the clocks change in Berlin, in Havana, on Lord Howe, and back in Berlin.
+  Date.UTC(2026, 2, 29, 0, 59, 59),
+  Date.UTC(2026, 2, 8, 4, 59, 58),
+  Date.UTC(2026, 3, 4, 14, 40),
+  Date.UTC(2026, 9, 25, 0, 30),
 ];
 
 const rpm: readonly LimitSpec[] = [
@@ -32,6 +37,35 @@ const inherited: readonly LimitSpec[] = [
   { name: "constructor", capacity: 8, refillAmount: 3, refillPeriodSeconds: 1 },
 ];
 
+const daily = { every: "day", zone: "Europe/Berlin" } as const;
+const hourly = { every: "hour", zone: "UTC" } as const;
+const halfHours = { every: "hour", zone: "Australia/Lord_Howe" } as const;
+const shifts = { cron: "30 6,18 * * 1-5", zone: "Europe/Berlin" } as const;
+const lastDays = { every: "month", day: 31, zone: "UTC" } as const;
+const mondays = { every: "week", at: "06:30", zone: "UTC" } as const;
+const withoutMidnight = { every: "day", zone: "America/Havana" } as const;
+
+/** Most share a name with others that differ in one thing: capacity, calendar, zone, carry, kind. */
+const windows: readonly LimitSpec[] = [
+  { name: "rpm", kind: "quota", capacity: 6, resets: hourly },
+  { name: "rpm", kind: "quota", capacity: 11, resets: hourly },
+  { name: "rpm", kind: "quota", capacity: 6, resets: halfHours, carry: { debt: true } },
+  { name: "rpm", kind: "session", capacity: 5, windowSeconds: 30 },
+  { name: "tpm", kind: "quota", capacity: 12, resets: daily },
+  { name: "tpm", kind: "quota", capacity: 25, resets: daily },
+  { name: "tpm", kind: "quota", capacity: 12, resets: withoutMidnight },
+  { name: "tpm", kind: "quota", capacity: 10, resets: halfHours, carry: { debt: true } },
+  { name: "tpm", kind: "quota", capacity: 15, resets: halfHours, carry: { debt: true } },
+  { name: "tpm", kind: "quota", capacity: 12, resets: daily, carry: { unused: 5 } },
+  { name: "tpm", kind: "quota", capacity: 9, resets: daily, carry: { unused: 5 } },
+  { name: "tpm", kind: "quota", capacity: 14, resets: shifts, carry: { debt: true, unused: 3 } },
+  { name: "tpm", kind: "session", capacity: 12, windowSeconds: 3600 },
+  { name: "tpm", kind: "session", capacity: 16, windowSeconds: 600 },
+  { name: "tpm", kind: "session", capacity: 12, windowSeconds: 60 },
+  { name: "constructor", kind: "quota", capacity: 4, resets: lastDays },
+  { name: "constructor", kind: "quota", capacity: 8, resets: mondays },
+];
+
 /**
  * What configuration and overrides choose from: limits come, go, rise and fall between any two of
  * them.
@@ -47,4 +81,27 @@ export const LIMIT_SETS: readonly (readonly LimitSpec[])[] = [
     rpm[index % rpm.length]!,
     inherited[index % inherited.length]!,
   ]),
+  ...windows.map((limit) => [limit]),
+  ...windows.map((limit, index) => [
+    limit,
+    [...rpm, ...tpm].filter(({ name }) => name !== limit.name)[index % 3]!,
+  ]),
+  ...windows.slice(4, 15).map((limit, index) => [windows[index % 4]!, limit]),
 ];
+
+/**
+ * The sets that a history chooses from: often all of them, or a few that differ in what one limit
+ * is, so that it changes often.
+ */
+export const THEMES: readonly (readonly number[])[] = [
+  listSets(() => true),
+  listSets(() => true),
+  listSets(({ kind }) => kind === "session"),
+  ...["rpm", "tpm"].map((name) =>
+    listSets((limit) => limit.name === name && limit.kind !== undefined),
+  ),
+];
+
+function listSets(isWanted: (limit: LimitSpec) => boolean): readonly number[] {
+  return LIMIT_SETS.flatMap((limits, index) => (limits.some(isWanted) ? [index] : []));
+}

@@ -7,6 +7,7 @@ import { BrokenPromise } from "../oracle/oracle.ts";
 import { listTokens, type Tokens } from "../oracle/oracle-bucket.ts";
 import { faultText, toOutcome, leftBuckets, reachedBuckets, type Outcome } from "./outcome.ts";
 import type { FaultChoice, LeaseAction, Step } from "./steps.ts";
+import { countEnd } from "./window-counts.ts";
 import type { World } from "./world.ts";
 
 /** A caller does something with an open lease. */
@@ -157,12 +158,10 @@ async function consumeMore(
     left: await leftBuckets(client, verdict, nowMs),
   });
   if ("refusal" in outcome)
-    return compareRefusal(
-      outcome.refusal.statuses,
-      outcome.refusal.retryAfterSeconds,
-      verdict,
+    return compareRefusal(outcome.refusal.statuses, outcome.refusal.retryAfterSeconds, verdict, {
       nowMs,
-    );
+      loose: client.loose,
+    });
   held.tookMore = true;
   oracleLease.noteTaken(resource, tokens);
   compareConsumed(held);
@@ -197,9 +196,13 @@ export function end(
     world.count(reached ? "give-back whose answers were all lost" : "give-back that never arrived");
   if (!failed && faults.length > 0) world.count("end of a lease that needed a second attempt");
   if (!reached) return failed;
-  if (how === "rollback") world.oracle.giveBack(oracleLease, nowMs);
-  else {
+  if (how === "rollback") {
+    for (const part of oracleLease.parts)
+      countEnd(world, "rolled back", { part, tokens: negative(part.tokens) }, nowMs);
+    world.oracle.giveBack(oracleLease, nowMs);
+  } else {
     const writes = world.oracle.getSettlement(oracleLease);
+    for (const write of writes) countEnd(world, "settled", write, nowMs);
     const amounts = writes.flatMap(({ tokens }) => Object.values(tokens));
     if (writes.some(({ counted }) => Object.keys(counted).length > 0))
       world.count("commit that only counts");

@@ -6,7 +6,13 @@ import {
 } from "zae-limiter";
 import type { Client } from "./client.ts";
 import { findDifference } from "./compare.ts";
-import { readCharged, type OracleBucket } from "../oracle/oracle-bucket.ts";
+import {
+  listTokens,
+  readCharged,
+  type LimitBalance,
+  type OracleBucket,
+} from "../oracle/oracle-bucket.ts";
+import { isOpen, windowUnitsAt } from "../oracle/oracle-windows.ts";
 import { BrokenPromise, bucketAfter, type Charge, type Decision } from "../oracle/oracle.ts";
 import type { FaultChoice } from "./steps.ts";
 
@@ -46,9 +52,43 @@ export async function leftBuckets(
       after === undefined
         ? states.length === 0
         : findDifference(states, after, { nowMs, loose: true }) === undefined;
-    if (!isAfter) left.set(claim, readCharged(claim.view, {}, nowMs));
+    const bucket = isAfter ? after : readCharged(claim.view, {}, nowMs);
+    left.set(claim, bucket && (await withOpened(client, claim, bucket, nowMs)));
   }
   return (claim) => left.get(claim);
+}
+
+/**
+ * A bucket that a refused call has taken from, and given back to, may have a window that the take
+ * opened: it stays open, as after a rollback.
+ */
+async function withOpened(
+  client: Client,
+  { entityId, resource, tokens }: Charge,
+  bucket: OracleBucket,
+  nowMs: number,
+): Promise<OracleBucket> {
+  const mayOpen = (balance: LimitBalance): boolean =>
+    balance.terms.window !== undefined &&
+    !isOpen(balance, nowMs) &&
+    listTokens(tokens, balance.terms.name) > 0;
+  if (!bucket.balances.some(mayOpen)) return bucket;
+  const { statuses } = await client.limiter
+    .check({ entityId, resource, consume: {} })
+    .catch(() => ({ statuses: [] }));
+  const balances = bucket.balances.map((balance): LimitBalance => {
+    const { name } = balance.terms;
+    const status = statuses.find((of) => of.entityId === entityId && of.limitName === name);
+    return mayOpen(balance) && status?.resetsAt !== undefined
+      ? openUntil(balance, status.resetsAt.getTime(), nowMs)
+      : balance;
+  });
+  return { ...bucket, balances };
+}
+
+function openUntil(balance: LimitBalance, endMs: number, nowMs: number): LimitBalance {
+  const opened = (balance.opened ?? 0) + 1;
+  return { ...balance, units: windowUnitsAt(balance, nowMs), endMs, opened };
 }
 
 /**

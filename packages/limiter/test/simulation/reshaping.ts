@@ -4,7 +4,7 @@ import type { Client } from "./client.ts";
 import { endLease } from "./lease-actions.ts";
 import { milliAt, type LimitBalance, type OracleBucket } from "../oracle/oracle-bucket.ts";
 import { BrokenPromise } from "../oracle/oracle.ts";
-import { exactTerms } from "../oracle/terms.ts";
+import { exactTerms, floorDivide } from "../oracle/terms.ts";
 import type { World } from "./world.ts";
 
 type ShardStates = Awaited<ReturnType<Repository["getBuckets"]>>;
@@ -145,15 +145,29 @@ function wrongLimit(
   },
 ): string | undefined {
   const capacity = shards.reduce((sum, { capacityMilli }) => sum + capacityMilli, 0);
-  if (capacity !== Number(balance.terms.capacityMilli)) return `has a capacity of ${capacity}`;
+  if (capacity !== Number(balance.terms.capacityMilli))
+    return `has a capacity of ${capacity}`;
   const consumed = shards.reduce((sum, { totalConsumedMilli }) => sum + totalConsumedMilli, 0);
   if (consumed !== Number(balance.consumedMilli))
     return `counts ${consumed} millitokens consumed, and must count ${balance.consumedMilli}`;
+  if (balance.terms.window !== undefined) return wrongWindows(shards, balance, nowMs);
   const held = shards.reduce((sum, shard) => sum + heldMilli(shard, nowMs), 0n);
   const expected = milliAt(balance, stampMs, nowMs);
   // Each split and each merge loses a fraction of a millitoken, and remainders are not shown.
   const isRight = held <= expected + 1n && held + 2n * BigInt(mostShards) >= expected;
   return isRight ? undefined : `holds ${held} millitokens, and must hold ${expected}`;
+}
+
+/** Each shard shows whole tokens, rounded down. */
+function wrongWindows(
+  shards: ShardStates,
+  balance: LimitBalance,
+  nowMs: number,
+): string | undefined {
+  const held = BigInt(shards.reduce((sum, { available }) => sum + available, 0));
+  const expected = floorDivide(milliAt(balance, nowMs, nowMs), 1000n);
+  const isRight = held <= expected && held + BigInt(shards.length) > expected;
+  return isRight ? undefined : `holds ${held} tokens, and must hold ${expected}`;
 }
 
 function heldMilli(shard: ShardStates[number], nowMs: number): bigint {

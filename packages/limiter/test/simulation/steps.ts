@@ -1,6 +1,13 @@
 import type { Random } from "zae-limiter";
 import { between, pick } from "../support/seeded/random-choice.ts";
-import { ENTITIES, LIMIT_NAMES, LIMIT_SETS, RESOURCES, START_TIMES_MS } from "./fixtures.ts";
+import {
+  ENTITIES,
+  LIMIT_NAMES,
+  LIMIT_SETS,
+  RESOURCES,
+  START_TIMES_MS,
+  THEMES,
+} from "./fixtures.ts";
 
 /**
  * How much of one limit: a fixed number, or in proportion to what is there when the step is taken,
@@ -70,6 +77,13 @@ export type Step =
     }
   | { readonly kind: "crash"; readonly client: number }
   | { readonly kind: "clock"; readonly ms: number }
+  /** The clock goes on to the end of an open window of this bucket, or of any, and so much more. */
+  | {
+      readonly kind: "window end";
+      readonly entityId: string;
+      readonly resource: string;
+      readonly offsetMs: number;
+    }
   | { readonly kind: "retry"; readonly early: boolean }
   | {
       readonly kind: "set limits";
@@ -128,9 +142,10 @@ export function makeHistory(
     skewed ? between(random, -LARGEST_SKEW_MS, LARGEST_SKEW_MS) : 0,
   );
   const count = between(random, Math.min(FEWEST_STEPS, mostSteps), mostSteps);
-  const steps = opening(random);
+  const sets = pick(random, THEMES);
+  const steps = opening(random, sets);
   while (steps.length < count) {
-    const step = makeStep(random);
+    const step = makeStep(random, sets);
     steps.push(steadyClock && step.kind === "clock" ? { ...step, ms: Math.abs(step.ms) } : step);
   }
   const defaults = random() < 0.3 ? between(random, 0, LIMIT_SETS.length - 1) : undefined;
@@ -138,14 +153,14 @@ export function makeHistory(
 }
 
 /** Most histories begin with limits and a family, so that their steps have something to work on. */
-function opening(random: Random): Step[] {
+function opening(random: Random, sets: readonly number[]): Step[] {
   const steps: Step[] = [
     {
       kind: "set limits",
       level: 3,
       entityId: "p",
       resource: "r",
-      limits: between(random, 0, LIMIT_SETS.length - 1),
+      limits: pick(random, sets),
       inherit: true,
     },
   ];
@@ -158,7 +173,7 @@ function opening(random: Random): Step[] {
   return steps;
 }
 
-function makeStep(random: Random): Step {
+function makeStep(random: Random, sets: readonly number[]): Step {
   const roll = random();
   if (roll < 0.31) return makeAcquire(random);
   if (roll < 0.34) return makeCharge(random);
@@ -170,9 +185,16 @@ function makeStep(random: Random): Step {
       how: pick(random, ENDINGS),
       faults: makeFaults(random),
     };
-  if (roll < 0.79) return { kind: "clock", ms: clockStepMs(random) };
+  if (roll < 0.75) return { kind: "clock", ms: clockStepMs(random) };
+  if (roll < 0.79)
+    return {
+      kind: "window end",
+      entityId: pick(random, ENTITIES),
+      resource: pick(random, RESOURCES),
+      offsetMs: pick(random, [-1, 0, 0, 1, between(random, 0, 3_700_000)]),
+    };
   if (roll < 0.84) return { kind: "retry", early: random() < 0.4 };
-  if (roll < 0.94) return makeConfiguration(random);
+  if (roll < 0.94) return makeConfiguration(random, sets);
   if (roll < 0.965) return makeCreation(random);
   if (roll < 0.98) return { kind: "delete entity", entityId: pick(random, ENTITIES) };
   return { kind: "crash", client: between(random, 0, CLIENTS - 1) };
@@ -265,15 +287,14 @@ function clockStepMs(random: Random): number {
   return roll < 0.95 ? -between(random, 1, 5000) : -between(random, 5001, 7_300_000);
 }
 
-function makeConfiguration(random: Random): Step {
+function makeConfiguration(random: Random, sets: readonly number[]): Step {
   const place = {
     level: between(random, 0, 3),
     entityId: pick(random, ENTITIES),
     resource: pick(random, RESOURCES),
   };
   if (random() < 0.3) return { kind: "delete limits", ...place };
-  const limits = between(random, 0, LIMIT_SETS.length - 1);
-  return { kind: "set limits", ...place, limits, inherit: random() < 0.5 };
+  return { kind: "set limits", ...place, limits: pick(random, sets), inherit: random() < 0.5 };
 }
 
 function makeCreation(random: Random): Step {

@@ -7,7 +7,7 @@ import {
 import { ManualClock } from "zae-limiter/testing";
 import { ENTITIES, LIMIT_SETS, RESOURCES } from "./fixtures.ts";
 import { Client, SkewedClock, type Backend, type Run } from "./client.ts";
-import { compareAvailable, compareBuckets, compareUsage } from "./compare.ts";
+import { compareAvailable, compareBuckets, compareChecked, compareUsage } from "./compare.ts";
 import { acquire, retry } from "./acquiring.ts";
 import { charge } from "./charging.ts";
 import type { HeldLease, RefusedCall } from "./held-lease.ts";
@@ -163,6 +163,8 @@ export class World {
         return this.crash(this.client(step.client));
       case "clock":
         return this.moveClock(step.ms);
+      case "window end":
+        return this.#goToWindowEnd(step);
       case "set limits":
       case "delete limits":
         return this.#configure(step);
@@ -179,6 +181,21 @@ export class World {
     if (ms > 86_400_000) this.count("clock step of more than a day");
     this.clock.set(this.clock.now() + ms);
     this.#latestMs = Math.max(this.#latestMs, this.clock.now() + LARGEST_SKEW_MS);
+  }
+
+  #goToWindowEnd({ entityId, resource, offsetMs }: Extract<Step, { kind: "window end" }>): void {
+    const nowMs = this.clock.now();
+    const places = [
+      { entityId, resource },
+      ...ENTITIES.flatMap((of) => RESOURCES.map((on) => ({ entityId: of, resource: on }))),
+    ];
+    for (const place of places) {
+      const balances = this.oracle.bucket(place.entityId, place.resource)?.balances ?? [];
+      const ends = balances.map(({ endMs = 0 }) => endMs).filter((endMs) => endMs > nowMs + 1);
+      if (ends.length === 0) continue;
+      this.focus = place;
+      return this.moveClock(Math.min(...ends) + offsetMs - nowMs);
+    }
   }
 
   async #configure(step: Extract<Step, { kind: "set limits" | "delete limits" }>): Promise<void> {
@@ -275,6 +292,8 @@ export class World {
     const debts = await compareBuckets(client, this.oracle, isQuiet ? [entityId] : ENTITIES);
     if (debts > 0) this.count("bucket in debt");
     await compareAvailable(client, this.oracle, entityId, resource);
+    if (!isQuiet && (this.#backend.loose !== true || this.stepNumber % 3 === 0))
+      await compareChecked(client, this.oracle, this.focus);
     if (isQuiet || this.#backend.comparesUsage === "at the end") return;
     const window = WINDOWS[this.stepNumber % WINDOWS.length]!;
     await compareUsage(client, this.oracle, {
@@ -305,6 +324,7 @@ export class World {
 
 const QUIET_STEPS: ReadonlySet<Step["kind"]> = new Set([
   "clock",
+  "window end",
   "crash",
   "set limits",
   "delete limits",

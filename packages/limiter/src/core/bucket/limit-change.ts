@@ -109,12 +109,13 @@ function getNumbers(bucket: Bucket, index: number): Numbers {
   return [getStoredMilli(bucket, index), state, getConsumedMilli(bucket, index)];
 }
 
-/** Whether a balance would be cut. That of a window moves with the capacity instead. */
+/**
+ * Whether a balance would be cut. That of a window moves with the capacity instead, and a limit of
+ * another kind has to be there before the window can end in which a refused call may fit.
+ */
 function isCut(bucket: Bucket, index: number, limit: BucketLimit, nowMs: number): boolean {
-  return (
-    limit.window?.kind !== bucket.limits[index]!.window?.kind ||
-    (limit.window === undefined && balanceMilli(bucket, index, nowMs) > ceilingMilli(limit))
-  );
+  const isRate = limit.window === undefined && bucket.limits[index]!.window === undefined;
+  return isRate && balanceMilli(bucket, index, nowMs) > limit.capacityMilli;
 }
 
 /**

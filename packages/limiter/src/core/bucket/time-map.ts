@@ -14,3 +14,21 @@ export interface TimeMap {
 export function applyMap({ low, add, high }: TimeMap, milli: number): number {
   return Math.min(high, Math.max(low, milli + add));
 }
+
+/** Changes nothing. */
+export const IDENTITY: TimeMap = { low: -Infinity, add: 0, addMost: 0, high: Infinity };
+
+/** The same map, and then so much more or less. */
+export function shiftMap({ low, add, addMost, high }: TimeMap, byMilli: number): TimeMap {
+  return {
+    low: low + byMilli,
+    add: add + byMilli,
+    addMost: addMost + byMilli,
+    high: high + byMilli,
+  };
+}
+
+/** Leaves the same of every balance. */
+export function buildConstant(milli: number): TimeMap {
+  return { low: milli, add: milli, addMost: milli, high: milli };
+}

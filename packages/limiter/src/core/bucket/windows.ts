@@ -16,7 +16,7 @@ import { nearestBoundary, nextBoundary } from "../calendar.ts";
 import { isRate, type Calendar } from "../limit-kinds.ts";
 import { formatStoredDefinition } from "../limit-text.ts";
 import type { SupportedLimit } from "../supported-limits.ts";
-import { applyMap, type TimeMap } from "./time-map.ts";
+import { applyMap, buildConstant, IDENTITY, shiftMap, type TimeMap } from "./time-map.ts";
 
 /** How the windows of a limit fill and follow each other. A shard has its shares. */
 export interface LimitWindow {
@@ -89,10 +89,9 @@ export function buildOpeningMap(
   { storedMilli, endMs }: WindowState,
   nowMs: number,
 ): TimeMap {
-  const { capacityMilli, unusedMilli } = window;
-  const high = capacityMilli + unusedMilli;
-  if (carriesNothing(window) || endMs === 0)
-    return { low: capacityMilli, add: capacityMilli, addMost: capacityMilli, high: capacityMilli };
+  const { capacityMilli } = window;
+  const high = capacityMilli + window.unusedMilli;
+  if (carriesNothing(window) || endMs === 0) return buildConstant(capacityMilli);
   let ends = 0;
   for (let passedMs = endMs; passedMs <= nowMs && ends < MOST_ENDS; ends += 1) {
     if (ends > 0 && storedMilli + ends * capacityMilli >= high) break;
@@ -195,8 +194,8 @@ function passEnd(shard: {
 export type WindowEnds = Readonly<Record<string, number>>;
 
 /**
- * Charges a window, opening one if none is open, or gives back to it. What was taken from another
- * window than the open one is lost, because nothing crosses the end of a window.
+ * Charges a window, opening one if none is open, or gives back to it. Tokens of another window than
+ * the open one are lost, because nothing crosses the end of a window.
  */
 export function chargeWindow(
   window: LimitWindow,
@@ -222,28 +221,52 @@ function subtract(milli: number, costMilli: number): number {
   return Math.max(milli - costMilli, Number.MIN_SAFE_INTEGER);
 }
 
+/** What happens to a balance when its limit becomes another one, and when its window ends then. */
+export interface Conversion {
+  readonly map: TimeMap;
+  readonly endMs: number;
+}
+
 /**
- * The state under another limit that also has windows. No change opens a window or closes one: of
- * an open one, the balance follows the capacity, so that what was used stays used.
+ * The change to another limit that also has windows. No change opens a window or closes one: of an
+ * open one, the balance follows the capacity, so that what was used stays used. What the ends that
+ * have passed carried over was earned under the old limit, so it comes along into a window that
+ * opens now.
  */
+export function planConversion(
+  before: LimitWindow,
+  state: WindowState,
+  after: LimitWindow,
+  nowMs: number,
+): Conversion {
+  const { storedMilli, endMs } = state;
+  const isSame = after.definition === before.definition;
+  const raisedMilli = after.capacityMilli - before.capacityMilli;
+  const follow = shiftMap(IDENTITY, raisedMilli);
+  if (nowMs < endMs)
+    return { map: follow, endMs: isSame ? endMs : computeConvertedEnd(after, endMs, nowMs) };
+  if (isSame && (raisedMilli === 0 || endMs === 0 || carriesNothing(after)))
+    return { map: follow, endMs };
+  const opening = buildOpeningMap(before, state, nowMs);
+  // A boundary of the old calendar means nothing in the new one, so only a debt is brought along.
+  if (isSame || (after.carriesDebt && applyMap(opening, storedMilli) < before.capacityMilli))
+    return {
+      map: shiftMap(opening, raisedMilli),
+      endMs: computeWindowEnd(after, nowMs, isSame ? endMs : 0),
+    };
+  return { map: buildConstant(after.capacityMilli), endMs: 0 };
+}
+
+/** The state under another limit that also has windows. */
 export function convertWindow(
   before: LimitWindow,
-  { storedMilli, endMs }: WindowState,
+  state: WindowState,
   after: LimitWindow,
   nowMs: number,
 ): WindowState {
-  const isSame = after.definition === before.definition;
-  const raisedMilli = after.capacityMilli - before.capacityMilli;
-  if (isSame || nowMs < endMs) {
-    const movedMs = isSame ? endMs : computeConvertedEnd(after, endMs, nowMs);
-    return { storedMilli: subtract(storedMilli, -raisedMilli), endMs: movedMs };
-  }
-  // A boundary of the old calendar means nothing in the new one, so only a debt that is carried
-  // is brought along, into a window that opens now.
-  const openingMilli = computeOpeningMilli(before, storedMilli, endMs, nowMs);
-  return after.carriesDebt && openingMilli < before.capacityMilli
-    ? { storedMilli: openingMilli + raisedMilli, endMs: computeWindowEnd(after, nowMs, 0) }
-    : { storedMilli: after.capacityMilli, endMs: 0 };
+  const { map, endMs } = planConversion(before, state, after, nowMs);
+  const storedMilli = Math.max(applyMap(map, state.storedMilli), Number.MIN_SAFE_INTEGER);
+  return { storedMilli, endMs };
 }
 
 function computeConvertedEnd(after: LimitWindow, endMs: number, nowMs: number): number {

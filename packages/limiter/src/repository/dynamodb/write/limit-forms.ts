@@ -28,7 +28,7 @@ import {
   type BucketLimit,
 } from "../../../core/bucket/bucket.ts";
 import type { TimeMap } from "../../../core/bucket/time-map.ts";
-import { buildOpeningMap, computeWindowEnd, convertWindow } from "../../../core/bucket/windows.ts";
+import { buildOpeningMap, computeWindowEnd, planConversion } from "../../../core/bucket/windows.ts";
 import type { LimitFold } from "./batch-decision.ts";
 import { limitAttribute } from "../items/bucket-item.ts";
 import type { ExpressionBuilder } from "../table/update-expression.ts";
@@ -114,30 +114,18 @@ function planWindow({ bucket, index, wanted, fold, nowMs }: LimitMove): {
 } {
   const [before, window] = [bucket.limits[index]!.window!, wanted.window!];
   const seen = { storedMilli: getStoredMilli(bucket, index), endMs: getStoredEndMs(bucket, index) };
-  const { storedMilli, endMs } = convertWindow(before, seen, window, nowMs);
+  const { map, endMs } = planConversion(before, seen, window, nowMs);
   const isOver = nowMs >= endMs;
-  // A balance of the old definition that is over is not carried along: the new one begins full.
-  const isNew = isOver && endMs !== seen.endMs;
-  const add = storedMilli - seen.storedMilli;
+  // One that is over refuses nothing.
   if (!isOver || !fold.isCharged)
-    return {
-      endMs,
-      map: isNew
-        ? buildConstant(storedMilli)
-        : { low: -Infinity, add, addMost: add, high: Infinity },
-      // One that is over refuses nothing.
-      needMilli: isOver ? undefined : fold.needMilli,
-    };
-  const opening = buildOpeningMap(window, { storedMilli, endMs }, nowMs);
+    return { endMs, map, needMilli: isOver ? undefined : fold.needMilli };
+  // Had it carried anything into other terms, it would be open.
+  const state = { storedMilli: seen.storedMilli, endMs };
   return {
     endMs: computeWindowEnd(window, nowMs, endMs),
-    map: { ...opening, add: opening.add + add, addMost: opening.add + add },
+    map: buildOpeningMap(window, state, nowMs),
     needMilli: fold.needMilli,
   };
-}
-
-function buildConstant(milli: number): TimeMap {
-  return { low: milli, add: milli, addMost: milli, high: milli };
 }
 
 /** Requires the end of a window as seen, which only its opening moves. */
