@@ -152,8 +152,8 @@ export function computeWindowWaitMs(
 export type WindowEnds = Readonly<Record<string, number>>;
 
 /**
- * Charges a window, opening one if none is open, or gives back to it. What was taken from another
- * window than the open one is lost, because nothing crosses the end of a window.
+ * Charges a window, opening one if none is open, or gives back to it. Tokens of another window than
+ * the open one are lost, because nothing crosses the end of a window.
  */
 export function chargeWindow(
   window: LimitWindow,

@@ -219,6 +219,15 @@ describe("quotas and sessions, granted and refused", () => {
 });
 
 describe("what the headers say", () => {
+  it("no more remains than the limit, also of a quota that holds what it has carried over", () => {
+    const day = { every: "day", zone: "UTC" } as const;
+    const limit = Limit.quota("rpm", 100, day, { carry: { unused: 50 } });
+    for (const style of ["draft-6", "legacy", "openai", "anthropic"] as const) {
+      const fields = headers([status("rpm", { limit, available: 130 })], { style });
+      expect(Object.values(fields).filter((value) => value === "130")).toHaveLength(2);
+    }
+  });
+
   it("a call that can never fit is not to be retried", () => {
     const never = [
       status("rpm", { retryAfterSeconds: 3, available: 0 }),

@@ -104,6 +104,11 @@ export function msUntilFull(shown: ShownLimit): number {
   return Number.isFinite(waitSeconds) ? Math.max(fullMs, Math.round(waitSeconds * 1000)) : fullMs;
 }
 
+/** The capacity; more while a quota holds what it has carried over, and that remains. */
+export function getShownCapacity({ limit, available }: ShownLimit): number {
+  return Math.max(limit.capacity, available);
+}
+
 /** The results of `formatPolicy` for rates; they never change. */
 const POLICY_MEMO = new WeakMap<RateLimit, string>();
 
@@ -142,8 +147,8 @@ export function computeWindowSeconds(
 const USUAL_SECONDS = { hour: 3600, day: 86_400, week: 604_800, month: 2_592_000 } as const;
 
 /**
- * The lengths of the windows that end next. Measuring one takes 200 µs, and the calendar forgets the
- * boundary to come, which decisions look up.
+ * The lengths of the windows that end next. Measuring one finds up to four boundaries of 60 µs, and
+ * makes the calendar forget the one to come, which decisions look up.
  */
 const WINDOW_MEMO = new WeakMap<QuotaLimit, { readonly endMs: number; readonly seconds: number }>();
 

@@ -139,9 +139,9 @@ function computeEarnings(ms: number, limit: RateLimit): number {
 type MirroredStatus = LimitStatus & { readonly limit: RateLimit };
 
 /**
- * Lists the account's mirrored limits, and what the answer reports for each. Quotas and sessions are
- * not among them: what a pause takes of one would be gone until its window ends, and what is left of
- * a day says nothing about a minute.
+ * Lists the account's mirrored limits, and what the answer reports for each. Quotas and sessions
+ * are not among them: what a pause takes of one would be gone until its window ends, and what is
+ * left of a day says nothing about a minute.
  */
 function listMirroredLimits(
   seen: UpstreamLimits,
