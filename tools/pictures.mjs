@@ -9,6 +9,7 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { cascade } from "./pictures/cascade.mjs";
 import { levels } from "./pictures/levels.mjs";
 import { oneCall } from "./pictures/one-call.mjs";
+import { drawDayLimits } from "./pictures/draw-day-limits.mjs";
 import { drawRecording } from "./pictures/draw-recording.mjs";
 import { drawSharedWrite } from "./pictures/draw-shared-write.mjs";
 
@@ -18,6 +19,7 @@ const drawings = {
   "levels.svg": levels,
   "cascade.svg": cascade,
   "shared-write.svg": drawSharedWrite,
+  "day-limits.svg": drawDayLimits,
 };
 
 const flags = new Set(process.argv.slice(2));

@@ -25,6 +25,7 @@ afterEach(() => rmSync(folder, { recursive: true }));
  */
 it.each([
   ["command-line.md", ["id-of-first", "id-of-alpha"]],
+  ["limit-kinds.md", ["id-of-first"]],
   ["multi-tenancy.md", ["id-of-first", "id-of-alpha", "id-of-beta_", "id-of-later"]],
 ])(
   "every command on %s exits and prints as the page shows",

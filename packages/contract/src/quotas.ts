@@ -135,7 +135,7 @@ export const quotasTopic: Topic = (test) => {
     assert.equal(await grants(world, { tpd: 10 }, 20), 13);
   });
 
-  test("what was taken before the end does not go back after it, and usage is corrected", async (world) => {
+  test("tokens taken before the end do not go back after it, and usage is corrected", async (world) => {
     await world.repository.setSystemDefaults([TPD]);
     const [rolledBack, settled] = [
       await world.limiter.acquire(call({ tpd: 40 })),

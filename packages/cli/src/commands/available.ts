@@ -2,7 +2,7 @@ import { Argument, type Command } from "commander";
 import { RateLimiter, type Amounts, type Availability, type LimitStatus } from "zae-limiter";
 import type { Colours } from "../output/colours.ts";
 import { tableText } from "../output/table.ts";
-import { rateText, waitText } from "../output/text.ts";
+import { rateText, timeText, waitText } from "../output/text.ts";
 import { amountArgument } from "./support/arguments.ts";
 import type { Session } from "./support/session.ts";
 import { addVerb } from "./support/verb.ts";
@@ -35,9 +35,10 @@ export function addAvailableCommand(program: Command, session: Session): void {
             resource,
             consume,
           });
+          // Without amounts there is no call to judge, so the text does not say whether one fits.
           screen.show(availability, () =>
             Object.keys(consume).length === 0
-              ? balancesText(availability, screen.colours)
+              ? balancesTable(availability.statuses, screen.colours)
               : availabilityText(availability, screen.colours),
           );
         }),
@@ -46,22 +47,34 @@ export function addAvailableCommand(program: Command, session: Session): void {
 
 const HEADERS = ["Entity", "Limit", "Available", "Capacity", "Rate", "Set by"] as const;
 
-/** Without amounts there is no call to judge, so the text does not say whether one fits. */
-function balancesText({ statuses }: Availability, colours: Colours): string {
-  return tableText(HEADERS, statuses.map(balanceCells), colours);
-}
-
 function availabilityText(
   { allowed, retryAfterSeconds, statuses }: Availability,
   colours: Colours,
 ): string {
-  const rows = statuses.map((status) => [
-    ...balanceCells(status),
+  const table = balancesTable(statuses, colours, ["Wanted", "Fits"], (status) => [
     status.requested,
     waitText(status.retryAfterSeconds),
   ]);
-  const verdict = verdictText(allowed, retryAfterSeconds, colours);
-  return `${tableText([...HEADERS, "Wanted", "Fits"], rows, colours)}${verdict}\n`;
+  return `${table}${verdictText(allowed, retryAfterSeconds, colours)}\n`;
+}
+
+/** The ends of open windows have a column if there are quotas or sessions. */
+function balancesTable(
+  statuses: readonly LimitStatus[],
+  colours: Colours,
+  moreHeaders: readonly string[] = [],
+  toMore: (status: LimitStatus) => readonly (string | number)[] = () => [],
+): string {
+  const hasWindows = statuses.some(({ kind }) => kind !== "rate");
+  return tableText(
+    [...HEADERS, ...(hasWindows ? ["Window ends"] : []), ...moreHeaders],
+    statuses.map((status) => [
+      ...balanceCells(status),
+      ...(hasWindows ? [timeText(status.resetsAt)] : []),
+      ...toMore(status),
+    ]),
+    colours,
+  );
 }
 
 function balanceCells({

@@ -6,11 +6,7 @@ import { rateText } from "./text.ts";
 /** Limits as a table, or the text `none` when there are none. */
 export function limitsText(limits: readonly Limit[], none: string, colours: Colours): string {
   if (limits.length === 0) return `${none}\n`;
-  return tableText(
-    ["Limit", "Rate", "Burst"],
-    limits.map((limit) => [limit.name, rateText(limit), limit.capacity]),
-    colours,
-  );
+  return tableText(["Limit", "Rate", "Burst"], limits.map(limitCells), colours);
 }
 
 /** A limit and the level that sets it. */
@@ -23,7 +19,12 @@ export interface LimitInForce {
 export function policyText(policy: readonly LimitInForce[], colours: Colours): string {
   return tableText(
     ["Limit", "Rate", "Burst", "Set by"],
-    policy.map(({ limit, source }) => [limit.name, rateText(limit), limit.capacity, source]),
+    policy.map(({ limit, source }) => [...limitCells(limit), source]),
     colours,
   );
+}
+
+/** Only a rate has a burst: a quota or session holds what its window does. */
+function limitCells(limit: Limit): readonly (string | number)[] {
+  return [limit.name, rateText(limit), "refillAmount" in limit ? limit.capacity : ""];
 }

@@ -98,10 +98,13 @@ describe("text", () => {
         rateText(Limit.parse(text)),
       ),
     ).toEqual(["1,000/5min[soft]", "5,000/day(09:00)@UTC", "20/inflight"]);
-    expect([waitText(0), waitText(0.5), waitText(22.912), waitText(Infinity)]).toEqual([
+    expect([0, 0.5, 599.9, 600, 3600.001, 2_678_340.5, Infinity].map(waitText)).toEqual([
       "now",
       "0.5 s",
-      "22.912 s",
+      "599.9 s",
+      "600 s (10 min)",
+      "3,600.001 s (1 h 1 min)",
+      "2,678,340.5 s (31 d)",
       "never",
     ]);
   });

@@ -58,11 +58,24 @@ export function ageText(ageMs: number): string {
   return count < 1 ? "less than a minute ago" : `${count} ${unit}${count === 1 ? "" : "s"} ago`;
 }
 
-/** A waiting time for people. */
+/** A waiting time for people: 30 s, or 34,200 s (9 h 30 min), the second of which is rounded up. */
 export function waitText(seconds: number): string {
   if (seconds === 0) return "now";
-  return seconds === Infinity ? "never" : `${SECONDS.format(seconds)} s`;
+  if (seconds === Infinity) return "never";
+  const exact = `${SECONDS.format(seconds)} s`;
+  if (seconds < LONG_SECONDS) return exact;
+  const minutes = Math.ceil(seconds / 60);
+  const parts = [
+    [Math.floor(minutes / 1440), "d"],
+    [Math.floor(minutes / 60) % 24, "h"],
+    [minutes % 60, "min"],
+  ] as const;
+  const shown = parts.filter(([count]) => count > 0).map(([count, unit]) => `${count} ${unit}`);
+  return `${exact} (${shown.join(" ")})`;
 }
+
+/** Seconds are hard to read above ten minutes. */
+const LONG_SECONDS = 600;
 
 /**
  * Makes stored or given text safe to print: control characters could move the cursor or

@@ -66,6 +66,12 @@ export function isRate(limit: AnyLimit): limit is RateLimit {
   return limit.kind === undefined || limit.kind === "rate";
 }
 
+/** The most whole tokens that a limit ever holds, with what it carries over unused. */
+export function computeMostHeld(limit: AnyLimit): number {
+  const unused = limit.kind === "quota" ? (limit.carry?.unused ?? 0) : 0;
+  return limit.capacity + unused;
+}
+
 /** The kinds of limits. */
 export type LimitKind = NonNullable<AnyLimit["kind"]>;
 

@@ -2,6 +2,7 @@ import * as fc from "fast-check";
 import { expect, it } from "vitest";
 import { anyStatuses, status } from "../../test/support/statuses.ts";
 import { RateLimitExceeded } from "../core/bucket/refusal.ts";
+import { Limit } from "../core/limit.ts";
 import { refusalProblem } from "./problem.ts";
 
 it("names the limits that refused, and says in a sentence which one and how long", () => {
@@ -31,6 +32,29 @@ it("says of a request that can never fit why that is", () => {
     "violated-policies": ["tpm"],
     retry_after_ms: null,
   });
+});
+
+it.each([
+  [{ every: "hour", zone: "UTC" }, 3.2, "an hour (UTC); retry in 4 s"],
+  [{ every: "day", zone: "Europe/Berlin" }, 17_000, "a day (Europe/Berlin); retry in 284 min"],
+  [{ every: "week", zone: "UTC" }, 400_000, "a week (UTC); retry in 112 h"],
+  [{ every: "month", zone: "UTC", day: 15 }, 2_600_000, "a month (UTC); retry in 31 days"],
+  [{ cron: "0 9 * * *", zone: "UTC" }, 61, "a window (cron 0 9 * * *, UTC); retry in 61 s"],
+] as const)("says of a quota that resets %j when to retry", (resets, retryAfterSeconds, text) => {
+  const limit = Limit.quota("tpd", 1000, resets);
+  const refusal = new RateLimitExceeded([status("tpd", { limit, retryAfterSeconds })]);
+  expect(refusalProblem(refusal).detail).toBe(`The request exceeds the quota tpd of 1000 ${text}.`);
+});
+
+it("says of a session how long it is, and of a quota what it can hold with what it carries", () => {
+  const session = Limit.session("messages", 45, { windowSeconds: 18_000 });
+  const refused = status("messages", { limit: session, retryAfterSeconds: 9 });
+  expect(refusalProblem(new RateLimitExceeded([refused])).detail).toBe(
+    "The request exceeds the limit messages of 45 in the 5 h after the first use; retry in 9 s.",
+  );
+  const limit = Limit.quota("tpd", 10, { every: "day", zone: "UTC" }, { carry: { unused: 5 } });
+  const never = status("tpd", { limit, requested: 16, retryAfterSeconds: Infinity });
+  expect(refusalProblem(new RateLimitExceeded([never])).detail).toContain("more than 15, so it");
 });
 
 it("contains no ids of entities, and no wait that is too short", () => {

@@ -1,4 +1,4 @@
-import { isRate } from "../core/limit-kinds.ts";
+import { computeMostHeld, isRate } from "../core/limit-kinds.ts";
 import type { SupportedLimit } from "../core/supported-limits.ts";
 import type { RateLimitExceeded } from "../core/bucket/refusal.ts";
 import { policyName } from "./headers/shown-limit.ts";
@@ -39,20 +39,34 @@ export function refusalProblem(refusal: RateLimitExceeded): RefusalProblem {
   };
 }
 
-function formatSpan(limit: SupportedLimit): string {
-  if (isRate(limit)) return `${limit.refillAmount} every ${limit.refillPeriodSeconds} s`;
-  if (limit.kind === "session")
-    return `${limit.capacity} in the ${limit.windowSeconds} s after the first use`;
-  const { resets } = limit;
-  const window = "cron" in resets ? `window (${resets.cron})` : resets.every;
-  return `${limit.capacity} a ${window} (${resets.zone})`;
-}
-
 /** The wait is rounded up, as in `Retry-After`: never too early. */
 function formatDetail({ primaryViolation, statuses }: RateLimitExceeded): string {
   const { limit, requested, retryAfterSeconds } = primaryViolation;
   const name = policyName(primaryViolation, statuses[0]!);
   return Number.isFinite(retryAfterSeconds)
-    ? `The request exceeds the limit ${name} of ${formatSpan(limit)}; retry in ${Math.ceil(retryAfterSeconds)} s.`
-    : `The request takes ${requested} of ${name}, which never holds more than ${limit.capacity}, so it can never fit.`;
+    ? `The request exceeds the ${formatLimit(limit, name)}; retry in ${formatWait(retryAfterSeconds)}.`
+    : `The request takes ${requested} of ${name}, which never holds more than ${computeMostHeld(limit)}, so it can never fit.`;
 }
+
+function formatLimit(limit: SupportedLimit, name: string): string {
+  if (isRate(limit))
+    return `limit ${name} of ${limit.refillAmount} every ${limit.refillPeriodSeconds} s`;
+  const { capacity } = limit;
+  if (limit.kind === "session")
+    return `limit ${name} of ${capacity} in the ${formatWait(limit.windowSeconds)} after the first use`;
+  const { resets } = limit;
+  const window = "cron" in resets ? `window (cron ${resets.cron}, ` : `${resets.every} (`;
+  return `quota ${name} of ${capacity} ${window.startsWith("hour") ? "an" : "a"} ${window}${resets.zone})`;
+}
+
+/** Seconds, or the largest unit of which there are five: a rounded hour is not one and a minute. */
+function formatWait(seconds: number): string {
+  const [unit, length] = UNITS.find((candidate) => seconds >= 5 * candidate[1]) ?? ["s", 1];
+  return `${Math.ceil(seconds / length)} ${unit}`;
+}
+
+const UNITS = [
+  ["days", 86_400],
+  ["h", 3600],
+  ["min", 60],
+] as const;

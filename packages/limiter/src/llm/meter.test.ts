@@ -214,6 +214,19 @@ describe("a guess that no limit can hold", () => {
     expect(consume).toHaveBeenCalledOnce();
   });
 
+  it("is cut to what a quota can ever hold, not to what is left of it", async () => {
+    const day = { every: "day", zone: "UTC" } as const;
+    const tpm = Limit.quota("tpm", 1000, day, { carry: { unused: 500 } });
+    await setting.repository.setLimits("key-1", [Limit.perMinute("rpm", 100), tpm]);
+    const begin = (output: number) =>
+      setting.meter({ estimator: fixedEstimate(100, output) }).begin(CALL, "x");
+    await begin(300);
+    await expect(begin(50_000)).rejects.toMatchObject({ violations: [{ available: 600 }] });
+    await setting.clock.advance(2 * 86_400_000);
+    await begin(50_000);
+    expect(await setting.limiter.available("key-1", "gpt-5")).toEqual({ rpm: 99, tpm: 0 });
+  });
+
   it("is cut to what a parent can hold too", async () => {
     await setting.repository.createEntity("org");
     await setting.repository.createEntity("key-1", { parentId: "org", cascade: true });

@@ -19,6 +19,7 @@ import { getAmount, MAX_AMOUNT, type Amounts } from "../core/amounts.ts";
 import { RateLimitExceeded } from "../core/bucket/refusal.ts";
 import { ValidationError } from "../core/errors.ts";
 import { entityId as checkEntityId } from "../core/identifiers.ts";
+import { computeMostHeld } from "../core/limit-kinds.ts";
 import { warnOfSecret } from "../warnings/warn-of-secret.ts";
 import type { AcquireRequest } from "../limiter/call.ts";
 import { checkEstimate, CheckedEstimator } from "./checked-estimator.ts";
@@ -155,7 +156,7 @@ export class Meter<C> {
     const without = computeCost(metering, { ...NO_TOKENS, ...others });
     let most = wanted[kind];
     for (const { limitName, limit } of statuses) {
-      const room = limit.capacity - getAmount(without, limitName);
+      const room = computeMostHeld(limit) - getAmount(without, limitName);
       if (room < 0) return room;
       most = Math.min(most, computeMostTokens(metering[limitName]?.[kind], room));
     }

@@ -5,6 +5,7 @@ export const KEYS = {
   namespace: "zae_limiter.namespace",
   resource: "zae_limiter.resource",
   limit: "zae_limiter.limit",
+  kind: "zae_limiter.kind",
   level: "zae_limiter.level",
   of: "zae_limiter.of",
   outcome: "zae_limiter.outcome",

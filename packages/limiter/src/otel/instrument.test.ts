@@ -125,22 +125,20 @@ describe("metrics", () => {
     expect(held).toMatchObject({ sum: 1.5, count: 2, unit: "s" });
   });
 
-  it("have the limit that refused, its level, and whose it is", async () => {
+  it("have the limit that refused, its kind, its level, and whose it is", async () => {
+    const tpd = Limit.quota("tpm", 50, { every: "day", zone: "UTC" });
     await repository.createEntity("org");
     await repository.createEntity("customer-7", { parentId: "org", cascade: true });
     await repository.setResourceDefaults("search", [Limit.perMinute("rpm", 5)]);
-    await repository.setLimits("org", [Limit.perMinute("tpm", 50)], {
-      resource: "gpt-4",
-      inherit: false,
-    });
+    await repository.setLimits("org", [tpd], { resource: "gpt-4", inherit: false });
     start();
     await limiter.tryAcquire(CALL);
     await limiter.tryAcquire({ ...CALL, consume: { rpm: 20 }, also: { search: { rpm: 6 } } });
     expect(await points("refusals")).toEqual([
-      [{ resource: "gpt-4", limit: "tpm", level: "entity", of: "parent" }, 1],
-      [{ resource: "gpt-4", limit: "rpm", level: "system", of: "entity" }, 1],
-      [{ resource: "search", limit: "rpm", level: "resource", of: "resource" }, 1],
-      [{ resource: "search", limit: "rpm", level: "resource", of: "parent" }, 1],
+      [{ resource: "gpt-4", limit: "tpm", kind: "quota", level: "entity", of: "parent" }, 1],
+      [{ resource: "gpt-4", limit: "rpm", kind: "rate", level: "system", of: "entity" }, 1],
+      [{ resource: "search", limit: "rpm", kind: "rate", level: "resource", of: "resource" }, 1],
+      [{ resource: "search", limit: "rpm", kind: "rate", level: "resource", of: "parent" }, 1],
     ]);
   });
 

@@ -159,6 +159,7 @@ export class Metrics {
       this.#refusals.add(1, {
         ...this.#buildAttributes(violation.resource),
         [KEYS.limit]: violation.limitName,
+        [KEYS.kind]: violation.kind,
         [KEYS.level]: violation.source,
         [KEYS.of]:
           violation.entityId !== entityId

@@ -7,6 +7,7 @@ import {
   listTokens,
   under,
   type Ends,
+  type LimitBalance,
   type OracleBucket,
   type Tokens,
 } from "./oracle-bucket.ts";
@@ -15,7 +16,7 @@ import { OracleLease, type Part } from "./oracle-lease.ts";
 import { OracleUsage } from "./oracle-usage.ts";
 import { isReturnLost } from "./oracle-windows.ts";
 import { Strictness } from "./strictness.ts";
-import { toTerms, type LimitSpec, type Terms } from "./terms.ts";
+import { toSpec, toTerms, type LimitSpec, type Terms } from "./terms.ts";
 
 /** What a call wants of one resource. */
 export interface Want {
@@ -85,6 +86,8 @@ export class Oracle {
       const own = this.#charge(call.entityId, resource, tokens, call.override, nowMs);
       if (own === undefined)
         return { kind: "invalid", why: `no limits for ${call.entityId} on ${resource}` };
+      if (call.override !== undefined && changesKind(own.stored, call.override.map(toTerms)))
+        return { kind: "invalid", why: "a limit is of another kind" };
       for (const name in tokens)
         if (!Object.hasOwn(own.tokens, name) && !Object.hasOwn(own.counted, name))
           return { kind: "invalid", why: `no limit ${name}` };
@@ -190,10 +193,11 @@ export class Oracle {
     override: readonly LimitSpec[] | undefined,
     nowMs: number,
   ): Charge | undefined {
+    const held = this.#buckets.get(toKey(entityId, resource));
     const policy =
       override === undefined
         ? this.config.resolve(entityId, resource)
-        : overriding(override.map(toTerms));
+        : overriding(override.map((spec) => withWindowsOf(held, toTerms(spec))));
     if (policy === undefined) return undefined;
     const isLimited = (name: string): boolean => policy.sources.has(name);
     const isCounted = (name: string): boolean =>
@@ -293,4 +297,25 @@ function among(tokens: Tokens, isWanted: (name: string) => boolean): Tokens {
 
 function negative(tokens: Tokens): Tokens {
   return Object.fromEntries(Object.entries(tokens).map(([name, amount]) => [name, -amount]));
+}
+
+/** The balance of a limit that a bucket has and shows. */
+function findShown(bucket: OracleBucket | undefined, name: string): LimitBalance | undefined {
+  return bucket?.balances.find((balance) => !balance.hidden && balance.terms.name === name);
+}
+
+/** An override changes no kind of a limit. */
+function changesKind(bucket: OracleBucket | undefined, wanted: readonly Terms[]): boolean {
+  return wanted.some((terms) => {
+    const held = findShown(bucket, terms.name);
+    return held !== undefined && held.terms.window?.kind !== terms.window?.kind;
+  });
+}
+
+/** An override changes the capacity of a limit with windows, and nothing else of it. */
+function withWindowsOf(bucket: OracleBucket | undefined, terms: Terms): Terms {
+  const held = findShown(bucket, terms.name)?.terms;
+  const isOther = held?.window?.kind === terms.window?.kind && held?.window !== undefined;
+  if (!isOther || held.window!.definition === terms.window!.definition) return terms;
+  return toTerms({ ...toSpec(held), capacity: Number(terms.capacityMilli / 1000n) });
 }

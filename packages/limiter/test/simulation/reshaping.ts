@@ -145,8 +145,7 @@ function wrongLimit(
   },
 ): string | undefined {
   const capacity = shards.reduce((sum, { capacityMilli }) => sum + capacityMilli, 0);
-  if (capacity !== Number(balance.terms.capacityMilli))
-    return `has a capacity of ${capacity}`;
+  if (capacity !== Number(balance.terms.capacityMilli)) return `has a capacity of ${capacity}`;
   const consumed = shards.reduce((sum, { totalConsumedMilli }) => sum + totalConsumedMilli, 0);
   if (consumed !== Number(balance.consumedMilli))
     return `counts ${consumed} millitokens consumed, and must count ${balance.consumedMilli}`;

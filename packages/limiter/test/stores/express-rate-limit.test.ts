@@ -2,7 +2,7 @@ import express, { type ErrorRequestHandler, type RequestHandler } from "express"
 import { rateLimit, type Options } from "express-rate-limit";
 import { rateLimit as rateLimit7 } from "express-rate-limit-7";
 import { EventEmitter, once } from "node:events";
-import { RateLimiter } from "zae-limiter";
+import { Limit, RateLimiter } from "zae-limiter";
 import { MemoryRepository } from "zae-limiter/memory";
 import { SqliteRepository } from "zae-limiter/sqlite";
 import { expressRateLimitStore } from "zae-limiter/stores";
@@ -179,6 +179,21 @@ describe("express-rate-limit", () => {
     ]);
     expect(await statusesAtOnce(server.url, 4)).toEqual([200, 200, 429, 429]);
     expect((await fetch(server.url)).headers.get("ratelimit")).toMatch(/; r=0; t=3600$/);
+  });
+
+  it("a stored session counts in windows that begin with their first request", async () => {
+    const clock = new ManualClock();
+    const repository = new MemoryRepository({ clock });
+    await repository.setResourceDefaults("web", [
+      Limit.session("requests", 2, { windowSeconds: 60 }),
+    ]);
+    const limiter = new RateLimiter({ repository });
+    await using server = await serve(getLimited(limiter, { limit: () => 2 }));
+    expect(await statusesAtOnce(server.url, 3)).toEqual([200, 200, 429]);
+    await clock.advance(59_000);
+    expect((await fetch(server.url)).headers.get("ratelimit")).toMatch(/; r=0; t=1$/);
+    await clock.advance(1000);
+    expect(await statusesAtOnce(server.url, 3)).toEqual([200, 200, 429]);
   });
 
   it("what the store cannot keep is logged when the middleware is made, and fails each request", async () => {

@@ -1,5 +1,6 @@
 import * as fc from "fast-check";
 import type { LimitStatus } from "../../src/core/bucket/decision.ts";
+import { anyCalendar } from "./any-limit.ts";
 
 /** A status of `key-1` on `chat` with plenty left, but for what is given. */
 export function status(name: string, given: Partial<LimitStatus> = {}): LimitStatus {
@@ -10,7 +11,7 @@ export function status(name: string, given: Partial<LimitStatus> = {}): LimitSta
     limitName: name,
     limit: { name, capacity: 60, refillAmount: 60, refillPeriodSeconds: 60 },
     source: "system",
-    kind: "rate",
+    kind: given.limit?.kind ?? "rate",
     resetsAt: undefined,
     resetsInSeconds: undefined,
     available: 59,
@@ -44,14 +45,22 @@ const wait = fc.oneof(
   fc.integer({ min: 1, max: Number.MAX_SAFE_INTEGER }).map((ms) => ms / 1000),
 );
 
+/** Rates, quotas and sessions, also larger ones than can be stored. */
+const anyShownLimit: fc.Arbitrary<LimitStatus["limit"]> = fc.oneof(
+  fc.record({ name, capacity: count, refillAmount: count, refillPeriodSeconds: count }),
+  fc.record({ name, capacity: count, kind: fc.constant("quota"), resets: anyCalendar() }),
+  fc.record({ name, capacity: count, kind: fc.constant("session"), windowSeconds: count }),
+);
+
+/** The time of all statuses. */
+export const STATUSES_MS = Date.UTC(2026, 10, 16, 15, 30, 0, 250);
+
 const anyStatus: fc.Arbitrary<LimitStatus> = fc
   .record({
     entityId: fc.constantFrom("key-1", "org-1"),
     resource: fc.constantFrom("chat", "search"),
-    name,
-    capacity: count,
-    refillAmount: count,
-    refillPeriodSeconds: count,
+    limit: anyShownLimit,
+    openMs: fc.option(fc.integer({ min: 1, max: 366 * 86_400_000 }), { nil: undefined }),
     available: fc.oneof(
       fc.constant("full" as const),
       fc.constant(0),
@@ -60,17 +69,22 @@ const anyStatus: fc.Arbitrary<LimitStatus> = fc
     ),
     retryAfterSeconds: wait,
   })
-  .map(({ entityId, resource, available, retryAfterSeconds, ...limit }) =>
+  .map(({ entityId, resource, limit, openMs, available, retryAfterSeconds }) =>
     status(limit.name, {
       entityId,
       resource,
       limit,
       available: available === "full" ? limit.capacity : Math.min(available, limit.capacity),
       retryAfterSeconds,
+      ...(limit.kind !== undefined &&
+        openMs !== undefined && {
+          resetsAt: new Date(STATUSES_MS + openMs),
+          resetsInSeconds: openMs / 1000,
+        }),
     }),
   );
 
-/** The statuses of any call: in debt, full, with and without a wait that ends. */
+/** The statuses of any call: in debt, full, with and without a wait or window that ends. */
 export const anyStatuses: fc.Arbitrary<readonly [LimitStatus, ...LimitStatus[]]> = fc
   .tuple(
     anyStatus.map((first) => ({ ...first, entityId: "key-1", resource: "chat" })),

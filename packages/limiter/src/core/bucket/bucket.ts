@@ -134,8 +134,8 @@ export function balanceMilli(bucket: Bucket, index: number, nowMs: number): numb
 }
 
 /**
- * Whether what was taken from a limit cannot go back to its balance, because the window that it was
- * taken in is not the open one. It only counts then.
+ * Whether tokens taken from a limit cannot go back to its balance, because the window that they
+ * were taken in is not the open one. They only count then.
  */
 export function isReturnLost(
   bucket: Bucket,

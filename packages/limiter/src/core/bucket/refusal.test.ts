@@ -52,6 +52,13 @@ describe("a refusal", () => {
     );
   });
 
+  it("says when the window ends", () => {
+    const resetsAt = new Date("2026-10-25T23:00:00Z");
+    expect(new RateLimitExceeded([{ ...status("day", 3.2), resetsAt }]).message).toMatch(
+      / Retry in 3\.2 s\. The window ends at 2026-10-25T23:00:00\.000Z\.$/,
+    );
+  });
+
   it.each([
     [0.001, "1"],
     [0.999, "1"],

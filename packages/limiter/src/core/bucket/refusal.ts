@@ -201,10 +201,12 @@ function formatMessage({
   available,
   requested,
   retryAfterSeconds,
+  resetsAt,
 }: LimitStatus): string {
   const what = `${limitName} of ${entityId} on ${resource}: ${available} of ${limit.capacity} left, ${requested} requested.`;
+  const end = resetsAt === undefined ? "" : ` The window ends at ${resetsAt.toISOString()}.`;
   return Number.isFinite(retryAfterSeconds)
-    ? `${what} Retry in ${Math.ceil(Math.round(retryAfterSeconds * 1000) / 100) / 10} s.`
+    ? `${what} Retry in ${Math.ceil(Math.round(retryAfterSeconds * 1000) / 100) / 10} s.${end}`
     : `${what} This can never fit: request less, or raise the limit.`;
 }
 

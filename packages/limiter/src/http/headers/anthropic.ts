@@ -1,5 +1,5 @@
 import type { HeaderFields, LimitNames } from "./options.ts";
-import { msUntilFull, tightest, type ShownLimit } from "./shown-limit.ts";
+import { getShownCapacity, msUntilFull, tightest, type ShownLimit } from "./shown-limit.ts";
 import { integer } from "./structured-fields.ts";
 
 /** What each header calls the limit of `names`. */
@@ -27,7 +27,7 @@ export function anthropic(
   for (const [kind, name] of KINDS) {
     const limit = tightest(shown.filter((each) => each.limit.name === names[name]));
     if (limit === undefined) continue;
-    fields[`anthropic-ratelimit-${kind}-limit`] = integer(limit.limit.capacity);
+    fields[`anthropic-ratelimit-${kind}-limit`] = integer(getShownCapacity(limit));
     fields[`anthropic-ratelimit-${kind}-remaining`] = integer(limit.available);
     fields[`anthropic-ratelimit-${kind}-reset`] = timestamp(nowMs + msUntilFull(limit));
   }

@@ -1,6 +1,7 @@
 import {
   computeWindowSeconds,
   formatPolicy,
+  getShownCapacity,
   secondsUntilMore,
   tightest,
   type ShownLimit,
@@ -27,7 +28,7 @@ export function draft6(shown: readonly ShownLimit[]): {
   const { limit, exceeded, resetsAt } = closest;
   return {
     "RateLimit-Policy": shown.map((each) => formatPolicy(each)).join(", "),
-    "RateLimit-Limit": integer(limit.capacity),
+    "RateLimit-Limit": integer(getShownCapacity(closest)),
     "RateLimit-Remaining": integer(closest.available),
     "RateLimit-Reset": integer(
       secondsUntilMore(closest) ?? (exceeded ? (computeWindowSeconds(limit, resetsAt) ?? 0) : 0),

@@ -1,5 +1,5 @@
 import type { HeaderFields } from "./options.ts";
-import { msUntilFull, tightest, type ShownLimit } from "./shown-limit.ts";
+import { getShownCapacity, msUntilFull, tightest, type ShownLimit } from "./shown-limit.ts";
 import { integer } from "./structured-fields.ts";
 
 /**
@@ -13,7 +13,7 @@ import { integer } from "./structured-fields.ts";
 export function legacy(shown: readonly ShownLimit[], nowMs: number): HeaderFields {
   const closest = tightest(shown)!;
   return {
-    "X-RateLimit-Limit": integer(closest.limit.capacity),
+    "X-RateLimit-Limit": integer(getShownCapacity(closest)),
     "X-RateLimit-Remaining": integer(closest.available),
     "X-RateLimit-Reset": integer(Math.ceil((nowMs + msUntilFull(closest)) / 1000)),
   };

@@ -1,5 +1,5 @@
 import type { HeaderFields, LimitNames } from "./options.ts";
-import { msUntilFull, tightest, type ShownLimit } from "./shown-limit.ts";
+import { getShownCapacity, msUntilFull, tightest, type ShownLimit } from "./shown-limit.ts";
 import { integer } from "./structured-fields.ts";
 
 /**
@@ -15,7 +15,7 @@ export function openai(shown: readonly ShownLimit[], names: LimitNames): HeaderF
   for (const kind of ["requests", "tokens"] as const) {
     const limit = tightest(shown.filter((each) => each.limit.name === names[kind]));
     if (limit === undefined) continue;
-    fields[`x-ratelimit-limit-${kind}`] = integer(limit.limit.capacity);
+    fields[`x-ratelimit-limit-${kind}`] = integer(getShownCapacity(limit));
     fields[`x-ratelimit-remaining-${kind}`] = integer(limit.available);
     fields[`x-ratelimit-reset-${kind}`] = duration(msUntilFull(limit));
   }

@@ -1,16 +1,16 @@
-import type { RateLimit } from "../../core/limit-kinds.ts";
 import * as fc from "fast-check";
 import { parseDictionary, parseItem, parseList, type Item } from "structured-headers";
 import { describe, expect, it } from "vitest";
-import { anyStatuses, status, wellFormed } from "../../../test/support/statuses.ts";
+import { anyStatuses, STATUSES_MS, status, wellFormed } from "../../../test/support/statuses.ts";
 import type { LimitStatus } from "../../core/bucket/decision.ts";
 import { ValidationError } from "../../core/errors.ts";
+import { isRate } from "../../core/limit-kinds.ts";
 import { Limit } from "../../core/limit.ts";
 import type { HeaderOptions, HeaderStyle } from "./options.ts";
 import { rateLimitHeaders } from "./rate-limit-headers.ts";
 import { policyName } from "./shown-limit.ts";
 
-const NOW_MS = Date.UTC(2026, 10, 16, 15, 30, 0, 250);
+const NOW_MS = STATUSES_MS;
 const TPM = Limit.perMinute("tpm", 10_000, { burst: 15_000 });
 
 /** 59 of 60 requests and all tokens are left; the parent's 4 of 6000 are not shown. */
@@ -148,7 +148,86 @@ describe("each style, granted and refused", () => {
   });
 });
 
+describe("quotas and sessions, granted and refused", () => {
+  /** In Berlin, this day has 25 hours, and 10 of them are left. */
+  const nowMs = Date.UTC(2026, 9, 25, 13);
+  const tpd = Limit.quota("tpm", 1000, { every: "day", zone: "Europe/Berlin" });
+  const session = Limit.session("rpm", 45, { windowSeconds: 18_000 });
+  const open = (ms: number) => ({ resetsAt: new Date(nowMs + ms), resetsInSeconds: ms / 1000 });
+  const granted = [
+    status("rpm", { limit: session, available: 44, ...open(17_999_500) }),
+    status("tpm", { limit: tpd, available: 200, ...open(36_000_000) }),
+  ];
+  const refused = [
+    status("rpm", { limit: session, available: 45 }),
+    { ...granted[1]!, available: -7, exceeded: true, retryAfterSeconds: 36_000 },
+  ];
+  const show = (statuses: readonly LimitStatus[], style: HeaderStyle) =>
+    Object.values(rateLimitHeaders(statuses, { style, nowMs }));
+
+  it.each([
+    [
+      "ietf-11",
+      ['"rpm";q=45;w=18000, "tpm";q=1000;w=90000', '"rpm";r=44;t=18000, "tpm";r=200;t=36000'],
+      ['"rpm";q=45;w=18000, "tpm";q=1000;w=90000', '"rpm";r=45, "tpm";r=0;t=36000'],
+    ],
+    [
+      "draft-7",
+      ["45;w=18000, 1000;w=90000", "limit=1000, remaining=200, reset=36000"],
+      ["45;w=18000, 1000;w=90000", "limit=1000, remaining=0, reset=36000"],
+    ],
+    [
+      "draft-6",
+      ["45;w=18000, 1000;w=90000", "1000", "200", "36000"],
+      ["45;w=18000, 1000;w=90000", "1000", "0", "36000"],
+    ],
+    ["legacy", ["1000", "200", "1792969200"], ["1000", "0", "1792969200"]],
+    [
+      "openai",
+      ["45", "44", "4h59m59.5s", "1000", "200", "10h0m0s"],
+      ["45", "45", "0s", "1000", "0", "10h0m0s"],
+    ],
+    [
+      "anthropic",
+      ["45", "44", "2026-10-25T18:00:00Z", "1000", "200", "2026-10-25T23:00:00Z"],
+      ["45", "45", "2026-10-25T13:00:00Z", "1000", "0", "2026-10-25T23:00:00Z"],
+    ],
+  ] as const)("%s", (style, whenGranted, whenRefused) => {
+    expect(show(granted, style)).toEqual(whenGranted);
+    expect(show(refused, style)).toEqual([...whenRefused, "36000"]);
+  });
+
+  it.each([
+    [{ every: "hour", zone: "UTC" }, "2026-11-16T16:00:00Z", 3600],
+    [{ every: "day", zone: "Europe/Berlin" }, "2026-03-29T22:00:00Z", 82_800],
+    // By the time zone data of another process, that day has 24 hours.
+    [{ every: "day", zone: "Europe/Berlin" }, "2026-03-29T23:00:00Z", 82_800],
+    [{ every: "day", zone: "Australia/Lord_Howe" }, "2026-04-05T13:30:00Z", 88_200],
+    [{ every: "week", zone: "UTC", weekday: "sunday" }, "2026-11-22T00:00:00Z", 604_800],
+    [{ every: "month", zone: "UTC" }, "2026-03-01T00:00:00Z", 28 * 86_400],
+    [{ every: "month", zone: "UTC", day: 31 }, "2026-05-31T00:00:00Z", 31 * 86_400],
+    [{ every: "day", zone: "UTC" }, undefined, 86_400],
+    [{ cron: "0 9 * * mon", zone: "UTC" }, "2026-11-23T09:00:00Z", undefined],
+  ] as const)("a window of %j that ends at %s has %s s", (resets, end, seconds) => {
+    const limit = Limit.quota("tpm", 9, resets);
+    const resetsAt = end === undefined ? undefined : new Date(end);
+    for (let times = 0; times < 2; times += 1)
+      expect(headers([status("tpm", { limit, resetsAt })])["RateLimit-Policy"]).toBe(
+        seconds === undefined ? '"tpm";q=9' : `"tpm";q=9;w=${seconds}`,
+      );
+  });
+});
+
 describe("what the headers say", () => {
+  it("no more remains than the limit, also of a quota that holds what it has carried over", () => {
+    const day = { every: "day", zone: "UTC" } as const;
+    const limit = Limit.quota("rpm", 100, day, { carry: { unused: 50 } });
+    for (const style of ["draft-6", "legacy", "openai", "anthropic"] as const) {
+      const fields = headers([status("rpm", { limit, available: 130 })], { style });
+      expect(Object.values(fields).filter((value) => value === "130")).toHaveLength(2);
+    }
+  });
+
   it("a call that can never fit is not to be retried", () => {
     const never = [
       status("rpm", { retryAfterSeconds: 3, available: 0 }),
@@ -281,12 +360,9 @@ describe("any statuses", () => {
         expect(policies.map(([name]) => decodeURIComponent(name as string))).toEqual(names);
         expect(balances.map(([name]) => name)).toEqual(policies.map(([name]) => name));
         for (const [index, [, parameters]] of policies.entries()) {
-          const { refillAmount, refillPeriodSeconds, capacity } = shown[index]!.limit as RateLimit;
-          expect(Object.fromEntries(parameters)).toEqual({
-            q: cut(refillAmount),
-            w: cut(refillPeriodSeconds),
-            ...(capacity !== refillAmount && { "zae-burst": cut(capacity) }),
-          });
+          expect(Object.fromEntries(parameters)).toEqual(
+            describePolicy(shown[index]!, parameters.get("w")),
+          );
         }
         for (const [index, [, parameters]] of balances.entries()) {
           const { available, limit, entityId, exceeded, retryAfterSeconds } = shown[index]!;
@@ -300,10 +376,13 @@ describe("any statuses", () => {
             if (fields["Retry-After"] !== undefined)
               expect(Number(fields["Retry-After"])).toBeGreaterThanOrEqual(time!);
           } else if (available >= limit.capacity) expect(time).toBeUndefined();
-          else {
+          else if (isRate(limit)) {
             // A whole token is earned by then, and would not be a second earlier.
-            const earned = BigInt(time!) * BigInt((limit as RateLimit).refillAmount);
-            expect(earned >= BigInt(cut((limit as RateLimit).refillPeriodSeconds))).toBe(true);
+            const earned = BigInt(time!) * BigInt(limit.refillAmount);
+            expect(earned >= BigInt(cut(limit.refillPeriodSeconds))).toBe(true);
+          } else {
+            const { resetsAt } = shown[index]!;
+            expect(time).toBe(resetsAt && Math.ceil((resetsAt.getTime() - NOW_MS) / 1000));
           }
         }
       }),
@@ -348,6 +427,24 @@ describe("any statuses", () => {
     );
   });
 });
+
+/** What a policy shows. The windows of a calendar have many lengths, `shown` is one of them. */
+function describePolicy({ limit }: LimitStatus, shown: unknown): object {
+  if (isRate(limit)) {
+    const { refillAmount, refillPeriodSeconds, capacity } = limit;
+    const burst = capacity !== refillAmount && { "zae-burst": cut(capacity) };
+    return { q: cut(refillAmount), w: cut(refillPeriodSeconds), ...burst };
+  }
+  const q = cut(limit.capacity);
+  if (limit.kind === "session") return { q, w: cut(limit.windowSeconds) };
+  if ("cron" in limit.resets) return { q };
+  const [least, most] = { hour: [0.5, 1], day: [23, 25], week: [167, 169], month: [671, 745] }[
+    limit.resets.every
+  ] as [number, number];
+  expect(shown).toBeGreaterThanOrEqual(least * 3600);
+  expect(shown).toBeLessThanOrEqual(most * 3600);
+  return { q, w: shown };
+}
 
 function cut(value: number): number {
   return Math.min(value, 999_999_999_999_999);

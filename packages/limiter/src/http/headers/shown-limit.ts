@@ -1,6 +1,6 @@
 import type { LimitStatus } from "../../core/bucket/decision.ts";
-import { nextBoundary } from "../../core/calendar.ts";
-import { isRate, type RateLimit } from "../../core/limit-kinds.ts";
+import { nearestBoundary, nextBoundary } from "../../core/calendar.ts";
+import { isRate, type Calendar, type QuotaLimit, type RateLimit } from "../../core/limit-kinds.ts";
 import type { SupportedLimit } from "../../core/supported-limits.ts";
 import { integer } from "./structured-fields.ts";
 
@@ -104,8 +104,13 @@ export function msUntilFull(shown: ShownLimit): number {
   return Number.isFinite(waitSeconds) ? Math.max(fullMs, Math.round(waitSeconds * 1000)) : fullMs;
 }
 
+/** The capacity; more while a quota holds what it has carried over, and that remains. */
+export function getShownCapacity({ limit, available }: ShownLimit): number {
+  return Math.max(limit.capacity, available);
+}
+
 /** The results of `formatPolicy` for rates; they never change. */
-const POLICY_MEMO = new WeakMap<SupportedLimit, string>();
+const POLICY_MEMO = new WeakMap<RateLimit, string>();
 
 /**
  * The quota with its window, and the capacity if it differs: `100;w=60;zae-burst=150`. A cron
@@ -129,18 +134,36 @@ export function computeWindowSeconds(
   if (isRate(limit)) return limit.refillPeriodSeconds;
   if (limit.kind === "session") return limit.windowSeconds;
   if ("cron" in limit.resets) return undefined;
-  const usual = USUAL_SECONDS[limit.resets.every];
-  if (resetsAt === undefined) return usual;
+  if (resetsAt === undefined) return USUAL_SECONDS[limit.resets.every];
   const endMs = resetsAt.getTime();
-  let beginMs = endMs - 2 * usual * 1000;
-  for (let nextMs = beginMs; nextMs < endMs;) {
-    beginMs = nextMs;
-    nextMs = nextBoundary(limit.resets, nextMs);
+  let window = WINDOW_MEMO.get(limit);
+  if (window?.endMs !== endMs) {
+    window = { endMs, seconds: measureWindow(limit.resets, endMs) };
+    WINDOW_MEMO.set(limit, window);
   }
-  return (endMs - beginMs) / 1000;
+  return window.seconds;
 }
 
 const USUAL_SECONDS = { hour: 3600, day: 86_400, week: 604_800, month: 2_592_000 } as const;
+
+/**
+ * The lengths of the windows that end next. Measuring one finds up to four boundaries of 60 µs, and
+ * makes the calendar forget the one to come, which decisions look up.
+ */
+const WINDOW_MEMO = new WeakMap<QuotaLimit, { readonly endMs: number; readonly seconds: number }>();
+
+/** The seconds between a boundary of a calendar and the one before. */
+function measureWindow(
+  calendar: Extract<Calendar, { readonly every: string }>,
+  storedEndMs: number,
+): number {
+  // By other time zone data, the stored end is not a boundary here.
+  const endMs = nearestBoundary(calendar, storedEndMs);
+  let beginMs = endMs - 2 * USUAL_SECONDS[calendar.every] * 1000;
+  for (let nextMs = beginMs; nextMs < endMs; nextMs = nextBoundary(calendar, nextMs))
+    beginMs = nextMs;
+  return (endMs - beginMs) / 1000;
+}
 
 function writePolicy(limit: RateLimit): string {
   const quota = `${integer(limit.refillAmount)};w=${integer(limit.refillPeriodSeconds)}`;

@@ -2,9 +2,10 @@
 import * as fc from "fast-check";
 import { parseList, type Item } from "structured-headers";
 import { expect, it } from "vitest";
+import { anyCalendar } from "../../../test/support/any-limit.ts";
 import { smallLimit, validLimit } from "../../../test/support/arbitraries.ts";
 import { MAX_AMOUNT, type Amounts } from "../../core/amounts.ts";
-import type { Limit } from "../../core/limit.ts";
+import { Limit } from "../../core/limit.ts";
 import { RateLimiter } from "../../limiter/rate-limiter.ts";
 import { MemoryRepository } from "../../repository/memory/memory-repository.ts";
 import { ManualClock } from "../../testing/fakes/manual-clock.ts";
@@ -20,8 +21,28 @@ interface Scene {
   readonly passedMs: number;
 }
 
+const count = fc.integer({ min: 1, max: 1000 });
+
 const anyLimit = (name: string): fc.Arbitrary<Limit> =>
-  fc.oneof({ weight: 3, arbitrary: smallLimit(name) }, { weight: 1, arbitrary: validLimit(name) });
+  fc.oneof(
+    { weight: 3, arbitrary: smallLimit(name) },
+    { weight: 1, arbitrary: validLimit(name) },
+    { weight: 2, arbitrary: limitWithWindows(name) },
+  );
+
+function limitWithWindows(name: string): fc.Arbitrary<Limit> {
+  const carry = fc.record({ debt: fc.boolean(), unused: count }, { requiredKeys: [] });
+  return fc.oneof(
+    fc
+      .tuple(count, anyCalendar(), carry)
+      .map(([capacity, resets, carried]) =>
+        Limit.quota(name, capacity, resets, { carry: carried }),
+      ),
+    fc.tuple(count, count).map(([capacity, windowSeconds]) => {
+      return Limit.session(name, capacity, { windowSeconds });
+    }),
+  );
+}
 
 const scene: fc.Arbitrary<Scene> = fc
   .tuple(anyLimit("rpm"), anyLimit("tpm"), anyLimit("rpm"))

@@ -1,7 +1,6 @@
 import { getAmount, MAX_AMOUNT, type Amounts } from "../../core/amounts.ts";
 import type { LimitStatus } from "../../core/bucket/decision.ts";
-import { isRate } from "../../core/limit-kinds.ts";
-import type { SupportedLimit } from "../../core/supported-limits.ts";
+import { isRate, type RateLimit } from "../../core/limit-kinds.ts";
 import type { Limit } from "../../core/limit.ts";
 import type { UpstreamKind, UpstreamLimit, UpstreamLimits } from "./upstream-limits.ts";
 
@@ -118,7 +117,10 @@ function computeSurplus(
  * begun before, that is what calls in flight gave back, which would end it. Each call takes its own
  * part again: when four processes each took all of it, pauses of 6 s lasted for 26 s.
  */
-function computePauseShortfall(pause: Pause, { limitName, limit, available }: LimitStatus): number {
+function computePauseShortfall(
+  pause: Pause,
+  { limitName, limit, available }: MirroredStatus,
+): number {
   if (pause.begins.includes(limitName)) return available + computeEarnings(pause.pauseMs, limit);
   const lastsMs = pause.lasts.get(limitName);
   if (lastsMs === undefined) return 0;
@@ -128,20 +130,30 @@ function computePauseShortfall(pause: Pause, { limitName, limit, available }: Li
   );
 }
 
-/** Computes what refills in a time, rounded up to whole tokens: nothing of a quota or session. */
-function computeEarnings(ms: number, limit: SupportedLimit): number {
-  if (!isRate(limit)) return 0;
+/** Computes what refills in a time, rounded up to whole tokens. */
+function computeEarnings(ms: number, limit: RateLimit): number {
   return Math.ceil((ms * limit.refillAmount) / (limit.refillPeriodSeconds * 1000));
 }
 
-/** Lists the account's mirrored limits, and what the answer reports for each. */
+/** The status of a rate. */
+type MirroredStatus = LimitStatus & { readonly limit: RateLimit };
+
+/**
+ * Lists the account's mirrored limits, and what the answer reports for each. Quotas and sessions
+ * are not among them: what a pause takes of one would be gone until its window ends, and what is
+ * left of a day says nothing about a minute.
+ */
 function listMirroredLimits(
   seen: UpstreamLimits,
   names: LimitNames,
   statuses: readonly LimitStatus[],
-): readonly { readonly status: LimitStatus; readonly reported: UpstreamLimit | undefined }[] {
+): readonly { readonly status: MirroredStatus; readonly reported: UpstreamLimit | undefined }[] {
   return (Object.keys(names) as UpstreamKind[]).flatMap((kind) => {
     const status = statuses.find(({ limitName }) => limitName === names[kind]);
-    return status === undefined ? [] : [{ status, reported: seen[kind] }];
+    return status !== undefined && isMirrored(status) ? [{ status, reported: seen[kind] }] : [];
   });
+}
+
+function isMirrored(status: LimitStatus): status is MirroredStatus {
+  return isRate(status.limit);
 }

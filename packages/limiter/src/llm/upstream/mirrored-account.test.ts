@@ -27,6 +27,17 @@ describe("a 429", () => {
     expect(await account.left()).toEqual({ rpm: -10, tpm: -1000, tpd: 100 });
   });
 
+  it("takes nothing of a quota or session, whatever is reported", async () => {
+    const quota = Limit.quota("tpm", 1000, { every: "day", zone: "UTC" });
+    const session = Limit.session("rpm", 100, { windowSeconds: 3600 });
+    await account.repository.setLimits("account", [quota, session]);
+    await account
+      .mirror()
+      .observeProviderLimits({ ...openai(0, 80), "retry-after": "6" }, 429, "gpt-5");
+    await account.mirror().observeProviderLimits(openai(10, 10), 200, "gpt-5");
+    expect(await account.left()).toEqual({ rpm: 100, tpm: 1000 });
+  });
+
   it("pauses all mirrored limits if the exhausted limit is not one of the account's", async () => {
     const headers = {
       "anthropic-ratelimit-input-tokens-remaining": "0",

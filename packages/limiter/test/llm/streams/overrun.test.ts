@@ -2,7 +2,7 @@ import { Limit, RateLimiterUnavailable, RateLimitExceeded } from "zae-limiter";
 import { METERING } from "zae-limiter/llm";
 import { describe, expect, it } from "vitest";
 import { heldAnswer } from "../../support/held-answer.ts";
-import { BACKENDS, HeldStream, nextTurns, Setting, readState, tokens } from "./setting.ts";
+import { BACKENDS, HeldStream, IDLE_MS, nextTurns, Setting, readState, tokens } from "./setting.ts";
 
 const STRIDE = 256;
 
@@ -68,6 +68,32 @@ describe.each(BACKENDS)("a budget of 1000 tokens on %s", (backend) => {
     await drained(await setting.watch(getAnswer(200 + 10 * STRIDE, 1)));
     expect(setting.operations).toEqual(Array.from({ length: 11 }, () => "consume"));
     expect(await setting.left()).toBe(100_000 - 300 - 10 * STRIDE);
+  });
+
+  it("charges each side of midnight what was streamed there, if it is a day's quota", async () => {
+    const tpm = Limit.quota("tpm", 1000, { every: "day", zone: "UTC" });
+    const limits = [Limit.perDay("rpm", 1000), tpm];
+    const setting = await Setting.create(backend, { overrun: "stop", limits });
+    await setting.clock.advance(86_400_000 - (setting.clock.now() % 86_400_000) - IDLE_MS / 2);
+    const source = new HeldStream();
+    const reader = (await setting.watch(source.readable)).getReader();
+    source.send(tokens(250));
+    await reader.read();
+    await nextTurns();
+    expect(await setting.left()).toBe(1000 - 300 - STRIDE);
+    await setting.clock.advance(IDLE_MS - 1);
+    expect(await setting.left()).toBe(1000);
+    source.send(tokens(300));
+    await reader.read();
+    await nextTurns();
+    expect(await setting.left()).toBe(1000 - STRIDE);
+    source.send(tokens(10, "."));
+    source.end();
+    while (!(await reader.read()).done);
+    expect(setting.ends).toEqual([["complete", 560]]);
+    // Of the 152 tokens too many, only those of the new day are there again.
+    expect(await setting.left()).toBe(1000 - STRIDE + 152);
+    expect(await setting.used()).toBe(100 + 560);
   });
 
   it("is shared by streams that run at once, and none goes below zero", async () => {
