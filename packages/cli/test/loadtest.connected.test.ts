@@ -111,7 +111,7 @@ if (!isArtilleryInstalled()) {
         ["ledger", "report.html", "report.json", "report.md", "script.json"].toSorted(),
       );
       const ledger = join(output, "ledger");
-      const again = await loadtest(["verify", ledger, "--target", target]);
+      const again = await loadtest(["verify", output, "--target", target]);
       expect(again).toMatchObject({ code: 0, output: expect.stringContaining("Grants") });
       const [worker] = readdirSync(ledger);
       copyFileSync(join(ledger, worker!), join(ledger, "worker-1-1.jsonl"));

@@ -1,4 +1,4 @@
-import { createReadStream, existsSync, readdirSync } from "node:fs";
+import { createReadStream, readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { Limit, ValidationError, type Amounts } from "zae-limiter";
@@ -46,11 +46,15 @@ export interface Book {
   readonly hasChanges: boolean;
 }
 
+/** The files of workers in a folder, which may be missing. */
+export function listLedgers(folder: string): readonly string[] {
+  if (statSync(folder, { throwIfNoEntry: false })?.isDirectory() !== true) return [];
+  return readdirSync(folder).filter((name) => /^worker-.*\.jsonl$/.test(name));
+}
+
 /** Reads all ledgers of a folder. */
 export async function readBook(folder: string): Promise<Book> {
-  const files = existsSync(folder)
-    ? readdirSync(folder).filter((name) => /^worker-.*\.jsonl$/.test(name))
-    : [];
+  const files = listLedgers(folder);
   if (files.length === 0)
     throw new ValidationError("ledger", folder, "must be a folder with ledgers of a load test");
   const reader = new BookReader();
@@ -196,7 +200,7 @@ class BookReader {
 /** Undefined for a line that was cut off: the worker was killed while it wrote. */
 function parse(line: string): LedgerRecord | undefined {
   try {
-    return JSON.parse(line) as LedgerRecord;
+    return (JSON.parse(line) as LedgerRecord | null) ?? undefined;
   } catch {
     return undefined;
   }
