@@ -224,10 +224,10 @@ function toLoadTest(
   return {
     scenario,
     target: target ?? session.getUrl(command),
-    ...(duration !== undefined && { durationSeconds: duration }),
-    ...(rate !== undefined && { rate }),
-    ...(users !== undefined && { users }),
-    ...(p99 !== undefined && { p99BoundMs: p99 }),
+    durationSeconds: duration,
+    rate,
+    users,
+    p99BoundMs: p99,
   };
 }
 

@@ -22,13 +22,13 @@ export interface LoadTest {
   readonly scenario: string;
   /** A URL of `openRepository`. */
   readonly target: string;
-  readonly durationSeconds?: number;
+  readonly durationSeconds?: number | undefined;
   /** Users that arrive in a second. */
-  readonly rate?: number;
+  readonly rate?: number | undefined;
   /** How many different users there are. */
-  readonly users?: number;
+  readonly users?: number | undefined;
   /** The largest p99 of an answer that is accepted. */
-  readonly p99BoundMs?: number;
+  readonly p99BoundMs?: number | undefined;
   /** The folder for the ledger and the reports; it must be new or empty. */
   readonly output: string;
 }
@@ -86,7 +86,7 @@ export async function runLoadTest(
     whole: outcome.whole,
     periods: outcome.periods,
     verification: await verifyRun(ledger, repository),
-    ...(p99BoundMs !== undefined && { p99BoundMs }),
+    p99BoundMs,
     problems: interrupted ? [] : describeFailure(outcome),
   });
   writeReport(output, report);
