@@ -82,7 +82,8 @@ export function addLoadTestCommands(program: Command, session: Session): void {
     usage: "max <scenario>",
     summary:
       "Searches for the highest rate at which the p99 of an answer stays below a bound and the " +
-      "generator keeps up: doubles the rate until one misses, then halves the gap.",
+      "generator keeps up: doubles or halves the rate until the bound lies between two, then " +
+      "halves the gap.",
     examples: ["loadtest max simple --target sqlite:./load.db --p99 20"],
   });
   takeLoad(max, "The rate to begin with.", "How long each rate is tried. By default, 10.")
