@@ -49,6 +49,10 @@ describe("shapes", () => {
   });
 });
 
+it.each([0, 1.5, Number.NaN])("%s steps are refused", (count) => {
+  expect(() => steps({ durationSeconds: 10, rate: 10, count })).toThrow(/count: must be a whole/);
+});
+
 describe("entities", () => {
   it("are the same for the same seed, and others for another", () => {
     expect(pick(1)).toEqual(pick(1));

@@ -52,6 +52,7 @@ export function steps({
   /** How many steps. @default 5 */
   readonly count?: number;
 }): readonly Phase[] {
+  checkWhole("count", count, LONGEST_SECONDS);
   return buildCurve(options, (part) => (Math.min(Math.floor(part * count), count - 1) + 1) / count);
 }
 
