@@ -331,6 +331,14 @@ declare module "declared/artillery-engine-zae-limiter/run" {
     readonly refused: number;
     readonly errors: number;
   }
+  export interface RunName {
+    readonly scenario: string;
+    readonly target: string;
+    readonly namespace?: string | undefined;
+    readonly startedAt: string;
+    readonly artillery: string;
+    readonly interrupted: boolean;
+  }
   export class LoadTestError extends ZaeLimiterError {
     constructor(message: string, options?: ErrorOptions);
   }
@@ -378,13 +386,5 @@ declare module "declared/artillery-engine-zae-limiter/run" {
     readonly env: Readonly<Record<string, string | undefined>>;
     readonly signal?: AbortSignal;
     readonly onPeriod?: (row: PeriodRow) => void;
-  }
-  interface RunName {
-    readonly scenario: string;
-    readonly target: string;
-    readonly namespace?: string | undefined;
-    readonly startedAt: string;
-    readonly artillery: string;
-    readonly interrupted: boolean;
   }
 }
