@@ -13,13 +13,9 @@ declare module "declared/artillery-engine-zae-limiter" {
     emit(event: string, ...values: readonly unknown[]): unknown;
   }
   export interface Phase {
-    readonly name?: string;
     readonly duration?: number;
     readonly arrivalRate?: number;
-    readonly rampTo?: number;
-    readonly arrivalCount?: number;
     readonly pause?: number;
-    readonly maxVusers?: number;
   }
   export interface Script {
     readonly config: {
@@ -187,7 +183,7 @@ declare module "declared/artillery-engine-zae-limiter" {
       target,
       namespace,
       ...load
-    }: Partial<LoadParameters> & {
+    }: LoadOptions & {
       readonly target: string;
       readonly namespace?: string;
     },
@@ -264,6 +260,9 @@ declare module "declared/artillery-engine-zae-limiter" {
     readonly sent: number;
     readonly answered?: number | undefined;
   }
+  type LoadOptions = {
+    readonly [Name in keyof LoadParameters]?: LoadParameters[Name] | undefined;
+  };
 }
 
 declare module "declared/artillery-engine-zae-limiter/run" {
@@ -309,13 +308,7 @@ declare module "declared/artillery-engine-zae-limiter/run" {
     readonly p99Us: number;
     readonly maxUs: number;
   }
-  export interface LoadReport {
-    readonly scenario: string;
-    readonly target: string;
-    readonly namespace: string | undefined;
-    readonly startedAt: string;
-    readonly artillery: string;
-    readonly interrupted: boolean;
+  export interface LoadReport extends RunName {
     readonly passed: boolean;
     readonly problems: readonly string[];
     readonly users: {
@@ -337,6 +330,14 @@ declare module "declared/artillery-engine-zae-limiter/run" {
     readonly granted: number;
     readonly refused: number;
     readonly errors: number;
+  }
+  export interface RunName {
+    readonly scenario: string;
+    readonly target: string;
+    readonly namespace?: string | undefined;
+    readonly startedAt: string;
+    readonly artillery: string;
+    readonly interrupted: boolean;
   }
   export class LoadTestError extends ZaeLimiterError {
     constructor(message: string, options?: ErrorOptions);
@@ -367,16 +368,16 @@ declare module "declared/artillery-engine-zae-limiter/run" {
     { artillery, repository, env, signal, onPeriod }: Surroundings,
   ): Promise<LoadReport>;
   export function verifyRun(
-    ledger: string,
+    folder: string,
     repository: Repository | undefined,
   ): Promise<LedgerReport | undefined>;
   export interface LoadTest {
     readonly scenario: string;
     readonly target: string;
-    readonly durationSeconds?: number;
-    readonly rate?: number;
-    readonly users?: number;
-    readonly p99BoundMs?: number;
+    readonly durationSeconds?: number | undefined;
+    readonly rate?: number | undefined;
+    readonly users?: number | undefined;
+    readonly p99BoundMs?: number | undefined;
     readonly output: string;
   }
   export interface Surroundings {

@@ -6,7 +6,7 @@ import { EXIT, UsageError, type ExitCode } from "../exit.ts";
 import { loadReportText } from "../output/load-test.ts";
 import { fieldsText, tableText } from "../output/table.ts";
 import { numberText, printable } from "../output/text.ts";
-import { countArgument, durationMsArgument, numberArgument } from "./support/arguments.ts";
+import { countArgument, numberArgument } from "./support/arguments.ts";
 import { LoadDisplay } from "./support/load-display.ts";
 import { inTarget, orWrongUsage } from "./support/load-target.ts";
 import type { Session } from "./support/session.ts";
@@ -68,21 +68,22 @@ export function addLoadTestCommands(program: Command, session: Session): void {
     summary:
       "Verifies the ledgers of a run again: that no bucket granted more than its capacity and " +
       "refill, and, with --target, that usage equals what was granted and settled.",
-    examples: ["loadtest verify ./stress/ledger --target dynamodb://eu-west-1/my-stack"],
+    examples: ["loadtest verify ./stress --target dynamodb://eu-west-1/my-stack"],
   })
     .option("--target <url>", "The repository of the run, to compare its usage.")
     .action(async (folder: string, { target }: { readonly target?: string }, command: Command) => {
       const verify = (repository?: Repository): Promise<ExitCode> =>
         verifyFolder(session, command, folder, repository);
       if (target === undefined) session.exitWith(await verify());
-      else await inTarget(session, command, target, verify);
+      else await inTarget(session, command, { url: target, access: "existing" }, verify);
     });
 
   const max = addVerb(noun, {
     usage: "max <scenario>",
     summary:
       "Searches for the highest rate at which the p99 of an answer stays below a bound and the " +
-      "generator keeps up: doubles the rate until one misses, then halves the gap.",
+      "generator keeps up: doubles or halves the rate until the bound lies between two, then " +
+      "halves the gap.",
     examples: ["loadtest max simple --target sqlite:./load.db --p99 20"],
   });
   takeLoad(max, "The rate to begin with.", "How long each rate is tried. By default, 10.")
@@ -96,7 +97,6 @@ const TARGET = "The repository, such as sqlite:./load.db. By default, what --rep
 
 interface RunOptions {
   readonly target?: string;
-  /** In milliseconds; the option is in seconds. */
   readonly duration?: number;
   readonly rate?: number;
   readonly users?: number;
@@ -109,7 +109,7 @@ type ScenarioOptions = RunOptions & { readonly scenario: string };
 function takeLoad(command: Command, rate: string, duration: string): Command {
   return command
     .option("--target <url>", TARGET)
-    .option("--duration <seconds>", duration, durationMsArgument)
+    .option("--duration <seconds>", duration, countArgument)
     .option("--rate <number>", rate, countArgument)
     .option("--users <number>", "How many different entities there are.", countArgument)
     .option("--output <folder>", "Where the ledger and the reports go; a new or empty folder.");
@@ -128,7 +128,7 @@ async function runOnce(
     runner.checkLoadTest(test);
     return new LoadDisplay(session, command, runner);
   });
-  await inTarget(session, command, test.target, async (repository) => {
+  await inTarget(session, command, { url: test.target, access: "create" }, async (repository) => {
     const report = await display.untilInterrupt((signal) =>
       display.run(test, { repository, signal }),
     );
@@ -147,7 +147,11 @@ async function searchRate(
   const runner = await import("artillery-engine-zae-limiter/run");
   const folder = options.output ?? nameOutput(session, `max-${options.scenario}`);
   const { rate: startRate = START_RATE } = options;
-  const test = toLoadTest(session, command, { duration: TRIAL_MS, ...options, rate: startRate });
+  const test = toLoadTest(session, command, {
+    duration: TRIAL_SECONDS,
+    ...options,
+    rate: startRate,
+  });
   const nameTrial = (rate: number): string => join(folder, `rate-${rate}`);
   const display = orWrongUsage(() => {
     const [once, twice] = [startRate, startRate * 2].map((rate) =>
@@ -160,7 +164,7 @@ async function searchRate(
     return new LoadDisplay(session, command, runner);
   });
   const { screen } = display;
-  await inTarget(session, command, test.target, async (repository) => {
+  await inTarget(session, command, { url: test.target, access: "create" }, async (repository) => {
     const { rate: found, trials } = await display.untilInterrupt((signal) =>
       runner.findHighestRate({ startRate, mostRate: MOST_RATE, signal }, async (rate) => {
         screen.notice(`Trying ${rate} a second …`);
@@ -184,7 +188,7 @@ async function searchRate(
 }
 
 const GENERATOR_LIMIT = "The generator was the limit, and not the repository.";
-const TRIAL_MS = 10_000;
+const TRIAL_SECONDS = 10;
 const START_RATE = 50;
 const MOST_RATE = 50_000;
 
@@ -197,7 +201,7 @@ async function verifyFolder(
   const { verifyRun } = await import("artillery-engine-zae-limiter/run");
   const found = await verifyRun(folder, repository);
   if (found === undefined)
-    throw new UsageError(`${folder} has no ledger. It is the folder ledger of a run's output.`);
+    throw new UsageError(`${folder} has no ledger. Name the output folder of a run.`);
   const screen = session.screen(command);
   screen.show(found, () => {
     const closest = `${Math.round(found.closest * 100)} %`;
@@ -221,10 +225,10 @@ function toLoadTest(
   return {
     scenario,
     target: target ?? session.getUrl(command),
-    ...(duration !== undefined && { durationSeconds: duration / 1000 }),
-    ...(rate !== undefined && { rate }),
-    ...(users !== undefined && { users }),
-    ...(p99 !== undefined && { p99BoundMs: p99 }),
+    durationSeconds: duration,
+    rate,
+    users,
+    p99BoundMs: p99,
   };
 }
 

@@ -18,20 +18,12 @@ export interface UserContext {
 
 /** One phase of arrivals, as Artillery reads it. */
 export interface Phase {
-  /** What reports call the phase. */
-  readonly name?: string;
   /** How long it lasts, in seconds. */
   readonly duration?: number;
-  /** New users a second; the first second's if the phase has `rampTo`. */
+  /** New users a second. */
   readonly arrivalRate?: number;
-  /** New users in the last second. */
-  readonly rampTo?: number;
-  /** New users of the whole phase. Only the first worker runs such a phase. */
-  readonly arrivalCount?: number;
   /** Seconds without arrivals. */
   readonly pause?: number;
-  /** The most users at once; Artillery skips the others. */
-  readonly maxVusers?: number;
 }
 
 /** A step of a scenario: one key, the name of the step, with its options. */

@@ -7,7 +7,8 @@ export function buildUnknownNameError(
   known: readonly string[],
 ): ValidationError {
   const meant = findNearest(name, known);
-  const hint = meant === undefined ? `known are ${known.join(", ")}` : `did you mean ${meant}?`;
+  const hint =
+    meant === undefined ? `known are ${known.join(", ") || "none"}` : `did you mean ${meant}?`;
   return new ValidationError(field, name, `is not known; ${hint}`);
 }
 

@@ -64,6 +64,14 @@ describe("a session", () => {
     expect(heard.events[1]).toEqual(["error", "TypeError"]);
   });
 
+  it("refuses a management call that it does not know", async () => {
+    const { session, heard } = await openSession();
+    await expect(session.manage("setLimit" as "setLimits", "key-1", [])).rejects.toThrow(
+      "did you mean setLimits?",
+    );
+    expect(heard.events).toEqual([]);
+  });
+
   it("gives everything back if the work fails or wants it, and abandons if it wants that", async () => {
     const { session, heard } = await openSession();
     const left = (): Promise<Record<string, number>> => session.available("key-1", "gpt-4");
@@ -100,7 +108,7 @@ describe("a session", () => {
     ledger.close();
     const { passed, notes } = await verifyLedger(folder, inner);
     expect(passed).toBe(true);
-    expect(notes).toEqual([expect.stringMatching(/^Usage of 1 buckets was not checked/)]);
+    expect(notes).toEqual([expect.stringMatching(/unknown outcome.*: 1/)]);
   });
 });
 

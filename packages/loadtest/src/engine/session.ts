@@ -1,7 +1,8 @@
 import { RateLimiter, type AcquireRequest, type Amounts, type Repository } from "zae-limiter";
 import type { Ledger } from "../ledger/ledger.ts";
 import type { MetricEmitter } from "./artillery.ts";
-import { emitCall, toKind, type ManagementCall } from "./metrics.ts";
+import { emitCall, MANAGEMENT_CALLS, toKind, type ManagementCall } from "./metrics.ts";
+import { buildUnknownNameError } from "./nearest.ts";
 import { OpenLease, type CallTimer, type Grant, type SessionLease } from "./open-lease.ts";
 
 /** What a session needs. */
@@ -77,6 +78,8 @@ export class RateLimiterSession {
     call: Call,
     ...values: Parameters<Repository[Call]>
   ): Promise<Awaited<ReturnType<Repository[Call]>>> {
+    if (!MANAGEMENT_CALLS.includes(call))
+      throw buildUnknownNameError("call", call, MANAGEMENT_CALLS);
     this.#ledger?.enter();
     const sent = this.#ledger?.now() ?? 0;
     const method = this.repository[call] as (

@@ -1,4 +1,4 @@
-import { createReadStream, existsSync, readdirSync } from "node:fs";
+import { createReadStream, readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { Limit, ValidationError, type Amounts } from "zae-limiter";
@@ -46,11 +46,15 @@ export interface Book {
   readonly hasChanges: boolean;
 }
 
+/** The files of workers in a folder, which may be missing. */
+export function listLedgers(folder: string): readonly string[] {
+  if (statSync(folder, { throwIfNoEntry: false })?.isDirectory() !== true) return [];
+  return readdirSync(folder).filter((name) => /^worker-.*\.jsonl$/.test(name));
+}
+
 /** Reads all ledgers of a folder. */
 export async function readBook(folder: string): Promise<Book> {
-  const files = existsSync(folder)
-    ? readdirSync(folder).filter((name) => /^worker-.*\.jsonl$/.test(name))
-    : [];
+  const files = listLedgers(folder);
   if (files.length === 0)
     throw new ValidationError("ledger", folder, "must be a folder with ledgers of a load test");
   const reader = new BookReader();
@@ -60,7 +64,7 @@ export async function readBook(folder: string): Promise<Book> {
     for await (const line of lines) reader.read(line);
     reader.end();
   }
-  return reader.book;
+  return reader;
 }
 
 interface SeenBucket {
@@ -68,15 +72,15 @@ interface SeenBucket {
   readonly limits: ReadonlyMap<string, Limit>;
 }
 
-class BookReader {
-  readonly #buckets = new Map<string, BucketHistory>();
-  readonly #startedAt = new Map<string, number>();
-  readonly #doubts = new Set<string>();
-  readonly #incomplete: string[] = [];
+class BookReader implements Book {
+  readonly buckets = new Map<string, BucketHistory>();
+  readonly startedAt = new Map<string, number>();
+  readonly doubts = new Set<string>();
+  readonly incomplete: string[] = [];
+  grants = 0;
+  lastAt = 0;
+  tornLines = 0;
   readonly #memories = new Set<string>();
-  #grants = 0;
-  #lastAt = 0;
-  #torn = 0;
   #firstGrantAt = Infinity;
   #lastChangeAt = 0;
 
@@ -89,18 +93,12 @@ class BookReader {
   #seen = new Map<number, SeenBucket>();
   #open = new Map<number, GrantRecord[]>();
 
-  get book(): Book {
-    return {
-      buckets: this.#buckets,
-      grants: this.#grants,
-      startedAt: this.#startedAt,
-      lastAt: this.#lastAt,
-      memoryWorkers: this.#memories.size,
-      incomplete: this.#incomplete,
-      tornLines: this.#torn,
-      doubts: this.#doubts,
-      hasChanges: this.#lastChangeAt > this.#firstGrantAt,
-    };
+  get memoryWorkers(): number {
+    return this.#memories.size;
+  }
+
+  get hasChanges(): boolean {
+    return this.#lastChangeAt > this.#firstGrantAt;
   }
 
   begin(file: string): void {
@@ -110,7 +108,7 @@ class BookReader {
   read(line: string): void {
     const record = parse(line);
     if (record === undefined) {
-      this.#torn += 1;
+      this.tornLines += 1;
       return;
     }
     if (record.kind === "start") {
@@ -118,12 +116,12 @@ class BookReader {
       this.#namespace = record.namespace;
       this.#store = record.store;
       this.#worker = record.store === "memory" ? `${this.#file} ${record.at}` : "";
-      const before = this.#startedAt.get(record.namespace) ?? Infinity;
-      this.#startedAt.set(record.namespace, Math.min(before, record.at));
+      const before = this.startedAt.get(record.namespace) ?? Infinity;
+      this.startedAt.set(record.namespace, Math.min(before, record.at));
     } else if (record.kind === "bucket") this.#addBucket(record);
     else if (record.kind === "grant") this.#addGrant(record);
     else if (record.kind === "end") this.#addEnd(record);
-    else if (record.kind === "doubt") this.#doubts.add(record.entityId);
+    else if (record.kind === "doubt") this.doubts.add(record.entityId);
     else if (record.kind === "change")
       this.#lastChangeAt = Math.max(this.#lastChangeAt, record.answered);
     this.#isComplete = record.kind === "idle" || record.kind === "start";
@@ -135,7 +133,7 @@ class BookReader {
    */
   end(): void {
     if (!this.#isComplete) {
-      this.#incomplete.push(this.#file);
+      this.incomplete.push(this.#file);
       for (const grants of this.#open.values())
         for (const { lease, buckets, amounts, answered } of grants)
           this.#addEnd({ kind: "end", lease, buckets, deltas: negate(amounts), sent: answered });
@@ -147,7 +145,7 @@ class BookReader {
 
   #addBucket({ id, entityId, resource, limits, isOverride }: BucketRecord): void {
     const key = [this.#namespace, this.#worker, entityId, resource].join("\n");
-    const history = this.#buckets.get(key) ?? {
+    const history = this.buckets.get(key) ?? {
       entityId,
       resource,
       namespace: this.#namespace,
@@ -156,15 +154,15 @@ class BookReader {
       stored: undefined,
     };
     if (!isOverride) history.stored = limits;
-    this.#buckets.set(key, history);
+    this.buckets.set(key, history);
     const parsed = limits.map((text) => Limit.parse(text));
     this.#seen.set(id, { history, limits: new Map(parsed.map((limit) => [limit.name, limit])) });
   }
 
   #addGrant(record: GrantRecord): void {
     const { kind, lease, buckets, amounts, sent, answered } = record;
-    this.#grants += 1;
-    this.#lastAt = Math.max(this.#lastAt, answered);
+    this.grants += 1;
+    this.lastAt = Math.max(this.lastAt, answered);
     this.#firstGrantAt = Math.min(this.#firstGrantAt, sent);
     if (this.#store === "memory") this.#memories.add(this.#worker);
     this.#open.set(lease, [...(this.#open.get(lease) ?? []), record]);
@@ -176,12 +174,12 @@ class BookReader {
   }
 
   #addEnd({ kind, lease, buckets, deltas, sent, answered }: EndRecord): void {
-    this.#lastAt = Math.max(this.#lastAt, answered ?? sent);
+    this.lastAt = Math.max(this.lastAt, answered ?? sent);
     this.#open.delete(lease);
     for (const id of buckets) {
       const { history, limits } = this.#findSeen(id);
       history.events.push({ kind, limits, deltas, sent, answered });
-      if (answered === undefined) this.#doubts.add(history.entityId);
+      if (answered === undefined) this.doubts.add(history.entityId);
     }
   }
 
@@ -196,7 +194,7 @@ class BookReader {
 /** Undefined for a line that was cut off: the worker was killed while it wrote. */
 function parse(line: string): LedgerRecord | undefined {
   try {
-    return JSON.parse(line) as LedgerRecord;
+    return (JSON.parse(line) as LedgerRecord | null) ?? undefined;
   } catch {
     return undefined;
   }

@@ -18,25 +18,13 @@ describe("shapes", () => {
         [10, 3],
         [60, 150],
         [97, 4001],
+        [6, 64_000],
       ] as const) {
         const phases = shape({ durationSeconds, rate });
         expect(countArrivals(phases, workers)).toBe(createdByArtillery(phases, workers));
         const lengths = phases.map(({ duration = 0, pause = 0 }) => duration + pause);
         expect(lengths.reduce((sum, seconds) => sum + seconds, 0)).toBe(durationSeconds);
       }
-  });
-
-  it("phases of other kinds are counted as Artillery makes them", () => {
-    const phases = [
-      { duration: 5, arrivalRate: 50, rampTo: 200 },
-      { duration: 1, arrivalRate: 10, rampTo: 20 },
-      { pause: 4 },
-      { duration: 10, arrivalCount: 25 },
-      { duration: 6, arrivalRate: 64_000 },
-    ];
-    for (const workers of [1, 2, 3])
-      expect(countArrivals(phases, workers)).toBe(createdByArtillery(phases, workers));
-    expect(countArrivals(phases.slice(0, 1))).toBe(50 + 88 + 125 + 163 + 200);
   });
 
   it("reach the rate, in the order that they say", () => {
@@ -59,6 +47,10 @@ describe("shapes", () => {
     for (const shape of Object.values(SHAPES))
       expect(() => shape(options)).toThrow(/must be a whole number/);
   });
+});
+
+it.each([0, 1.5, Number.NaN])("%s steps are refused", (count) => {
+  expect(() => steps({ durationSeconds: 10, rate: 10, count })).toThrow(/count: must be a whole/);
 });
 
 describe("entities", () => {

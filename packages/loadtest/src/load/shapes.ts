@@ -52,6 +52,7 @@ export function steps({
   /** How many steps. @default 5 */
   readonly count?: number;
 }): readonly Phase[] {
+  checkWhole("count", count, LONGEST_SECONDS);
   return buildCurve(options, (part) => (Math.min(Math.floor(part * count), count - 1) + 1) / count);
 }
 
@@ -81,28 +82,19 @@ export const SHAPES: Readonly<Record<string, (options: ShapeOptions) => readonly
 };
 
 /**
- * The number of users that Artillery creates in these phases. It cuts the interval of a constant
- * rate to whole microseconds, in each worker, so that high rates make some more than they say; a
- * ramp makes the rounded rate of each of its seconds. Without `workers`, it counts for one.
+ * The number of users that Artillery creates in these phases. It cuts the interval of a rate to
+ * whole microseconds, in each worker, so that high rates make some more than they say. Without
+ * `workers`, it counts for one.
  * @example const planned = countArrivals(spike({ durationSeconds: 60, rate: 500 }));
  */
 export function countArrivals(phases: readonly Phase[], workers = 1): number {
   return phases.reduce((sum, phase) => sum + countInPhase(phase, workers), 0);
 }
 
-function countInPhase(phase: Phase, workers: number): number {
-  const { duration = 0, arrivalRate = 0, arrivalCount, rampTo, pause } = phase;
-  if (pause !== undefined) return 0;
-  if (arrivalCount !== undefined) return countUniform(arrivalCount / duration, duration);
-  if (rampTo === undefined)
-    return divide(arrivalRate, workers)
-      .map((rate) => countUniform(rate, duration))
-      .reduce((sum, count) => sum + count, 0);
-  if (duration === 1) return Math.round((rampTo + arrivalRate) / 2);
-  const slope = (rampTo - arrivalRate) / (duration - 1);
-  return Array.from({ length: duration }, (_, second) =>
-    Math.round(arrivalRate + slope * second),
-  ).reduce((sum, count) => sum + count, 0);
+function countInPhase({ duration = 0, arrivalRate = 0 }: Phase, workers: number): number {
+  return divide(arrivalRate, workers)
+    .map((rate) => countUniform(rate, duration))
+    .reduce((sum, count) => sum + count, 0);
 }
 
 function countUniform(rate: number, duration: number): number {

@@ -13,9 +13,14 @@ export interface ReporterMessage {
 
 /**
  * A reporter that Artillery loads into its own process (`CUSTOM_REPORTERS`). It passes on every
- * period as it ends, so there is something to report even if the run is interrupted.
+ * period as it ends, so there is something to report even if the run is interrupted. A command that
+ * was killed cannot end the load, so its end does.
  */
 export default function reportToParent(events: Events): object {
+  if (!process.connected) process.exit(1);
+  process.once("disconnect", () => process.exit(1));
+  // The listener alone would keep this process alive.
+  process.channel?.unref();
   for (const event of ["stats", "done"] as const)
     events.on(event, ({ counters, summaries, period, firstCounterAt, lastCounterAt }) => {
       const metrics = { counters, summaries, period, firstCounterAt, lastCounterAt };

@@ -26,7 +26,9 @@ export function drawChart(
   { title, unit, series }: Chart,
   { atSeconds, endSeconds }: TimeAxis,
 ): string {
-  const largest = roundUp(Math.max(0, ...series.flatMap(({ values }) => values.map(orZero))));
+  const largest = roundUp(
+    Math.max(0, ...series.flatMap(({ values }) => values.map((value) => value ?? 0))),
+  );
   const x = (seconds: number): number => LEFT + (seconds / endSeconds) * (WIDTH - LEFT - RIGHT);
   const y = (value: number): number =>
     HEIGHT - BOTTOM - (value / largest) * (HEIGHT - TOP - BOTTOM);
@@ -70,10 +72,6 @@ function roundUp(value: number): number {
   if (value <= 0) return 1;
   const power = 10 ** Math.floor(Math.log10(value));
   return ([1, 2, 5].find((digit) => digit * power >= value) ?? 10) * power;
-}
-
-function orZero(value: number | undefined): number {
-  return value ?? 0;
 }
 
 function place(coordinate: number): string {

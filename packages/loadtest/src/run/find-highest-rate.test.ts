@@ -8,15 +8,19 @@ const search = (
 ): ReturnType<typeof findHighestRate> =>
   findHighestRate({ startRate, mostRate }, async (rate) => ({ rate, passed: rate <= limit }));
 
-it.each([50, 51, 99, 333, 1000, 9999, 10_000])("finds a limit of %s to a tenth", async (limit) => {
-  const { rate, trials } = await search(limit);
-  expect(rate).toBeLessThanOrEqual(limit);
-  expect(rate).toBeGreaterThanOrEqual(Math.floor(limit / 1.1) - 1);
-  expect(trials.length).toBeLessThan(16);
-});
+it.each([1, 2, 7, 49, 50, 51, 99, 333, 1000, 9999, 10_000])(
+  "finds a limit of %s to a tenth",
+  async (limit) => {
+    const { rate, trials } = await search(limit);
+    expect(rate).toBeLessThanOrEqual(limit);
+    expect(rate).toBeGreaterThanOrEqual(Math.floor(limit / 1.1) - 1);
+    expect(trials.length).toBeLessThan(16);
+  },
+);
 
-it("is 0 when the first rate misses, and never above the largest", async () => {
-  expect(await search(49)).toMatchObject({ rate: 0, trials: [{ rate: 50, passed: false }] });
+it("is 0 when every rate misses, and never above the largest", async () => {
+  const { rate, trials } = await search(0);
+  expect({ rate, last: trials.at(-1) }).toEqual({ rate: 0, last: { rate: 1, passed: false } });
   expect(await search(Infinity)).toMatchObject({ rate: 10_000 });
 });
 

@@ -16,12 +16,12 @@ export interface RateSearch {
 /** The result is this close to the first rate that misses. */
 const PRECISION = 0.1;
 
-/** Doubling from 1 to the largest rate takes 17 trials, and the bisection at most 4. */
+/** Doubling or halving takes at most 17 trials, and the bisection 4. */
 const MOST_TRIALS = 24;
 
 /**
  * Searches for the highest rate that holds: doubles it until one misses, then halves the gap. An
- * answer is only as good as its trials are long. Returns 0 if the first rate misses already.
+ * answer is only as good as its trials are long. Returns 0 if even a rate of 1 misses.
  */
 export async function findHighestRate<T extends Trial>(
   { startRate, mostRate, signal }: RateSearch,
@@ -38,7 +38,7 @@ export async function findHighestRate<T extends Trial>(
     trials.push(trial);
     if (trial.passed) holds = rate;
     else misses = rate;
-    if (holds === 0 || holds === mostRate) break;
+    if (holds === mostRate) break;
     if (misses !== undefined && misses - holds <= Math.max(1, holds * PRECISION)) break;
     rate = misses === undefined ? Math.min(mostRate, holds * 2) : Math.round((holds + misses) / 2);
   }

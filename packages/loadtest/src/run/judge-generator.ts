@@ -35,8 +35,7 @@ const MOST_LAG_US = 20_000;
  * starts, so a generator that falls behind hides the waiting, and its run says nothing.
  */
 export function judgeGenerator(plan: Plan, whole: Metrics): Generator {
-  // Users beyond `maxVusers` are skipped on purpose.
-  const created = readCounter(whole, "vusers.created") + readCounter(whole, "vusers.skipped");
+  const created = readCounter(whole, "vusers.created");
   const longestSeconds = (whole.summaries["vusers.session_length"]?.max ?? 0) / 1000;
   const wholeSeconds = (whole.lastCounterAt - whole.firstCounterAt) / 1000;
   const took = Math.max(0, wholeSeconds - longestSeconds);

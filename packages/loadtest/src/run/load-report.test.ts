@@ -9,7 +9,7 @@ import { describeVerdict } from "./report-rows.ts";
 const EVIL = `<script>alert("1")</script>|&'`;
 
 function summary(p99: number, max = p99): Summary {
-  return { count: 1, min: 1, median: p99 / 10, p95: p99 / 2, p99, max };
+  return { median: p99 / 10, p95: p99 / 2, p99, max };
 }
 
 /** What Artillery measured in a run of 20 s, 10 users a second. */
@@ -68,11 +68,6 @@ describe("a generator", () => {
       "that creates fewer users is too slow",
       { counters: { "vusers.created": 189 } },
       "189 of 200 planned users arrived.",
-    ],
-    [
-      "that skips users on purpose is sound",
-      { counters: { "vusers.created": 100, "vusers.skipped": 100 } },
-      undefined,
     ],
     [
       "that needs longer is too slow",

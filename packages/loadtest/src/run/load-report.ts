@@ -29,17 +29,21 @@ export interface PeriodRow extends Partial<Latency> {
   readonly errors: number;
 }
 
-/** Everything that is known of a run. */
-export interface LoadReport {
+/** Which run it was. */
+export interface RunName {
   readonly scenario: string;
   /** The URL of the repository, without credentials. */
   readonly target: string;
   /** Where the data of the run are. */
-  readonly namespace: string | undefined;
+  readonly namespace?: string | undefined;
   readonly startedAt: string;
   readonly artillery: string;
   /** The run was ended by hand. */
   readonly interrupted: boolean;
+}
+
+/** Everything that is known of a run. */
+export interface LoadReport extends RunName {
   /** No limit was exceeded, no bound missed, and the generator kept up. */
   readonly passed: boolean;
   /** Why not, as sentences. */
@@ -54,20 +58,14 @@ export interface LoadReport {
 }
 
 /** What a report is made of. */
-export interface ReportInput {
-  readonly scenario: string;
-  readonly target: string;
-  readonly namespace?: string | undefined;
-  readonly startedAt: string;
-  readonly artillery: string;
-  readonly interrupted: boolean;
+export interface ReportInput extends RunName {
   readonly plan: Plan;
   /** Undefined when the run did not end by itself. */
   readonly whole: Metrics | undefined;
   readonly periods: readonly Metrics[];
   readonly verification: LedgerReport | undefined;
   /** The largest p99 of an answer that is accepted. */
-  readonly p99BoundMs?: number;
+  readonly p99BoundMs?: number | undefined;
   /** What else went wrong. */
   readonly problems?: readonly string[];
 }
@@ -75,11 +73,19 @@ export interface ReportInput {
 const PERIOD_MS = 10_000;
 
 /** Puts a report together, and judges the run. */
-export function buildReport(input: ReportInput): LoadReport {
-  const { whole, periods, plan, verification, interrupted, p99BoundMs } = input;
+export function buildReport({
+  whole,
+  periods,
+  plan,
+  verification,
+  p99BoundMs,
+  problems: others = [],
+  ...run
+}: ReportInput): LoadReport {
   const total = whole ?? addUp(periods);
   // It is not known how many users should have arrived in an interrupted run.
-  const generator = whole === undefined || interrupted ? undefined : judgeGenerator(plan, whole);
+  const generator =
+    whole === undefined || run.interrupted ? undefined : judgeGenerator(plan, whole);
   const users = {
     created: readCounter(total, "vusers.created"),
     completed: readCounter(total, "vusers.completed"),
@@ -87,7 +93,7 @@ export function buildReport(input: ReportInput): LoadReport {
   };
   const p99Us = findAnswerP99(total);
   const problems = [
-    ...(input.problems ?? []),
+    ...others,
     ...(generator?.problems ?? []).map((problem) => `Generator too slow: ${problem}`),
     ...(users.failed > 0 ? [`${users.failed} users failed.`] : []),
     ...(p99BoundMs !== undefined && p99Us > p99BoundMs * 1000
@@ -96,12 +102,7 @@ export function buildReport(input: ReportInput): LoadReport {
     ...(verification?.problems ?? []),
   ];
   return {
-    scenario: input.scenario,
-    target: input.target,
-    namespace: input.namespace,
-    startedAt: input.startedAt,
-    artillery: input.artillery,
-    interrupted,
+    ...run,
     passed: problems.length === 0 && verification?.passed !== false,
     problems,
     users,
@@ -178,19 +179,14 @@ function addUp(periods: readonly Metrics[]): Metrics {
     for (const [name, count] of Object.entries(period.counters))
       counters[name] = (counters[name] ?? 0) + count;
     for (const [name, summary] of Object.entries(period.summaries)) {
-      const before = summaries[name];
       if (summary === undefined) continue;
-      summaries[name] =
-        before === undefined
-          ? summary
-          : {
-              count: before.count + summary.count,
-              min: Math.min(before.min, summary.min),
-              median: Math.max(before.median, summary.median),
-              p95: Math.max(before.p95, summary.p95),
-              p99: Math.max(before.p99, summary.p99),
-              max: Math.max(before.max, summary.max),
-            };
+      const before = summaries[name] ?? summary;
+      summaries[name] = {
+        median: Math.max(before.median, summary.median),
+        p95: Math.max(before.p95, summary.p95),
+        p99: Math.max(before.p99, summary.p99),
+        max: Math.max(before.max, summary.max),
+      };
     }
   }
   const first = periods.map(({ firstCounterAt }) => firstCounterAt);

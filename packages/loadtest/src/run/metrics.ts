@@ -11,12 +11,10 @@ export interface Metrics {
 
 /** The distribution of one measure. */
 export interface Summary {
-  readonly min: number;
-  readonly max: number;
-  readonly count: number;
   readonly median: number;
   readonly p95: number;
   readonly p99: number;
+  readonly max: number;
 }
 
 /** A counter; one that was never raised is 0. */

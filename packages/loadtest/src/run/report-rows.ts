@@ -64,7 +64,7 @@ export function listFacts(report: LoadReport): readonly string[] {
   return [
     ...(namespace === undefined ? [] : [`Namespace: ${namespace}.`]),
     ...(interrupted
-      ? ["The run was interrupted; the report has what was measured until then."]
+      ? ["The run was interrupted; its last seconds were verified, but are not in the tables."]
       : []),
     `${users.created} users: ${users.completed} completed, ${users.failed} failed.`,
     ...(generator === undefined ? [] : [describeGenerator(generator)]),

@@ -1,11 +1,12 @@
-import { existsSync, mkdirSync, readdirSync, writeFileSync } from "node:fs";
+import { accessSync, constants, existsSync, mkdirSync, readdirSync, writeFileSync } from "node:fs";
 import { cpus } from "node:os";
-import { join, resolve } from "node:path";
-import { ZaeLimiterError, type Repository } from "zae-limiter";
+import { dirname, join, resolve } from "node:path";
+import { ValidationError, ZaeLimiterError, type Repository } from "zae-limiter";
 import { withoutCredentials } from "zae-limiter/open";
 import type { Script } from "../engine/artillery.ts";
 import { countArrivals } from "../load/shapes.ts";
 import { renderScript } from "../scenarios/catalogue.ts";
+import { listLedgers } from "../ledger/read-ledger.ts";
 import { verifyLedger, type LedgerReport } from "../verify/verify-ledger.ts";
 import { buildArtilleryEnvironment } from "./environment.ts";
 import { findEngineFolder, type Artillery } from "./find-artillery.ts";
@@ -21,13 +22,13 @@ export interface LoadTest {
   readonly scenario: string;
   /** A URL of `openRepository`. */
   readonly target: string;
-  readonly durationSeconds?: number;
+  readonly durationSeconds?: number | undefined;
   /** Users that arrive in a second. */
-  readonly rate?: number;
+  readonly rate?: number | undefined;
   /** How many different users there are. */
-  readonly users?: number;
+  readonly users?: number | undefined;
   /** The largest p99 of an answer that is accepted. */
-  readonly p99BoundMs?: number;
+  readonly p99BoundMs?: number | undefined;
   /** The folder for the ledger and the reports; it must be new or empty. */
   readonly output: string;
 }
@@ -42,6 +43,9 @@ export interface Surroundings {
   readonly onPeriod?: (row: PeriodRow) => void;
 }
 
+/** The folder in the output folder that workers write into. */
+const LEDGER = "ledger";
+
 /**
  * Runs a scenario with Artillery, verifies its ledger, and writes `report.json`, `report.md` and
  * `report.html` into the output folder.
@@ -55,7 +59,7 @@ export async function runLoadTest(
   // Artillery's process gets the real target in its environment.
   const script = checkLoadTest({ ...test, target: shown });
   const output = resolve(test.output);
-  const ledger = join(output, "ledger");
+  const ledger = join(output, LEDGER);
   mkdirSync(ledger, { recursive: true });
   const scriptFile = join(output, "script.json");
   writeFileSync(scriptFile, `${JSON.stringify(script, null, 2)}\n`);
@@ -82,7 +86,7 @@ export async function runLoadTest(
     whole: outcome.whole,
     periods: outcome.periods,
     verification: await verifyRun(ledger, repository),
-    ...(p99BoundMs !== undefined && { p99BoundMs }),
+    p99BoundMs,
     problems: interrupted ? [] : describeFailure(outcome),
   });
   writeReport(output, report);
@@ -94,22 +98,39 @@ export async function runLoadTest(
  * another run in the same folder would be verified as part of this one.
  */
 export function checkLoadTest(test: LoadTest): Script {
-  const { scenario, output, ...options } = test;
+  const { scenario, output, p99BoundMs, ...options } = test;
   const script = renderScript(scenario, options);
-  if (existsSync(output) && readdirSync(output).length > 0)
-    throw new LoadTestError(`${output} is not empty. Name a new folder, or remove it first.`);
+  if (p99BoundMs !== undefined && !(p99BoundMs > 0))
+    throw new ValidationError("p99BoundMs", p99BoundMs, "must be above 0");
+  checkOutput(resolve(output));
   return script;
 }
 
+/** Makes nothing yet: a test that cannot run leaves nothing behind. */
+function checkOutput(folder: string): void {
+  let existing = folder;
+  while (!existsSync(existing)) existing = dirname(existing);
+  let entries: readonly string[];
+  try {
+    accessSync(existing, constants.W_OK);
+    entries = readdirSync(existing);
+  } catch (error) {
+    throw new LoadTestError(`${folder} cannot be written to (${(error as Error).message}).`);
+  }
+  if (existing === folder && entries.length > 0)
+    throw new LoadTestError(`${folder} is not empty. Name a new folder, or remove it first.`);
+}
+
 /**
- * Verifies the ledgers in a folder, where there are any. A store that cannot tell its usage leaves
- * the other check: that no bucket gave too much.
+ * Verifies the ledgers in a folder, or in the output folder of a run, where there are any. A store
+ * that cannot tell its usage leaves the other check: that no bucket gave too much.
  */
 export async function verifyRun(
-  ledger: string,
+  folder: string,
   repository: Repository | undefined,
 ): Promise<LedgerReport | undefined> {
-  if (!existsSync(ledger) || readdirSync(ledger).length === 0) return undefined;
+  const ledger = [folder, join(folder, LEDGER)].find((path) => listLedgers(path).length > 0);
+  if (ledger === undefined) return undefined;
   try {
     return await verifyLedger(ledger, repository);
   } catch (error) {

@@ -42,7 +42,7 @@ export function renderScript(
     target,
     namespace = buildRunNamespace(),
     ...load
-  }: Partial<LoadParameters> & {
+  }: LoadOptions & {
     /** The URL of the repository. */
     readonly target: string;
     /** The namespace of the run. @default a new one */
@@ -82,6 +82,8 @@ function buildRunNamespace(): string {
 }
 
 /** Options of a command line that were not given are undefined. */
-function withoutUndefined(load: Partial<LoadParameters>): Partial<LoadParameters> {
+type LoadOptions = { readonly [Name in keyof LoadParameters]?: LoadParameters[Name] | undefined };
+
+function withoutUndefined(load: LoadOptions): Partial<LoadParameters> {
   return Object.fromEntries(Object.entries(load).filter(([, value]) => value !== undefined));
 }

@@ -81,11 +81,14 @@ describe("what a run does not prove", () => {
   });
 
   it("is said: usage, if there is no repository, another one, or an older namespace", async () => {
-    const { folder, clock } = await load("memory");
+    const { folder, clock } = await load("sqlite");
     const getNotes = async (repository?: MemoryRepository): Promise<string> =>
       (await verifyLedger(folder, repository)).notes.join();
     expect(await getNotes()).toContain("there is no repository");
     expect(await getNotes(new MemoryRepository())).toContain("has no namespace run");
+    const other = new MemoryRepository();
+    const { folder: ofMemory } = await load("memory");
+    expect((await verifyLedger(ofMemory, other)).notes.join()).toContain("memory of a worker");
     await clock.advance(-3_600_000);
     expect(await getNotes(new MemoryRepository({ clock, namespace: "run" }))).toContain("older");
   });
@@ -122,11 +125,11 @@ describe("what a run does not prove", () => {
   it("is said: lines that were cut off, and workers that were", async () => {
     const { folder, repository } = await load("memory");
     const [file] = readdirSync(folder);
-    appendFileSync(join(folder, file!), '{"kind":"busy"}\n{"kind":"gra');
+    appendFileSync(join(folder, file!), 'null\n{"kind":"busy"}\n{"kind":"gra');
     const { passed, notes } = await verifyLedger(folder, repository);
     expect(passed).toBe(true);
     expect(notes).toEqual([
-      "1 lines were cut off, and left out.",
+      "Lines that were cut off, and left out: 2.",
       `${file}: ended in the middle of calls.`,
       "Usage was not checked: a worker ended in the middle of calls.",
     ]);

@@ -59,7 +59,11 @@ export async function verifyLedger(
   else
     for (const [namespace, startedAt] of book.startedAt) {
       if ((await repository.getNamespace(namespace)) === undefined) {
-        notes.push(`Usage was not checked: the repository has no namespace ${namespace}.`);
+        const why =
+          book.memoryWorkers > 0
+            ? "the store was in the memory of a worker"
+            : `the repository has no namespace ${namespace}`;
+        notes.push(`Usage was not checked: ${why}.`);
         continue;
       }
       const own =
@@ -114,12 +118,12 @@ function listNotes(book: Book, closest: number): string[] {
     notes.push("Quotas and sessions were not checked, but for their usage.");
   if (book.memoryWorkers > 1)
     notes.push(`Each of ${book.memoryWorkers} workers had a store of its own, checked by itself.`);
-  if (book.tornLines > 0) notes.push(`${book.tornLines} lines were cut off, and left out.`);
+  if (book.tornLines > 0) notes.push(`Lines that were cut off, and left out: ${book.tornLines}.`);
   if (book.incomplete.length > 0)
     notes.push(`${book.incomplete.join(", ")}: ended in the middle of calls.`);
   const doubtful = [...book.buckets.values()].filter((bucket) => isInDoubt(book, bucket)).length;
   if (doubtful > 0)
-    notes.push(`Usage of ${doubtful} buckets was not checked: the outcome of calls is unknown.`);
+    notes.push(`Buckets with calls of unknown outcome, whose usage was not checked: ${doubtful}.`);
   return notes;
 }
 

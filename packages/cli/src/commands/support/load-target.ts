@@ -3,7 +3,7 @@ import { ValidationError, ZaeLimiterError, type Repository } from "zae-limiter";
 import { withoutCredentials } from "zae-limiter/open";
 import { UsageError, type ExitCode } from "../../exit.ts";
 import { nearest } from "./nearest.ts";
-import type { Session } from "./session.ts";
+import type { Access, Session } from "./session.ts";
 
 /**
  * Opens the target and asks it once, so that one that cannot be reached is wrong usage, before any
@@ -12,14 +12,14 @@ import type { Session } from "./session.ts";
 export async function inTarget(
   session: Session,
   command: Command,
-  url: string,
+  { url, access }: { readonly url: string; readonly access: Access },
   work: (repository: Repository) => Promise<ExitCode>,
 ): Promise<void> {
   let isOpen = false;
   try {
     await session.inRepository(
       command,
-      "create",
+      access,
       async ({ repository }) => {
         if (!(await repository.ping()))
           throw new UsageError(`${withoutCredentials(url)} cannot be reached. Is it running?`);
