@@ -8,7 +8,7 @@ import {
 } from "../oracle/oracle-bucket.ts";
 import { boundaryAfter, offsetMs } from "../oracle/oracle-calendar.ts";
 import type { Part } from "../oracle/oracle-lease.ts";
-import { isForgetful, isOpen, isReturnLost, windowEndAfter } from "../oracle/oracle-windows.ts";
+import { isForgetful, isOpen, isReturnLost, windowEndAfter } from "../oracle/window-balance.ts";
 import type { World } from "./world.ts";
 
 /** Counts what a decision did to windows. */
