@@ -307,7 +307,8 @@ export function waitMs(bucket: Bucket, index: number, neededMilli: number, nowMs
   const stored = getStoredMilli(bucket, index);
   if (limit.window !== undefined) {
     const endMs = getStoredEndMs(bucket, index);
-    return computeWindowWaitMs(limit.window, { storedMilli: stored, endMs }, neededMilli, nowMs);
+    const shard = { window: limit.window, storedMilli: stored, endMs };
+    return computeWindowWaitMs([shard], neededMilli, nowMs);
   }
   const earn =
     Number.isSafeInteger(neededMilli - stored) && isCountable(limit)

@@ -20,6 +20,7 @@ import { applyMap, buildConstant, IDENTITY, shiftMap, type TimeMap } from "./tim
 
 /** How the windows of a limit fill and follow each other. A shard has its shares. */
 export interface LimitWindow {
+  /** The kind of the limit. */
   readonly kind: "quota" | "session";
   /** What a window begins with. */
   readonly capacityMilli: number;
@@ -57,7 +58,7 @@ export function buildWindow(limit: SupportedLimit): LimitWindow | undefined {
   };
 }
 
-/** The balance at a time: what is stored while the window is open, then what the next begins with. */
+/** The balance at a time: what is stored while the window is open, then a new window's. */
 export function computeWindowMilli(
   window: LimitWindow,
   storedMilli: number,
@@ -68,7 +69,7 @@ export function computeWindowMilli(
 }
 
 /** The balance of a window that opens now, before anything is charged. */
-function computeOpeningMilli(
+export function computeOpeningMilli(
   window: LimitWindow,
   storedMilli: number,
   endMs: number,
@@ -88,8 +89,8 @@ export function buildOpeningMap(
   { storedMilli, endMs }: WindowState,
   nowMs: number,
 ): TimeMap {
-  const { capacityMilli } = window;
-  const high = capacityMilli + window.unusedMilli;
+  const { capacityMilli, unusedMilli } = window;
+  const high = capacityMilli + unusedMilli;
   if (carriesNothing(window) || endMs === 0) return buildConstant(capacityMilli);
   let ends = 0;
   for (let passedMs = endMs; passedMs <= nowMs && ends < MOST_ENDS; ends += 1) {
@@ -99,6 +100,7 @@ export function buildOpeningMap(
   return buildEndsMap(window, ends);
 }
 
+/** What a number of ends does to a balance, where something is carried over them. */
 function buildEndsMap(
   { capacityMilli, unusedMilli, carriesDebt }: LimitWindow,
   ends: number,
@@ -136,23 +138,56 @@ export function computeNextWindowEnd(window: LimitWindow, nowMs: number, endMs: 
   return computeNextEnd(window, openMs);
 }
 
+/** The window of one limit on one shard, and what is stored of it. */
+export interface StoredWindow extends WindowState {
+  readonly window: LimitWindow;
+}
+
 /**
- * The time until a window holds `neededMilli` if nothing is taken; `Infinity` if none ever can. The
- * windows that follow are thought to be opened when they begin.
+ * The time until the windows of all shards together hold `neededMilli` if nothing is taken;
+ * `Infinity` if they never can. Nothing changes but at ends, where a balance may also fall: a shard
+ * can hold more than its share. The windows that follow are thought to be opened when they begin.
  */
 export function computeWindowWaitMs(
-  window: LimitWindow,
-  { storedMilli, endMs }: WindowState,
+  shards: readonly StoredWindow[],
   neededMilli: number,
   nowMs: number,
 ): number {
-  if (endMs === 0) return neededMilli <= window.capacityMilli ? 0 : Infinity;
-  const isEnough = (ends: number): boolean =>
-    applyMap(buildEndsMap(window, ends), storedMilli) >= neededMilli;
-  if (!isEnough(MOST_ENDS)) return Infinity;
-  let atMs = endMs;
-  for (let ends = 1; !isEnough(ends); ends += 1) atMs = computeNextEnd(window, atMs);
-  return Math.max(0, atMs - nowMs);
+  const running = shards.map(({ window, storedMilli, endMs }) => ({
+    window,
+    storedMilli,
+    milli: endMs === 0 ? window.capacityMilli : storedMilli,
+    ends: 0,
+    nextMs: endMs === 0 ? Infinity : endMs,
+  }));
+  let atMs = nowMs;
+  for (let steps = 0; steps <= MOST_ENDS && atMs < Infinity; steps += 1) {
+    for (const shard of running) while (shard.nextMs <= atMs) passEnd(shard);
+    if (running.reduce((sum, { milli }) => sum + milli, 0) >= neededMilli) return atMs - nowMs;
+    atMs = Math.min(...running.map(({ nextMs }) => nextMs));
+  }
+  return Infinity;
+}
+
+/** Lets a window end; the ends that no longer matter to its balance are not looked for. */
+function passEnd(shard: {
+  readonly window: LimitWindow;
+  readonly storedMilli: number;
+  milli: number;
+  ends: number;
+  nextMs: number;
+}): void {
+  const { window, storedMilli } = shard;
+  const { capacityMilli, unusedMilli } = window;
+  shard.ends += 1;
+  shard.milli = carriesNothing(window)
+    ? capacityMilli
+    : applyMap(buildEndsMap(window, shard.ends), storedMilli);
+  const isLast =
+    carriesNothing(window) ||
+    shard.ends >= MOST_ENDS ||
+    storedMilli + shard.ends * capacityMilli >= capacityMilli + unusedMilli;
+  shard.nextMs = isLast ? Infinity : computeNextEnd(window, shard.nextMs);
 }
 
 /** When the windows end that a take was charged in, by limit. */
@@ -208,18 +243,19 @@ export function planConversion(
   const isSame = after.definition === before.definition;
   const raisedMilli = after.capacityMilli - before.capacityMilli;
   const follow = shiftMap(IDENTITY, raisedMilli);
-  if (nowMs < endMs)
-    return { map: follow, endMs: isSame ? endMs : computeConvertedEnd(after, endMs, nowMs) };
+  const convertedMs = isSame ? endMs : computeConvertedEnd(before, after, endMs, nowMs);
+  if (nowMs < endMs) return { map: follow, endMs: convertedMs };
   if (isSame && (raisedMilli === 0 || endMs === 0 || carriesNothing(after)))
     return { map: follow, endMs };
   const opening = buildOpeningMap(before, state, nowMs);
+  if (isSame)
+    return { map: shiftMap(opening, raisedMilli), endMs: computeWindowEnd(after, nowMs, endMs) };
   // A boundary of the old calendar means nothing in the new one, so only a debt is brought along.
-  if (isSame || (after.carriesDebt && applyMap(opening, storedMilli) < before.capacityMilli))
-    return {
-      map: shiftMap(opening, raisedMilli),
-      endMs: computeWindowEnd(after, nowMs, isSame ? endMs : 0),
-    };
-  return { map: buildConstant(after.capacityMilli), endMs: 0 };
+  const isOwed = after.carriesDebt && applyMap(opening, storedMilli) < before.capacityMilli;
+  return {
+    map: isOwed ? shiftMap(opening, raisedMilli) : buildConstant(after.capacityMilli),
+    endMs: convertedMs,
+  };
 }
 
 /** The state under another limit that also has windows. */
@@ -234,12 +270,31 @@ export function convertWindow(
   return { storedMilli, endMs };
 }
 
-function computeConvertedEnd(after: LimitWindow, endMs: number, nowMs: number): number {
-  const nextMs = computeWindowEnd(after, nowMs, 0);
+/**
+ * The end of the open window under another definition. A quota whose window is over has its next
+ * one opened: a slower clock would open the one that is over again if it found none.
+ */
+function computeConvertedEnd(
+  { calendar }: LimitWindow,
+  after: LimitWindow,
+  endMs: number,
+  nowMs: number,
+): number {
   // A shorter session ends earlier; a longer one begins with the next window.
-  return after.calendar === undefined ? Math.min(endMs, nextMs) : nextMs;
+  if (after.calendar === undefined)
+    return nowMs < endMs ? Math.min(endMs, nowMs + after.lengthMs) : 0;
+  if (endMs === 0) return 0;
+  if (calendar === undefined) return nextBoundary(after.calendar, nowMs);
+  const closestMs = nearestBoundary(calendar, endMs);
+  if (endMs <= nowMs) return nextBoundary(after.calendar, Math.max(nowMs, closestMs));
+  // A faster clock or other time zone data may have opened it for a boundary that is yet to come.
+  const comingMs = nextBoundary(calendar, nowMs);
+  return nextBoundary(after.calendar, comingMs < closestMs ? comingMs : nowMs);
 }
 
 function computeNextEnd({ calendar, lengthMs }: LimitWindow, endMs: number): number {
-  return calendar === undefined ? endMs + lengthMs : nextBoundary(calendar, endMs);
+  // By other time zone data, the stored end may lie just before the boundary that it stands for.
+  return calendar === undefined
+    ? endMs + lengthMs
+    : nextBoundary(calendar, nearestBoundary(calendar, endMs));
 }
