@@ -10,7 +10,7 @@ import {
   windowEndAfter,
   windowUnitsAt,
   type WindowBalance,
-} from "./oracle-windows.ts";
+} from "./window-balance.ts";
 import { floorDivide, type Terms } from "./terms.ts";
 
 /**

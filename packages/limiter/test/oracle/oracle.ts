@@ -14,7 +14,7 @@ import {
 import { OracleConfig, type ResolvedTerms } from "./oracle-config.ts";
 import { OracleLease, type Part } from "./oracle-lease.ts";
 import { OracleUsage } from "./oracle-usage.ts";
-import { isReturnLost } from "./oracle-windows.ts";
+import { isReturnLost } from "./window-balance.ts";
 import { Strictness } from "./strictness.ts";
 import { toSpec, toTerms, type LimitSpec, type Terms } from "./terms.ts";
 

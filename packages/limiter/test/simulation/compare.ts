@@ -17,7 +17,7 @@ import {
   type OracleBucket,
   type Tokens,
 } from "../oracle/oracle-bucket.ts";
-import { isOpen, windowEndAfter } from "../oracle/oracle-windows.ts";
+import { isOpen, windowEndAfter } from "../oracle/window-balance.ts";
 import { windowAround, type WindowLength, type WindowSum } from "../oracle/oracle-usage.ts";
 
 type BucketStates = Awaited<ReturnType<Repository["getBuckets"]>>;
@@ -281,7 +281,11 @@ function wrongStatus(
   const shownMs = status.resetsAt?.getTime();
   // See `withOpened`.
   const isOpened =
-    mayOpen && requested > 0 && endMs === undefined && shownMs === windowEndAfter(window!, nowMs);
+    mayOpen &&
+    requested > 0 &&
+    endMs === undefined &&
+    window !== undefined &&
+    shownMs === windowEndAfter(window, nowMs);
   if (shownMs !== endMs && !isOpened) return "end of its window";
   if (status.resetsInSeconds !== (shownMs && (shownMs - nowMs) / 1000)) return "time until its end";
   if (status.requested !== requested) return "request";

@@ -12,7 +12,7 @@ import {
   type LimitBalance,
   type OracleBucket,
 } from "../oracle/oracle-bucket.ts";
-import { isOpen, windowUnitsAt } from "../oracle/oracle-windows.ts";
+import { isOpen, windowUnitsAt } from "../oracle/window-balance.ts";
 import { BrokenPromise, bucketAfter, type Charge, type Decision } from "../oracle/oracle.ts";
 import type { FaultChoice } from "./steps.ts";
 

@@ -8,13 +8,14 @@ import {
 } from "../oracle/oracle-bucket.ts";
 import { boundaryAfter, offsetMs } from "../oracle/oracle-calendar.ts";
 import type { Part } from "../oracle/oracle-lease.ts";
-import { isForgetful, isOpen, isReturnLost, windowEndAfter } from "../oracle/oracle-windows.ts";
+import { isForgetful, isOpen, isReturnLost, windowEndAfter } from "../oracle/window-balance.ts";
 import type { World } from "./world.ts";
 
 /** Counts what a decision did to windows. */
 export function countWindows(world: World, { kind, claims }: Decision, nowMs: number): void {
   for (const claim of claims) {
     countChanges(world, claim, nowMs);
+    countCarried(world, claim, nowMs);
     if (kind === "granted") countOpenings(world, claim, nowMs);
     else if (claim.view.balances.some((balance) => refuses(balance, claim, nowMs)))
       world.count("refusal by a limit whose window ends");
@@ -24,6 +25,17 @@ export function countWindows(world: World, { kind, claims }: Decision, nowMs: nu
     others.some((ends) => nowMs < (ends.get(name) ?? 0) && ends.get(name) !== endMs);
   if ([...own!].some(([name, endMs]) => nowMs < endMs && differ(name, endMs)))
     world.count("parent whose windows end at other times");
+}
+
+function countCarried(world: World, { view }: Charge, nowMs: number): void {
+  for (const balance of view.balances) {
+    const { terms, endMs = 0 } = balance;
+    if (terms.window === undefined || isForgetful(terms) || endMs === 0 || isOpen(balance, nowMs))
+      continue;
+    const units = unitsAt(balance, view.stampMs, nowMs);
+    if (units < terms.capacityMilli) world.count("debt carried over an end");
+    if (units > terms.capacityMilli) world.count("unused tokens carried over an end");
+  }
 }
 
 function refuses(balance: LimitBalance, { view, tokens }: Charge, nowMs: number): boolean {
@@ -81,9 +93,6 @@ export function countOpenings(world: World, { view, tokens }: Charge, nowMs: num
     if (endMs === 0) continue;
     if (window.calendar !== undefined && boundaryAfter(window.calendar, endMs) <= nowMs)
       world.count("window entered after several ends");
-    const units = unitsAt(balance, view.stampMs, nowMs);
-    if (units < terms.capacityMilli) world.count("debt carried over an end");
-    if (units > terms.capacityMilli) world.count("unused tokens carried over an end");
   }
   return opened;
 }

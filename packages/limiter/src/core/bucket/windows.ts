@@ -89,8 +89,8 @@ export function buildOpeningMap(
   { storedMilli, endMs }: WindowState,
   nowMs: number,
 ): TimeMap {
-  const { capacityMilli } = window;
-  const high = capacityMilli + window.unusedMilli;
+  const { capacityMilli, unusedMilli } = window;
+  const high = capacityMilli + unusedMilli;
   if (carriesNothing(window) || endMs === 0) return buildConstant(capacityMilli);
   let ends = 0;
   for (let passedMs = endMs; passedMs <= nowMs && ends < MOST_ENDS; ends += 1) {
@@ -243,18 +243,19 @@ export function planConversion(
   const isSame = after.definition === before.definition;
   const raisedMilli = after.capacityMilli - before.capacityMilli;
   const follow = shiftMap(IDENTITY, raisedMilli);
-  if (nowMs < endMs)
-    return { map: follow, endMs: isSame ? endMs : computeConvertedEnd(after, endMs, nowMs) };
+  const convertedMs = isSame ? endMs : computeConvertedEnd(before, after, endMs, nowMs);
+  if (nowMs < endMs) return { map: follow, endMs: convertedMs };
   if (isSame && (raisedMilli === 0 || endMs === 0 || carriesNothing(after)))
     return { map: follow, endMs };
   const opening = buildOpeningMap(before, state, nowMs);
+  if (isSame)
+    return { map: shiftMap(opening, raisedMilli), endMs: computeWindowEnd(after, nowMs, endMs) };
   // A boundary of the old calendar means nothing in the new one, so only a debt is brought along.
-  if (isSame || (after.carriesDebt && applyMap(opening, storedMilli) < before.capacityMilli))
-    return {
-      map: shiftMap(opening, raisedMilli),
-      endMs: computeWindowEnd(after, nowMs, isSame ? endMs : 0),
-    };
-  return { map: buildConstant(after.capacityMilli), endMs: 0 };
+  const isOwed = after.carriesDebt && applyMap(opening, storedMilli) < before.capacityMilli;
+  return {
+    map: isOwed ? shiftMap(opening, raisedMilli) : buildConstant(after.capacityMilli),
+    endMs: convertedMs,
+  };
 }
 
 /** The state under another limit that also has windows. */
@@ -269,10 +270,26 @@ export function convertWindow(
   return { storedMilli, endMs };
 }
 
-function computeConvertedEnd(after: LimitWindow, endMs: number, nowMs: number): number {
-  const nextMs = computeWindowEnd(after, nowMs, 0);
+/**
+ * The end of the open window under another definition. A quota whose window is over has its next
+ * one opened: a slower clock would open the one that is over again if it found none.
+ */
+function computeConvertedEnd(
+  { calendar }: LimitWindow,
+  after: LimitWindow,
+  endMs: number,
+  nowMs: number,
+): number {
   // A shorter session ends earlier; a longer one begins with the next window.
-  return after.calendar === undefined ? Math.min(endMs, nextMs) : nextMs;
+  if (after.calendar === undefined)
+    return nowMs < endMs ? Math.min(endMs, nowMs + after.lengthMs) : 0;
+  if (endMs === 0) return 0;
+  if (calendar === undefined) return nextBoundary(after.calendar, nowMs);
+  const closestMs = nearestBoundary(calendar, endMs);
+  if (endMs <= nowMs) return nextBoundary(after.calendar, Math.max(nowMs, closestMs));
+  // A faster clock or other time zone data may have opened it for a boundary that is yet to come.
+  const comingMs = nextBoundary(calendar, nowMs);
+  return nextBoundary(after.calendar, comingMs < closestMs ? comingMs : nowMs);
 }
 
 function computeNextEnd({ calendar, lengthMs }: LimitWindow, endMs: number): number {

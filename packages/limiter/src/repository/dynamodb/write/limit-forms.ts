@@ -91,9 +91,10 @@ export function moveWindow(
   const end = limitAttribute(name, "we");
   const seenMs = getStoredEndMs(bucket, index);
   const { endMs, ...form } = planWindow(move);
+  const isRedefined = wanted.window!.definition !== bucket.limits[index]!.window!.definition;
   advanceBalance(builder, move, { ...form, ceilingMilli: Infinity });
   countTotal(builder, name, fold);
-  if (endMs !== seenMs || fold.isReturned) requireEnd(builder, end, seenMs);
+  if (endMs !== seenMs || fold.isReturned || isRedefined) requireEnd(builder, end, seenMs);
   else if (coveredMs !== undefined)
     if (seenMs === 0) builder.requireMissing(end);
     else builder.requireWithin(end, { most: coveredMs });

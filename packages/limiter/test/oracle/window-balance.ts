@@ -80,8 +80,9 @@ export function isReturnLost(
 
 /**
  * The balance under other terms of the same kind: it moves with the capacity, and a window that is
- * open stays open until the next end by the new definition. One that is over stays over; only what
- * is carried comes along, into a window that opens now.
+ * open stays open until the next end by the new definition. What is carried comes along from one
+ * that is over, into a window that opens now; so does a full balance under another calendar, or a
+ * clock that is behind would open the old window again.
  */
 export function convertedWindow(
   balance: WindowBalance,
@@ -90,20 +91,32 @@ export function convertedWindow(
 ): WindowBalance {
   if (terms === balance.terms) return balance;
   const { window: before, capacityMilli } = balance.terms;
-  const window = terms.window!;
   const { endMs = 0, opened = 0 } = balance;
-  const isSame = before!.definition === window.definition;
+  const isSame = before!.definition === terms.window!.definition;
   const raised = terms.capacityMilli - capacityMilli;
-  const nextMs = windowEndAfter(window, nowMs);
   if (isOpen(balance, nowMs)) {
-    const movedMs = window.calendar === undefined ? Math.min(endMs, nextMs) : nextMs;
-    return { terms, units: balance.units + raised, endMs: isSame ? endMs : movedMs, opened };
+    const convertedMs = isSame ? endMs : endUnder(balance, terms.window!, nowMs);
+    return { terms, units: balance.units + raised, endMs: convertedMs, opened };
   }
-  const units = windowUnitsAt(balance, nowMs);
-  const isCarried = isSame ? !isForgetful(terms) : window.carriesDebt && units < capacityMilli;
-  if (isCarried && endMs !== 0)
-    return { terms, units: units + raised, endMs: nextMs, opened: opened + 1 };
   // By a clock that is behind, the old window may still be open.
-  if (isSame) return { ...balance, terms, units: balance.units + raised };
-  return { terms, units: terms.capacityMilli, endMs: 0, opened };
+  if (isSame && (endMs === 0 || isForgetful(terms)))
+    return { ...balance, terms, units: balance.units + raised };
+  if (endMs === 0 || terms.window!.kind === "session")
+    return { terms, units: terms.capacityMilli, endMs: 0, opened };
+  const units = windowUnitsAt(balance, nowMs);
+  const isCarried = isSame || (terms.window!.carriesDebt && units < capacityMilli);
+  return {
+    terms,
+    units: isCarried ? units + raised : terms.capacityMilli,
+    endMs: windowEndAfter(terms.window!, nowMs),
+    opened: opened + 1,
+  };
+}
+
+/** When an open window ends by another definition. */
+function endUnder({ terms, endMs = 0 }: WindowBalance, window: WindowTerms, nowMs: number): number {
+  if (window.calendar === undefined) return Math.min(endMs, nowMs + window.lengthMs);
+  // By a clock that went back, the window is of the future: the one of now is over.
+  const comingMs = windowEndAfter(terms.window!, nowMs);
+  return boundaryAfter(window.calendar, comingMs < endMs ? comingMs : nowMs);
 }

@@ -8,7 +8,7 @@ import {
   readCharged,
   under,
 } from "../../../test/oracle/oracle-bucket.ts";
-import { isOpen, isReturnLost } from "../../../test/oracle/oracle-windows.ts";
+import { isOpen, isReturnLost } from "../../../test/oracle/window-balance.ts";
 import { Strictness } from "../../../test/oracle/strictness.ts";
 import { toTerms, type LimitSpec } from "../../../test/oracle/terms.ts";
 import {
