@@ -38,8 +38,10 @@ export function markAmounts(id: number, kind: "lease" | "charge" | "settle"): nu
   return kind === "lease" ? 5 * low : 4 * low;
 }
 
-/** The clocks of all processes when a write lands. */
+/** What clocks show. */
 export interface Clocks {
+  /** The earliest clock when the write was decided; the others are of when it lands. */
+  readonly decidedMs: number;
   readonly earliestMs: number;
   readonly latestMs: number;
 }
@@ -65,9 +67,14 @@ export type WindowEvent =
   | "limit came back inside a window"
   | "ttl set near an end";
 
+/** One window, whose identity is the object. Changed definitions move its end. */
 interface Window {
-  /** Its end, which changed definitions move. */
   end: number;
+}
+
+interface Taken {
+  readonly window: Window | undefined;
+  readonly end: number;
 }
 
 interface Stored {
@@ -100,7 +107,7 @@ export class WindowOracle {
    * By call and limit the window that the call took from; undefined if the limit had none. What it
    * was not charged for has no entry.
    */
-  readonly #taken = new Map<string, Window | undefined>();
+  readonly #taken = new Map<string, Taken>();
   /** Every boundary that a window was opened for. */
   readonly #opened = new Map<string, Window>();
   /** How often each call was carried out, less how often it was undone. */
@@ -120,9 +127,10 @@ export class WindowOracle {
     this.#note = options.note;
   }
 
-  /** Throws when a write did what no call accounts for. */
-  judge(before: WindowItem | undefined, after: WindowItem, clocks: Clocks): void {
+  /** Throws when a write did what no call accounts for; returns what it carried out, as text. */
+  judge(before: WindowItem | undefined, after: WindowItem, clocks: Clocks): string {
     const landed = this.#listLanded(before, after);
+    const text = landed.map(({ call, what, times }) => `${what} ${call.id} ${times}`).join(", ");
     for (const { call, what, times } of landed) {
       const count = this.landed.get(call.id) ?? { takes: 0, settlements: 0 };
       this.landed.set(call.id, count);
@@ -134,16 +142,17 @@ export class WindowOracle {
       const [old, now] = [readStored(before, name), readStored(after, name)];
       try {
         this.#judgeLimit(name, { old, now, landed, clocks });
-        checkExpiry(after, now);
+        checkExpiry(after, { old, now, shiftMs: this.#shiftMs });
         this.#noteChanges({ old, now, landed, clocks }, after);
       } catch (error) {
         throw new Error(
           `${name}: ${(error as Error).message}\n${JSON.stringify({ old, now, clocks })}\n` +
-            landed.map(({ call, ...rest }) => JSON.stringify({ ...rest, call })).join("\n"),
+            text,
           { cause: error },
         );
       }
     }
+    return text;
   }
 
   /** The item has expired. */
@@ -179,7 +188,10 @@ export class WindowOracle {
     this.#open.set(name, next);
     for (const { call, what } of landed)
       if (what === "take" && now.exists && !now.isHidden)
-        this.#taken.set(`${call.id} ${name}`, getCost(call, name) > 0 ? next : undefined);
+        this.#taken.set(`${call.id} ${name}`, {
+          window: getCost(call, name) > 0 ? next : undefined,
+          end: now.end,
+        });
   }
 
   /** What calls charge: for certain, perhaps, and without asking whether it fits. */
@@ -207,8 +219,10 @@ export class WindowOracle {
     for (const each of landed) {
       const amount = getAmount(each, name);
       if (amount >= 0 || next === undefined) continue;
-      if (this.#taken.get(`${each.call.id} ${name}`) !== next) continue;
-      const isOpen = clocks.latestMs < old.end && now.end === old.end;
+      const taken = this.#taken.get(`${each.call.id} ${name}`);
+      if (taken?.window !== next) continue;
+      // Under another calendar its end has moved, and nothing goes back any more.
+      const isOpen = clocks.latestMs < old.end && now.end === old.end && taken.end === old.end;
       if (isOpen && !each.call.isUnsure && !now.isHidden) {
         must += amount;
         this.#note("given back");
@@ -219,7 +233,7 @@ export class WindowOracle {
 
   #noteEnds(name: string, { old, landed, clocks }: JudgedWrite, next: Window | undefined): void {
     for (const { call, what } of landed) {
-      const taken = this.#taken.get(`${call.id} ${name}`);
+      const taken = this.#taken.get(`${call.id} ${name}`)?.window;
       if (taken === undefined || (taken === next && clocks.earliestMs < old.end)) continue;
       if (what === "rollback") this.#note("rolled back over an end");
       if (what === "down") this.#note("settled down over an end");
@@ -245,33 +259,39 @@ export class WindowOracle {
     if (!old.exists) {
       if (!isCharged) fail("a window was opened that nothing is charged in");
       this.#note("opened by the creation");
-      return this.#enter(name, now, { end: now.end });
+      return this.#enter(name, write, { end: now.end });
     }
-    if (isOtherKind(write)) return this.#enter(name, now, { end: now.end }, true);
+    if (isOtherKind(write)) return this.#enter(name, write, { end: now.end });
     if (old.definition !== now.definition && window !== undefined) {
       // By some clocks it may be over. Then what is left of it shows by which it was.
       const isContinued =
         clocks.latestMs < old.end ||
-        (clocks.earliestMs < old.end && old.tokens + now.capacity - old.capacity - must === now.tokens);
-      if (isContinued) return this.#enter(name, now, window);
+        (clocks.decidedMs < old.end && old.tokens + now.capacity - old.capacity - must === now.tokens);
+      if (isContinued) return this.#enter(name, write, window);
     } else if (!isCharged) fail("a window was opened that nothing is charged in");
     if (old.end > clocks.latestMs) fail("a window was opened before the last one was over");
     if (clocks.earliestMs < old.end) this.#note("opened by a clock that is ahead");
     if (landed.length > 1) this.#note("opened with several calls");
     if (landed.some(({ what }) => what === "charge")) this.#note("opened by a charge");
     this.#note(kindOf(now) === "session" ? "session opened" : "opened");
-    return this.#enter(name, now, { end: now.end });
+    return this.#enter(name, write, { end: now.end });
   }
 
   /** A window is opened once for each boundary. */
-  #enter(name: string, now: Stored, window: Window, isOtherKindNow = false): Window {
+  #enter(name: string, write: JudgedWrite, window: Window): Window {
+    const { old, now, clocks } = write;
     if (kindOf(now) === "session") return window;
     const period = readPeriod(now.definition!);
     const isBoundary = [0, this.#shiftMs].some((shift) => (now.end + shift) % period === 0);
     if (!isBoundary) fail(`its calendar has no boundary at ${now.end}`);
     const key = `${name} ${period} ${Math.round(now.end / period)}`;
     const earlier = this.#opened.get(key);
-    if (earlier !== undefined && earlier !== window && !isOtherKindNow)
+    // A late creation may open one that is over for everybody. By other boundaries, a window may
+    // be part of one that others were a part of.
+    const isLate = !old.exists && now.end <= clocks.earliestMs;
+    const isPart = old.definition !== undefined && readPeriod(old.definition) !== period;
+    const isAgain = earlier !== undefined && earlier !== window;
+    if (isAgain && !isOtherKind(write) && !isLate && !isPart)
       fail(`the window until ${now.end} was opened again`);
     this.#opened.set(key, window);
     return window;
@@ -339,12 +359,19 @@ function fail(message: string): never {
   throw new Error(message);
 }
 
-/** An item may expire only after the next window, which others may open meanwhile. */
-function checkExpiry(item: WindowItem, { definition, end }: Stored): void {
-  if (item["ttl"] === undefined || definition === undefined || end === 0) return;
-  const period = readPeriod(definition);
-  const next = kindOf({ definition }) === "session" ? end + period : end + period;
-  if (readNumber(item, "ttl") * 1000 < next) fail(`it may expire ${next} before the next window is over`);
+/**
+ * An item may not expire before its windows end. What opens a window has seen it last, so it leaves
+ * room for the next one too, which others may open meanwhile.
+ */
+function checkExpiry(
+  item: WindowItem,
+  { old, now, shiftMs }: Pick<JudgedWrite, "old" | "now"> & { readonly shiftMs: number },
+): void {
+  if (item["ttl"] === undefined || now.definition === undefined || now.end === 0) return;
+  const expiresMs = readNumber(item, "ttl") * 1000;
+  const isOpened = old.end !== now.end;
+  const leastMs = isOpened ? now.end + readPeriod(now.definition) - shiftMs : now.end;
+  if (expiresMs < leastMs) fail(`it may expire at ${expiresMs}, before ${leastMs}`);
 }
 
 /** In millitokens, negative for what goes back. */
