@@ -70,6 +70,8 @@ export type WindowEvent =
 /** One window, whose identity is the object. Changed definitions move its end. */
 interface Window {
   end: number;
+  /** Whether it began when a limit of another kind became this one. */
+  readonly isOfOtherKind: boolean;
 }
 
 interface Taken {
@@ -146,8 +148,7 @@ export class WindowOracle {
         this.#noteChanges({ old, now, landed, clocks }, after);
       } catch (error) {
         throw new Error(
-          `${name}: ${(error as Error).message}\n${JSON.stringify({ old, now, clocks })}\n` +
-            text,
+          `${name}: ${(error as Error).message}\n${JSON.stringify({ old, now, clocks })}\n` + text,
           { cause: error },
         );
       }
@@ -179,6 +180,7 @@ export class WindowOracle {
         if (old.end > clocks.latestMs && begun > old.tokens) fail("another kind adds tokens");
       } else if (!isSum(spent - must, [...charges.may, ...returns.may]))
         fail(`${spent} were charged, and not ${must} or some of ${charges.may} ${returns.may}`);
+      if (now.tokens > now.capacity) fail("it holds more than its capacity");
       const isTaken = landed.some(({ call, what }) => what === "take" && getCost(call, name) > 0);
       if (isTaken && !now.isHidden && now.tokens + charges.unasked < 0)
         fail("more was granted than the window held");
@@ -212,7 +214,11 @@ export class WindowOracle {
   }
 
   /** What goes back to the window that it was taken from, negative; nothing to another one. */
-  #sumReturns(name: string, write: JudgedWrite, next: Window | undefined): Omit<Charges, "unasked"> {
+  #sumReturns(
+    name: string,
+    write: JudgedWrite,
+    next: Window | undefined,
+  ): Omit<Charges, "unasked"> {
     const { old, now, landed, clocks } = write;
     let must = 0;
     const may: number[] = [];
@@ -220,7 +226,10 @@ export class WindowOracle {
       const amount = getAmount(each, name);
       if (amount >= 0 || next === undefined) continue;
       const taken = this.#taken.get(`${each.call.id} ${name}`);
-      if (taken?.window !== next) continue;
+      if (taken === undefined) continue;
+      // A limit that became a rate and a quota again has another window with the same end.
+      if (taken.window !== next && next.isOfOtherKind && taken.end === old.end) may.push(amount);
+      if (taken.window !== next) continue;
       // Under another calendar its end has moved, and nothing goes back any more.
       const isOpen = clocks.latestMs < old.end && now.end === old.end && taken.end === old.end;
       if (isOpen && !each.call.isUnsure && !now.isHidden) {
@@ -259,14 +268,15 @@ export class WindowOracle {
     if (!old.exists) {
       if (!isCharged) fail("a window was opened that nothing is charged in");
       this.#note("opened by the creation");
-      return this.#enter(name, write, { end: now.end });
+      return this.#enter(name, write, { end: now.end, isOfOtherKind: false });
     }
-    if (isOtherKind(write)) return this.#enter(name, write, { end: now.end });
+    if (isOtherKind(write)) return this.#enter(name, write, { end: now.end, isOfOtherKind: true });
     if (old.definition !== now.definition && window !== undefined) {
       // By some clocks it may be over. Then what is left of it shows by which it was.
       const isContinued =
         clocks.latestMs < old.end ||
-        (clocks.decidedMs < old.end && old.tokens + now.capacity - old.capacity - must === now.tokens);
+        (clocks.decidedMs < old.end &&
+          old.tokens + now.capacity - old.capacity - must === now.tokens);
       if (isContinued) return this.#enter(name, write, window);
     } else if (!isCharged) fail("a window was opened that nothing is charged in");
     if (old.end > clocks.latestMs) fail("a window was opened before the last one was over");
@@ -274,7 +284,7 @@ export class WindowOracle {
     if (landed.length > 1) this.#note("opened with several calls");
     if (landed.some(({ what }) => what === "charge")) this.#note("opened by a charge");
     this.#note(kindOf(now) === "session" ? "session opened" : "opened");
-    return this.#enter(name, write, { end: now.end });
+    return this.#enter(name, write, { end: now.end, isOfOtherKind: false });
   }
 
   /** A window is opened once for each boundary. */
@@ -284,6 +294,7 @@ export class WindowOracle {
     const period = readPeriod(now.definition!);
     const isBoundary = [0, this.#shiftMs].some((shift) => (now.end + shift) % period === 0);
     if (!isBoundary) fail(`its calendar has no boundary at ${now.end}`);
+    if (now.end > clocks.latestMs + period + this.#shiftMs) fail("its window is too long");
     const key = `${name} ${period} ${Math.round(now.end / period)}`;
     const earlier = this.#opened.get(key);
     // A late creation may open one that is over for everybody. By other boundaries, a window may
@@ -327,9 +338,7 @@ export class WindowOracle {
     else if (isOpen && now.capacity !== old.capacity)
       this.#note(isRaised ? "capacity raised inside a window" : "capacity lowered inside a window");
     if (isOpen && now.isHidden !== old.isHidden)
-      this.#note(
-        now.isHidden ? "limit left inside a window" : "limit came back inside a window",
-      );
+      this.#note(now.isHidden ? "limit left inside a window" : "limit came back inside a window");
     const isNear = Math.abs(old.end - clocks.latestMs) < NEAR_MS;
     if (after["ttl"] !== undefined && isNear) this.#note("ttl set near an end");
   }
@@ -444,7 +453,7 @@ function readDigits(
   const attribute = `b_${name}_tc`;
   let rest = (readNumber(after, attribute) - readNumber(before, attribute)) / 1000;
   return Array.from({ length: 2 * CALLS_PER_NAME }, () => {
-    const digit = ((((rest % 4) + 4) % 4) + 1) % 4 - 1;
+    const digit = (((((rest % 4) + 4) % 4) + 1) % 4) - 1;
     rest = (rest - digit) / 4;
     return digit;
   });

@@ -158,7 +158,10 @@ export type WindowEnds = Readonly<Record<string, number>>;
 export function chargeWindow(
   window: LimitWindow,
   { storedMilli, endMs }: WindowState,
-  { costMilli, takenEndMs }: { readonly costMilli: number; readonly takenEndMs: number | undefined },
+  {
+    costMilli,
+    takenEndMs,
+  }: { readonly costMilli: number; readonly takenEndMs: number | undefined },
   nowMs: number,
 ): WindowState {
   const isOpen = nowMs < endMs;
@@ -188,22 +191,39 @@ export function convertWindow(
 ): WindowState {
   const isSame = after.definition === before.definition;
   const raisedMilli = after.capacityMilli - before.capacityMilli;
-  if (isSame || nowMs < endMs) {
-    const movedMs = isSame ? endMs : computeConvertedEnd(after, endMs, nowMs);
-    return { storedMilli: subtract(storedMilli, -raisedMilli), endMs: movedMs };
-  }
-  // A boundary of the old calendar means nothing in the new one, so only a debt that is carried
-  // is brought along, into a window that opens now.
+  const convertedMs = isSame ? endMs : computeConvertedEnd(before, after, endMs, nowMs);
+  if (isSame || nowMs < endMs)
+    return { storedMilli: subtract(storedMilli, -raisedMilli), endMs: convertedMs };
+  // A boundary of the old calendar means nothing in the new one, so a debt that is carried is
+  // brought along into a window that opens now.
   const openingMilli = computeOpeningMilli(before, storedMilli, endMs, nowMs);
-  return after.carriesDebt && openingMilli < before.capacityMilli
-    ? { storedMilli: openingMilli + raisedMilli, endMs: computeWindowEnd(after, nowMs, 0) }
-    : { storedMilli: after.capacityMilli, endMs: 0 };
+  const isOwed = after.carriesDebt && openingMilli < before.capacityMilli;
+  return {
+    storedMilli: isOwed ? openingMilli + raisedMilli : after.capacityMilli,
+    endMs: convertedMs,
+  };
 }
 
-function computeConvertedEnd(after: LimitWindow, endMs: number, nowMs: number): number {
-  const nextMs = computeWindowEnd(after, nowMs, 0);
+/**
+ * The end of the open window under another definition. A quota whose window is over has its next
+ * one opened: a slower clock would open the one that is over again if it found none.
+ */
+function computeConvertedEnd(
+  { calendar }: LimitWindow,
+  after: LimitWindow,
+  endMs: number,
+  nowMs: number,
+): number {
   // A shorter session ends earlier; a longer one begins with the next window.
-  return after.calendar === undefined ? Math.min(endMs, nextMs) : nextMs;
+  if (after.calendar === undefined)
+    return nowMs < endMs ? Math.min(endMs, nowMs + after.lengthMs) : 0;
+  if (endMs === 0) return 0;
+  if (calendar === undefined) return nextBoundary(after.calendar, nowMs);
+  const closestMs = nearestBoundary(calendar, endMs);
+  if (endMs <= nowMs) return nextBoundary(after.calendar, Math.max(nowMs, closestMs));
+  // A faster clock or other time zone data may have opened it for a boundary that is yet to come.
+  const comingMs = nextBoundary(calendar, nowMs);
+  return nextBoundary(after.calendar, comingMs < closestMs ? comingMs : nowMs);
 }
 
 function computeNextEnd({ calendar, lengthMs }: LimitWindow, endMs: number): number {

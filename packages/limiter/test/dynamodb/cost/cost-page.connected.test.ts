@@ -1,16 +1,10 @@
-import { readFileSync } from "node:fs";
 import { afterEach, expect, it } from "vitest";
-import { Limit, RateLimiter, RateLimitExceeded, type AcquireRequest } from "zae-limiter";
-import { DynamoRepository, type DynamoOptions } from "zae-limiter/dynamodb";
+import { Limit, RateLimitExceeded, type AcquireRequest } from "zae-limiter";
+import type { DynamoOptions } from "zae-limiter/dynamodb";
 import { ManualClock } from "zae-limiter/testing";
-import type { AttributeMap } from "../../../src/repository/dynamodb/transport/attribute-values.ts";
-import { sdkTransport } from "../../../src/repository/dynamodb/transport/sdk-transport.ts";
-import { MeteredTransport } from "../../support/metered-transport.ts";
-import { describeWithEngine, freshTableName, type Engine } from "../../support/engine.ts";
-import { itemBytes } from "../../support/item-bytes.ts";
-import { RoundTrips } from "../../support/round-trips.ts";
+import { describeWithEngine, freshTableName } from "../../support/engine.ts";
+import { COSTS, expectOnPage, measureBucket, openAccount, type Account } from "./account.ts";
 
-const page = readFileSync(new URL("../../../../../docs/guide/cost.md", import.meta.url), "utf8");
 const START_MS = Date.UTC(2030, 0, 1);
 const RESOURCE = "gpt-4o-mini1";
 const NAMES = ["rpmx", "tpmx", "rpdx", "tpdx", "ipmx", "opmx", "cpmx", "spmx"];
@@ -132,11 +126,7 @@ describeWithEngine("the guide's page on cost", (engine) => {
     // DynamoDB Local, which may be behind an endpoint of any name, bills no read of an item that is
     // not there; AWS does, and dynoxide too.
     const compared = engine().name === "dynoxide" ? 6 : 5;
-    expectOnPage(
-      ["operation", "requests", "round trips", "WCU", "of it indexes", "RCU"],
-      rows,
-      compared,
-    );
+    expectOnPage(COSTS, rows, compared);
   });
 
   it("the page says how large items are", async () => {
@@ -166,7 +156,8 @@ describeWithEngine("the guide's page on cost", (engine) => {
     ids: { readonly entity: number; readonly resource: number },
   ): Promise<number> {
     const clock = new ManualClock(START_MS);
-    const { repository, limiter, transport } = await open({ clock, stack: freshTableName() });
+    const account = await open({ clock, stack: freshTableName() });
+    const { repository, limiter } = account;
     const names = NAMES.slice(0, count).map((name) => name.padEnd(nameLength, "-x"));
     await repository.setSystemDefaults(names.map((name) => Limit.perMinute(name, 1_000_000)));
     const consume = Object.fromEntries(names.map((name) => [name, 12_345]));
@@ -178,74 +169,6 @@ describeWithEngine("the guide's page on cost", (engine) => {
       await limiter.acquire({ entityId, resource, consume });
       await clock.advance(7);
     }
-    const input = { TableName: repository.stackName };
-    const { Items } = (await transport.call("Scan", input, {
-      signal: AbortSignal.timeout(10_000),
-    })) as {
-      readonly Items: readonly AttributeMap[];
-    };
-    return itemBytes(Items.find((item) => item["rf"] !== undefined)!);
+    return measureBucket(account);
   }
 });
-
-interface Account {
-  readonly repository: DynamoRepository;
-  readonly limiter: RateLimiter;
-  readonly transport: MeteredTransport;
-  /** What one operation cost, as a row of the page. */
-  readonly row: (operation: string, work: () => Promise<unknown>) => Promise<string[]>;
-}
-
-async function openAccount(engine: Engine, options: DynamoOptions): Promise<Account> {
-  const { transport: sdk } = await sdkTransport({
-    endpointUrl: engine.endpointUrl,
-    region: "us-east-1",
-  });
-  const trips = new RoundTrips(sdk);
-  const transport = new MeteredTransport(trips, { measureCapacity: true });
-  const repository = await DynamoRepository.open("app", {
-    transport,
-    provisioning: "table",
-    stream: false,
-    requestTimeoutMs: 10_000,
-    ...options,
-  });
-  const row = async (operation: string, work: () => Promise<unknown>): Promise<string[]> => {
-    transport.reset();
-    trips.count = 0;
-    await work();
-    const { requests, read, write, failedConditions } = transport.counts();
-    const indexes = Object.values(write.indexes).reduce((sum, units) => sum + units, 0);
-    // AWS bills failed conditions; the engines' replies do not say.
-    return [
-      operation,
-      ...[requests, trips.count, write.table + indexes + failedConditions, indexes, read.table].map(
-        String,
-      ),
-    ];
-  };
-  return { repository, limiter: new RateLimiter({ repository }), transport, row };
-}
-
-/** The formatter may pad cells, so their texts are compared. */
-function expectOnPage(
-  header: readonly string[],
-  rows: readonly (readonly string[])[],
-  compared = header.length,
-): void {
-  const lines = page.split("\n").map((line) =>
-    line
-      .split("|")
-      .slice(1, -1)
-      .map((cell) => cell.trim()),
-  );
-  const start = lines.findIndex((cells) => cells.join("|") === header.join("|"));
-  expect(
-    start,
-    `no table with ${header.join(", ")}; it must be:\n${[header, header.map(() => "---"), ...rows].map((cells) => `| ${cells.join(" | ")} |`).join("\n")}`,
-  ).toBeGreaterThan(0);
-  const shown = lines.slice(start + 2, start + 2 + rows.length);
-  expect(shown.map((cells) => cells.slice(0, compared))).toEqual(
-    rows.map((cells) => cells.slice(0, compared)),
-  );
-}

@@ -30,7 +30,14 @@ import { ProcessClock, SimulatedTime } from "../../support/simulated-time.ts";
 import { keyOfStatement, listStatements, writtenKeys } from "../../support/written-items.ts";
 import { NETWORK_ERRORS } from "../interleavings/gate.ts";
 import { settle } from "../interleavings/schedule.ts";
-import { CHANGES, Configuration, NAMES, PERIODS_MS, type Change, type Period } from "./configuration.ts";
+import {
+  CHANGES,
+  Configuration,
+  NAMES,
+  PERIODS_MS,
+  type Change,
+  type Period,
+} from "./configuration.ts";
 import type { Coverage } from "./coverage.ts";
 import { runWithShift } from "./other-calendars.ts";
 
@@ -82,7 +89,10 @@ interface Bucket {
   readonly configuration: Configuration;
   readonly oracle: WindowOracle;
   item: WindowItem | undefined;
-  readonly states: { readonly item: WindowItem | undefined; readonly capacities: Readonly<Record<string, number>> }[];
+  readonly states: {
+    readonly item: WindowItem | undefined;
+    readonly capacities: Readonly<Record<string, number>>;
+  }[];
 }
 
 /** Everything that happens in one seed. */
@@ -195,7 +205,10 @@ export class World {
         () => this.#time.advance(this.#time.untilFirstWakesMs()),
       ],
       [some(0.4, isBusy && changes > 0), () => this.#change()],
-      [some(0.1, crashes > 0 && held.length > 0), () => this.#crash(pick(this.#random, held).client)],
+      [
+        some(0.1, crashes > 0 && held.length > 0),
+        () => this.#crash(pick(this.#random, held).client),
+      ],
       [some(0.3, expired.length > 0), () => this.#expire(pick(this.#random, expired))],
     ];
   }
@@ -337,7 +350,9 @@ export class World {
     );
     const mark = { [markName(id)]: (isUp ? 1 : -1) * markAmounts(id, "settle") };
     const deltas = [{ resource: "r", amounts: { ...call.deltas, ...mark } }];
-    this.#run(call, isUp ? "settle up" : "settle down", async () => buckets.settle(receipt, deltas));
+    this.#run(call, isUp ? "settle up" : "settle down", async () =>
+      buckets.settle(receipt, deltas),
+    );
   }
 
   #run(call: Call, what: string, work: () => Promise<unknown>): void {
@@ -446,7 +461,9 @@ export class World {
     const keys = writtenKeys(operation, input).map(({ PK }) => PK.S);
     if (keys.length === 0) return;
     for (const [index, statement] of listStatements(input).entries()) {
-      const { Responses } = (held.reply.output ?? {}) as { Responses?: { Error?: { Code: string } }[] };
+      const { Responses } = (held.reply.output ?? {}) as {
+        Responses?: { Error?: { Code: string } }[];
+      };
       const code = Responses?.[index]?.Error?.Code;
       if (code !== undefined && code !== "ConditionalCheckFailed" && code !== "ValidationError")
         throw new Error(`The engine failed a statement: ${code}`);
@@ -493,7 +510,9 @@ export class World {
 
   #crash(client: Client): void {
     this.#left.crashes -= 1;
-    const hasLease = this.#calls.some((call) => call.client === client && call.receipt !== undefined);
+    const hasLease = this.#calls.some(
+      (call) => call.client === client && call.receipt !== undefined,
+    );
     if (hasLease) this.#coverage.count("crash with a lease");
     this.#tell(client, "dies");
     client.isAlive = false;

@@ -40,7 +40,13 @@ import {
   type LimitMove,
 } from "./limit-forms.ts";
 import type { OperationMark } from "./operation-ids.ts";
-import { addLimit, changeKind, countUnlimited, dropLimit, writeParameters } from "./parameter-update.ts";
+import {
+  addLimit,
+  changeKind,
+  countUnlimited,
+  dropLimit,
+  writeParameters,
+} from "./parameter-update.ts";
 import { MILLI } from "../../../core/amounts.ts";
 import { ExpressionBuilder } from "../table/update-expression.ts";
 

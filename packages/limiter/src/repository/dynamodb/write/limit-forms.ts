@@ -91,9 +91,10 @@ export function moveWindow(
   const end = limitAttribute(name, "we");
   const seenMs = getStoredEndMs(bucket, index);
   const { endMs, ...form } = planWindow(move);
+  const isRedefined = wanted.window!.definition !== bucket.limits[index]!.window!.definition;
   advanceBalance(builder, move, { ...form, ceilingMilli: Infinity });
   countTotal(builder, name, fold);
-  if (endMs !== seenMs || fold.isReturned) requireEnd(builder, end, seenMs);
+  if (endMs !== seenMs || fold.isReturned || isRedefined) requireEnd(builder, end, seenMs);
   else if (coveredMs !== undefined)
     if (seenMs === 0) builder.requireMissing(end);
     else builder.requireWithin(end, { most: coveredMs });
@@ -117,12 +118,14 @@ function planWindow({ bucket, index, wanted, fold, nowMs }: LimitMove): {
   const { storedMilli, endMs } = convertWindow(before, seen, window, nowMs);
   const isOver = nowMs >= endMs;
   // A balance of the old definition that is over is not carried along: the new one begins full.
-  const isNew = isOver && endMs !== seen.endMs;
+  const isNew = nowMs >= seen.endMs && endMs !== seen.endMs && storedMilli === window.capacityMilli;
   const add = storedMilli - seen.storedMilli;
   if (!isOver || !fold.isCharged)
     return {
       endMs,
-      map: isNew ? buildConstant(storedMilli) : { low: -Infinity, add, addMost: add, high: Infinity },
+      map: isNew
+        ? buildConstant(storedMilli)
+        : { low: -Infinity, add, addMost: add, high: Infinity },
       // One that is over refuses nothing.
       needMilli: isOver ? undefined : fold.needMilli,
     };
