@@ -55,7 +55,7 @@ export async function openAccount(engine: Engine, options: DynamoOptions): Promi
   return { repository, limiter: new RateLimiter({ repository }), transport, row };
 }
 
-/** Expects rows of a table of the page. The formatter may pad cells, so their texts are compared. */
+/** Expects rows on the page. The formatter may pad cells, so their texts are compared. */
 export function expectOnPage(
   header: readonly string[],
   rows: readonly (readonly string[])[],

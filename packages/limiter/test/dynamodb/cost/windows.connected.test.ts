@@ -107,7 +107,7 @@ describeWithEngine("what quotas and sessions cost", (engine) => {
     for (let end = 1; end <= 100; end += 1) {
       const before = processes.map(({ counts }) => counts.failedConditions);
       // The first clock reaches the end 2 s before the last one does.
-      for (const atMs of [-2500, -1200, -500, 100]) {
+      for (const atMs of [-1500, 100]) {
         for (const [number, { clock }] of processes.entries())
           clock.set(START_MS + end * 60_000 + atMs + number * 280);
         await Promise.all(
@@ -127,5 +127,5 @@ describeWithEngine("what quotas and sessions cost", (engine) => {
 
 function acquire({ limiter }: Account, limits: readonly Limit[], each = 100): Promise<unknown> {
   const consume = Object.fromEntries(limits.map(({ name }) => [name, each]));
-  return limiter.acquire({ entityId: ENTITY, resource: RESOURCE, consume });
+  return limiter.acquire({ entityId: ENTITY, resource: RESOURCE, consume }, () => {});
 }

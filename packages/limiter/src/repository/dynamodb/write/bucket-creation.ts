@@ -13,10 +13,7 @@ export function buildPut(
   key: BucketKey,
   full: Bucket,
   change: Omit<BucketChange, "limits"> & { readonly mark: OperationMark },
-): {
-  readonly input: { readonly Item: AttributeMap };
-  readonly windowEnds: WindowEnds | undefined;
-} {
+): { readonly input: { readonly Item: AttributeMap }; readonly windowEnds: WindowEnds | undefined } {
   const { folds, cascadedRequests, overridden, writeUnits, mark, ttlMultiplier } = change;
   const bucket = buildChargedBucket(full, folds);
   const nowMs = full.refilledAtMs;

@@ -54,7 +54,10 @@ export function addLimit(
     fold.computeBalanceAfter(limit.capacityMilli, limit.capacityMilli).milli,
   );
   if (limit.window !== undefined && fold.isCharged)
-    builder.set(limitAttribute(limit.limit.name, "we"), computeWindowEnd(limit.window, nowMs, 0));
+    builder.set(
+      limitAttribute(limit.limit.name, "we"),
+      computeWindowEnd(limit.window, nowMs, 0),
+    );
   builder.begin(limitAttribute(limit.limit.name, "tc"), fold.netMilli + fold.countedMilli);
 }
 
