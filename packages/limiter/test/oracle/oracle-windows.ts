@@ -188,12 +188,14 @@ export class WindowOracle {
     this.#noteEnds(name, write, next);
     if (next !== undefined) next.end = now.end;
     this.#open.set(name, next);
-    for (const { call, what } of landed)
-      if (what === "take" && now.exists && !now.isHidden)
-        this.#taken.set(`${call.id} ${name}`, {
-          window: getCost(call, name) > 0 ? next : undefined,
-          end: now.end,
-        });
+    for (const { call, what } of landed) {
+      if (what !== "take") continue;
+      const key = `${call.id} ${name}`;
+      const window = getCost(call, name) > 0 ? next : undefined;
+      if (now.exists && !now.isHidden) this.#taken.set(key, { window, end: now.end });
+      // It may have been taken before, and undone.
+      else this.#taken.delete(key);
+    }
   }
 
   /** What calls charge: for certain, perhaps, and without asking whether it fits. */

@@ -68,14 +68,20 @@ export class Configuration {
     const spec = this.#specs[name];
     if (change === "capacity") spec.capacity = this.#someCapacity();
     else if (change === "list") spec.isListed = !spec.isListed;
-    else if (change === "kind") spec.span = this.#otherKind(name, spec.span);
+    else if (change === "kind") spec.span = this.#otherKind(spec.span);
     else if (spec.span.includes("session")) spec.span = this.#someSession();
-    else if (spec.span.includes("@")) spec.span = pick(this.#random, CALENDARS[this.#period]);
+    else if (spec.span.includes("@")) spec.span = this.#otherCalendar(spec.span);
   }
 
-  #otherKind(name: (typeof NAMES)[number], span: string): string {
+  /** More often one of the same boundaries. */
+  #otherCalendar(span: string): string {
+    const [one, other, longer] = CALENDARS[this.#period];
+    if (this.#random() < 0.2) return longer;
+    return span === one ? other : one;
+  }
+
+  #otherKind(span: string): string {
     const spans = ["min", CALENDARS[this.#period][0], this.#someSession()];
-    void name;
     return pick(
       this.#random,
       spans.filter((other) => other !== span),
