@@ -12,7 +12,7 @@
 /** An item as the table holds it. */
 export type WindowItem = { readonly [attribute: string]: object };
 
-/** What the bucket is told of a call. */
+/** What an oracle must know of a call. */
 export interface MarkedCall {
   readonly id: number;
   readonly kind: "lease" | "charge";
@@ -46,7 +46,7 @@ export interface Clocks {
   readonly latestMs: number;
 }
 
-/** What one write did, for whoever counts situations. */
+/** What one write did, to be counted. */
 export type WindowEvent =
   | "opened"
   | "opened by a clock that is ahead"
@@ -191,8 +191,8 @@ export class WindowOracle {
     for (const { call, what } of landed) {
       if (what !== "take") continue;
       const key = `${call.id} ${name}`;
-      const window = getCost(call, name) > 0 ? next : undefined;
-      if (now.exists && !now.isHidden) this.#taken.set(key, { window, end: now.end });
+      const charged = getCost(call, name) > 0 ? next : undefined;
+      if (now.exists && !now.isHidden) this.#taken.set(key, { window: charged, end: now.end });
       // It may have been taken before, and undone.
       else this.#taken.delete(key);
     }
@@ -299,7 +299,7 @@ export class WindowOracle {
     if (now.end > clocks.latestMs + period + this.#shiftMs) fail("its window is too long");
     const key = `${name} ${period} ${Math.round(now.end / period)}`;
     const earlier = this.#opened.get(key);
-    // A late creation may open one that is over for everybody. By other boundaries, a window may
+    // A late creation may open one that is over by all clocks. By other boundaries, a window may
     // be part of one that others were a part of.
     const isLate = !old.exists && now.end <= clocks.earliestMs;
     const isPart = old.definition !== undefined && readPeriod(old.definition) !== period;
@@ -434,7 +434,7 @@ function readStored(item: WindowItem | undefined, name: string): Stored {
   return {
     exists: item?.[`b_${name}_tk`] !== undefined,
     isHidden: item?.[`b_${name}_hd`] !== undefined,
-    definition: (item?.[`b_${name}_kd`] as { readonly S?: string } | undefined)?.S,
+    definition: readText(item, `b_${name}_kd`),
     tokens: read("tk"),
     capacity: read("cp"),
     end: read("we"),
@@ -442,8 +442,13 @@ function readStored(item: WindowItem | undefined, name: string): Stored {
   };
 }
 
-function readNumber(item: WindowItem | undefined, attribute: string): number {
-  return Number((item?.[attribute] as { readonly N?: string } | undefined)?.N ?? 0);
+/** A number, and 0 where there is none. */
+export function readNumber(item: WindowItem | undefined, attribute: string): number {
+  return Number(readText(item, attribute) ?? 0);
+}
+
+function readText(item: WindowItem | undefined, attribute: string): string | undefined {
+  return Object.values(item?.[attribute] ?? {})[0] as string | undefined;
 }
 
 /** By how much each digit under a name of marks has changed: -1 … 2. */

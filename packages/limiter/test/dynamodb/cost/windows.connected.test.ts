@@ -95,11 +95,11 @@ describeWithEngine("what quotas and sessions cost", (engine) => {
     const quotas = ["a", "b"].map((name) =>
       Limit.quota(name, 1_000_000, { cron: "* * * * *", zone: "UTC" }),
     );
+    const config = ({ level }: { readonly level: string }) => ({
+      limits: level === "system" ? quotas : undefined,
+    });
     const processes = Array.from({ length: 8 }, (_, number) => {
       const clock = new ManualClock(START_MS + number * 280);
-      const config = ({ level }: { readonly level: string }) => ({
-        limits: level === "system" ? quotas : undefined,
-      });
       return { clock, ...bucketProcess({ transport, tableName, clock, seed: number, config }) };
     });
     const request = requestFor("e", { a: 2, b: 1 });
@@ -113,7 +113,7 @@ describeWithEngine("what quotas and sessions cost", (engine) => {
         await Promise.all(
           processes.map(async (process) => {
             const [receipt] = await Promise.all([grant(process, request), grant(process, request)]);
-            await process.buckets.giveBack(receipt!);
+            await process.buckets.giveBack(receipt);
           }),
         );
       }

@@ -1,4 +1,5 @@
 import { Limit } from "zae-limiter";
+import type { SupportedLimit } from "../../../src/core/supported-limits.ts";
 import type { Random } from "../../../src/repository/system-clock.ts";
 import { between, pick } from "../../support/seeded/random-choice.ts";
 
@@ -48,12 +49,13 @@ export class Configuration {
     this.#specs = { q: spec(CALENDARS[period][0]), s: spec(this.#someSession()) };
   }
 
-  get limits(): readonly Limit[] {
+  get limits(): readonly SupportedLimit[] {
     return [
       Limit.perSecond("r", 100, { burst: 1000 }),
       ...NAMES.flatMap((name) => {
         const { capacity, span, isListed } = this.#specs[name];
-        return isListed ? [Limit.parse(`${name}:${capacity}/${span}`)] : [];
+        const limit = Limit.parse(`${name}:${capacity}/${span}`) as SupportedLimit;
+        return isListed ? [limit] : [];
       }),
     ];
   }

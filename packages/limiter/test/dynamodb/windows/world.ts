@@ -15,6 +15,7 @@ import type { Random } from "../../../src/repository/system-clock.ts";
 import {
   markAmounts,
   markName,
+  readNumber,
   WindowOracle,
   type MarkedCall,
   type WindowItem,
@@ -192,7 +193,6 @@ export class World {
     );
     const isBusy = held.length > 0 || calls > 0;
     const expired = [...this.#buckets.values()].filter((bucket) => this.#isExpired(bucket));
-    const some = (weight: number, isPossible: boolean): number => (isPossible ? weight : 0);
     return [
       [some(3, calls > 0 && idle.length > 0), () => this.#startCalls(pick(this.#random, idle))],
       [some(2, open.length > 0), () => this.#end(pick(this.#random, open))],
@@ -385,8 +385,7 @@ export class World {
         NAMES.some((name) => {
           const amount = (call.amounts[name] ?? 0) * 1000;
           const configured = capacities[name]! * 1000;
-          const read = (field: string): number =>
-            Number((item?.[`b_${name}_${field}`] as { readonly N?: string } | undefined)?.N ?? 0);
+          const read = (field: string): number => readNumber(item, `b_${name}_${field}`);
           if (item?.[`b_${name}_tk`] === undefined) return amount > configured;
           if (item[`b_${name}_kd`] === undefined) return true;
           const lowered = Math.min(0, configured - read("cp"));
@@ -527,8 +526,8 @@ export class World {
   }
 
   #isExpired({ item }: Bucket): boolean {
-    const ttl = (item?.["ttl"] as { readonly N: string } | undefined)?.N;
-    return ttl !== undefined && Number(ttl) * 1000 <= this.#time.nowMs;
+    const expiresMs = readNumber(item, "ttl") * 1000;
+    return expiresMs > 0 && expiresMs <= this.#time.nowMs;
   }
 
   async #expire(bucket: Bucket): Promise<void> {
@@ -570,7 +569,7 @@ export class World {
       for (const { oracle } of this.#charged(call.entityId)) {
         const { takes, settlements } = oracle.landed.get(call.id) ?? { takes: 0, settlements: 0 };
         const isTaken = call.outcome === "granted" && call.ended !== "given back";
-        // What was taken from an item that has expired is not given back to another one.
+        // A take from an item that has expired is not given back to another one.
         if (this.#hasExpired) continue;
         const isSure = !call.client.hasFaults;
         // A take that another bucket refused is undone, and may stay if that gets no answer.
@@ -605,6 +604,10 @@ export class World {
 const KNOWN = [...NAMES, ...Array.from({ length: 9 }, (_, number) => `f${number}`)].map((name) =>
   Limit.perMinute(name, 1),
 );
+
+function some(weight: number, isPossible: boolean): number {
+  return isPossible ? weight : 0;
+}
 
 const GONE = Object.assign(new Error("This process is gone"), { name: "AccessDeniedException" });
 
