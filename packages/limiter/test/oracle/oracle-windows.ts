@@ -276,6 +276,7 @@ export class WindowOracle {
     if (old.definition !== now.definition && window !== undefined) {
       // By some clocks it may be over. Then what is left of it shows by which it was.
       const isContinued =
+        old.end === now.end ||
         clocks.latestMs < old.end ||
         (clocks.decidedMs < old.end &&
           old.tokens + now.capacity - old.capacity - must === now.tokens);
