@@ -38,6 +38,7 @@ const SEARCHES = {
   "simulation-dynamodb": inTests(4, `${tests}/dynamodb/contract/simulation`),
   interleavings: inTests(20, `${tests}/dynamodb/interleavings/interleavings`),
   "what-fits": inTests(30, `${tests}/dynamodb/interleavings/what-fits`),
+  windows: inTests(40, `${tests}/dynamodb/windows`),
   "new-buckets": inTests(3, `${tests}/dynamodb/buckets/what-fits`),
   "reshape-gaps": inTests(2, `${tests}/dynamodb/interleavings/reshape-gaps`),
   clocks: inTests(8, `${tests}/dynamodb/faults/skewed-clocks`, `${tests}/dynamodb/shards/split`),

@@ -2,8 +2,10 @@ import { readFileSync } from "node:fs";
 import { expect } from "vitest";
 import { RateLimiter } from "zae-limiter";
 import { DynamoRepository, type DynamoOptions } from "zae-limiter/dynamodb";
+import type { AttributeMap } from "../../../src/repository/dynamodb/transport/attribute-values.ts";
 import { sdkTransport } from "../../../src/repository/dynamodb/transport/sdk-transport.ts";
 import type { Engine } from "../../support/engine.ts";
+import { itemBytes } from "../../support/item-bytes.ts";
 import { MeteredTransport } from "../../support/metered-transport.ts";
 import { RoundTrips } from "../../support/round-trips.ts";
 
@@ -85,4 +87,15 @@ export function expectOnPage(
 
 function sum(units: Readonly<Record<string, number>>): number {
   return Object.values(units).reduce((total, each) => total + each, 0);
+}
+
+/** The size of the only bucket of a table. */
+export async function measureBucket({ repository, transport }: Account): Promise<number> {
+  const input = { TableName: repository.stackName };
+  const { Items } = (await transport.call("Scan", input, {
+    signal: AbortSignal.timeout(10_000),
+  })) as {
+    readonly Items: readonly AttributeMap[];
+  };
+  return itemBytes(Items.find((item) => item["rf"] !== undefined)!);
 }

@@ -2,10 +2,8 @@ import { afterEach, expect, it } from "vitest";
 import { Limit, RateLimitExceeded, type AcquireRequest } from "zae-limiter";
 import type { DynamoOptions } from "zae-limiter/dynamodb";
 import { ManualClock } from "zae-limiter/testing";
-import type { AttributeMap } from "../../../src/repository/dynamodb/transport/attribute-values.ts";
 import { describeWithEngine, freshTableName } from "../../support/engine.ts";
-import { itemBytes } from "../../support/item-bytes.ts";
-import { expectOnPage, HEADER, openAccount, type Account } from "./account.ts";
+import { expectOnPage, HEADER, measureBucket, openAccount, type Account } from "./account.ts";
 
 const START_MS = Date.UTC(2030, 0, 1);
 const RESOURCE = "gpt-4o-mini1";
@@ -158,7 +156,8 @@ describeWithEngine("the guide's page on cost", (engine) => {
     ids: { readonly entity: number; readonly resource: number },
   ): Promise<number> {
     const clock = new ManualClock(START_MS);
-    const { repository, limiter, transport } = await open({ clock, stack: freshTableName() });
+    const account = await open({ clock, stack: freshTableName() });
+    const { repository, limiter } = account;
     const names = NAMES.slice(0, count).map((name) => name.padEnd(nameLength, "-x"));
     await repository.setSystemDefaults(names.map((name) => Limit.perMinute(name, 1_000_000)));
     const consume = Object.fromEntries(names.map((name) => [name, 12_345]));
@@ -170,12 +169,6 @@ describeWithEngine("the guide's page on cost", (engine) => {
       await limiter.acquire({ entityId, resource, consume });
       await clock.advance(7);
     }
-    const input = { TableName: repository.stackName };
-    const { Items } = (await transport.call("Scan", input, {
-      signal: AbortSignal.timeout(10_000),
-    })) as {
-      readonly Items: readonly AttributeMap[];
-    };
-    return itemBytes(Items.find((item) => item["rf"] !== undefined)!);
+    return measureBucket(account);
   }
 });

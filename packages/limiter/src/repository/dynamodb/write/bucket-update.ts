@@ -19,7 +19,6 @@ import {
   ceilingMilli,
   computeEarned,
   roundUp,
-  getStoredEndMs,
   getStoredMilli,
   type BucketLimit,
 } from "../../../core/bucket/bucket.ts";
@@ -88,9 +87,10 @@ export function buildUpdate(image: BucketImage, change: BucketChange, nowMs: num
   builder.requireEqual("cr", image.creation);
   const giveBack = isGiveBack(change, image);
   const requiresStamp = !giveBack && !needsNoRefill(image, change, nowMs);
+  const windowEnds = planWindowEnds(image, change, nowMs);
   if (giveBack) giveTokensBack(builder, image, change, nowMs);
-  else if (requiresStamp) refillAndTake(builder, image, change, nowMs);
-  else take(builder, image, change, nowMs);
+  else if (requiresStamp) refillAndTake(builder, image, change, { nowMs, windowEnds });
+  else take(builder, image, change, { nowMs, windowEnds });
   builder.add("b_wcu_tc", change.writeUnits);
   builder.add("gr", change.requests);
   builder.add("gc", change.cascadedRequests);
@@ -107,7 +107,7 @@ export function buildUpdate(image: BucketImage, change: BucketChange, nowMs: num
     expression: builder,
     returns: isMarked && writesAllBalances(builder, image, change) ? "UPDATED_NEW" : "ALL_NEW",
     requiresStamp,
-    windowEnds: planWindowEnds(image, change, nowMs),
+    windowEnds,
   };
 }
 
@@ -154,6 +154,11 @@ function countUndone(builder: ExpressionBuilder, image: BucketImage, undone: num
   builder.set("ud", undone);
 }
 
+/** When a write is decided, and the windows that it leaves open. */
+interface PlannedMoment extends Pick<BucketUpdate, "windowEnds"> {
+  readonly nowMs: number;
+}
+
 function isGiveBack({ folds, limits }: BucketChange, { bucket }: BucketImage): boolean {
   if (limits !== bucket.limits) return false;
   for (const { needMilli, isCharged } of folds.values())
@@ -196,12 +201,13 @@ function take(
   builder: ExpressionBuilder,
   image: BucketImage,
   change: BucketChange,
-  nowMs: number,
+  { nowMs, windowEnds }: PlannedMoment,
 ): void {
   const { bucket } = image;
   builder.requireWithin("rf", { least: bucket.refilledAtMs });
   const expiry = renewExpiry(builder, image, change, {
     nowMs,
+    windowEnds,
     predict: (limit, index) => getStoredMilli(bucket, index) - getFold(change, limit).netMilli,
   });
   bucket.limits.forEach((limit, index) => {
@@ -225,7 +231,7 @@ function refillAndTake(
   builder: ExpressionBuilder,
   image: BucketImage,
   change: BucketChange,
-  nowMs: number,
+  { nowMs, windowEnds }: PlannedMoment,
 ): void {
   const { bucket } = image;
   const atMs = Math.max(nowMs, bucket.refilledAtMs);
@@ -234,6 +240,7 @@ function refillAndTake(
   const rewritten = change.limits !== bucket.limits;
   const expiry = renewExpiry(builder, image, change, {
     nowMs: atMs,
+    windowEnds,
     predict: (limit, index) =>
       computeRefilledAfter(image, change, indexOfLimit(bucket.limits, limit, index), limit, nowMs),
   });
@@ -308,9 +315,9 @@ function renewExpiry(
   change: BucketChange,
   {
     nowMs,
+    windowEnds,
     predict,
-  }: {
-    readonly nowMs: number;
+  }: PlannedMoment & {
     /** The balance of one limit after the write, as far as the image shows it. */
     readonly predict: (limit: BucketLimit, index: number) => number;
   },
@@ -318,19 +325,13 @@ function renewExpiry(
   const { limits, ttlMultiplier: multiplier } = change;
   const predicted: Predicted = {
     afterMilli: limits.map(predict),
-    endsMs: limits.map((limit, index) => findEndMs(image, limit, index)),
+    endsMs: limits.map(({ limit }) => windowEnds?.[limit.name] ?? 0),
   };
   const expiry =
     multiplier === 0 ? undefined : computeExpiry(limits, { nowMs, multiplier, ...predicted });
   if (expiry !== undefined) builder.set("ttl", expiry.ttlSeconds);
   else if (image.expiresAtSeconds !== undefined) builder.remove("ttl");
   return expiry;
-}
-
-function findEndMs({ bucket }: BucketImage, limit: BucketLimit, index: number): number {
-  if (limit.window === undefined) return 0;
-  const at = indexOfLimit(bucket.limits, limit, index);
-  return at < 0 ? 0 : getStoredEndMs(bucket, at);
 }
 
 /**

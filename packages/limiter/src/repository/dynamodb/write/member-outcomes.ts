@@ -41,8 +41,12 @@ export function concludeIfKnown(
   const { intent, operation, policy } = member.work;
   const { history } = operation;
   if (history === undefined || !history.isUnanswered) return;
-  const { fate } = history;
-  if (fate === "applied") member.resolve(buildAppliedOutcome(history.appliedTo, image, policy!));
+  const { applied, fate } = history;
+  if (applied !== undefined) {
+    // The limits may have changed since, and with them what is charged and what is only counted.
+    const decided = UNDER_POLICY.has(intent.kind) ? applied.policy : undefined;
+    member.resolve(buildAppliedOutcome(applied.incarnation, image, decided ?? policy!));
+  }
   if (fate !== "unknown") return;
   if (UNDER_POLICY.has(intent.kind)) member.reject(outcomeUnknown(key));
   else if (intent.kind !== "overrun" || Object.keys(positiveCosts(intent.costs)).length === 0)
@@ -56,7 +60,8 @@ export function buildUnansweredWrite(
   members: readonly BatchMember[],
 ): UnansweredWrite {
   const takes = members.filter(({ work }) => work.intent.kind === "take");
-  const write = new UnansweredWrite({ mark, incarnation, requires, takes });
+  const policy = members.find(({ work }) => UNDER_POLICY.has(work.intent.kind))?.work.policy;
+  const write = new UnansweredWrite({ mark, incarnation, requires, takes, policy });
   for (const { work } of members) (work.operation.history ??= new OperationHistory()).add(write);
   return write;
 }

@@ -214,7 +214,7 @@ describe("the history of an operation", () => {
     expect(history.fate).toBe("unknown");
     writes[1]!.conclude("applied");
     expect(history.fate).toBe("applied");
-    expect(history.appliedTo).toBe(SHARD);
+    expect(history.applied?.incarnation).toBe(SHARD);
   });
 
   it("is that it was not applied when none of its writes was", () => {
@@ -222,7 +222,7 @@ describe("the history of an operation", () => {
     const history = buildHistory([write]);
     write.conclude("not applied");
     expect(history.fate).toBe("not applied");
-    expect(history.appliedTo).toBeUndefined();
+    expect(history.applied?.incarnation).toBeUndefined();
   });
 
   it("keeps only what it charges once its give-back may have happened", () => {

@@ -70,6 +70,8 @@ export class UnansweredWrite {
   /** Undefined for a write without an id: it leaves no trace, so its fate stays unknown. */
   readonly mark: OperationMark | undefined;
   readonly incarnation: ShardIncarnation;
+  /** The policy that its takes and charges were decided with; undefined when it carried none. */
+  readonly policy: Policy | undefined;
   readonly #requires: RequiredState | undefined;
   readonly #takes: readonly CarriedTake[];
   #fate: WriteFate;
@@ -80,8 +82,10 @@ export class UnansweredWrite {
     /** Undefined for a write that creates the bucket. */
     readonly requires: RequiredState | undefined;
     readonly takes: readonly CarriedTake[];
+    readonly policy?: Policy | undefined;
   }) {
     this.mark = options.mark;
+    this.policy = options.policy;
     this.incarnation = options.incarnation;
     this.#requires = options.requires;
     this.#takes = options.takes;
@@ -208,9 +212,9 @@ export class OperationHistory {
     return FATES_BY_WEIGHT.find((fate) => fates.has(fate)) ?? "not applied";
   }
 
-  /** The shard that a write was applied to. */
-  get appliedTo(): ShardIncarnation | undefined {
-    return this.#writes.find(({ fate }) => fate === "applied")?.incarnation;
+  /** The write that was applied. */
+  get applied(): UnansweredWrite | undefined {
+    return this.#writes.find(({ fate }) => fate === "applied");
   }
 
   /** Its writes whose fate is still open. */
