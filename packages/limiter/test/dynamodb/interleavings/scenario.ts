@@ -83,7 +83,7 @@ export function makeScenario(seed: number): Scenario {
     (_, index) => `hot-${index + 1}`,
   );
   // Some seeds only, as with charges below.
-  const hasQuota = seed % 4 === 3;
+  const hasQuota = seed % 3 === 2;
   const names = [...(random() < 0.5 ? ["rpm"] : ["rpm", "tpm"]), ...(hasQuota ? [QUOTA] : [])];
   const spreadMs = pick(random, [0, 0, 500, 3000]);
   const scenario = {
