@@ -300,12 +300,9 @@ export const badInputTopic: Topic = (test) => {
     const { repository } = world;
     const before = await prepare(world);
     for (const text of [
-      "rpm:100/day@Europe/Berlin",
-      "rpm:100/session(5hour)",
       "rpm:100/inflight",
       "rpm:100/min[soft]",
       "rpm:100/min[counts=tpm]",
-      "rpm:100/min[reserve=batch:50]",
       "rpm:100/min[sat,sun@Europe/Berlin=50%]",
     ]) {
       const limits = [Limit.parse(text)];

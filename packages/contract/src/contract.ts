@@ -20,6 +20,7 @@ import { guardedWritesTopic } from "./guarded-writes.ts";
 import { inheritanceTopic } from "./inheritance.ts";
 import { leaseEndsTopic } from "./lease-ends.ts";
 import { leasesTopic } from "./leases.ts";
+import { leaveTopic } from "./leave.ts";
 import { listingsTopic } from "./listings.ts";
 import { namespacesTopic } from "./namespaces.ts";
 import { unusualIdentifiersTopic } from "./unusual-identifiers.ts";
@@ -76,6 +77,7 @@ const TOPICS: Readonly<Record<string, Topic>> = {
   refill: refillTopic,
   quotas: quotasTopic,
   sessions: sessionsTopic,
+  "what calls leave for others": leaveTopic,
   entities: entitiesTopic,
   "changes of entities": entityChangesTopic,
   namespaces: namespacesTopic,

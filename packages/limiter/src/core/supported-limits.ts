@@ -18,7 +18,7 @@ const SUPPORTED: {
     counts: false,
     soft: false,
     schedule: false,
-    reserve: false,
+    reserve: true,
     alerts: false,
     carry: true,
   },

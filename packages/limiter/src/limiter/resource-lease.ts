@@ -27,7 +27,8 @@ export interface LeaseOfResource {
    */
   readonly unlimited: readonly string[];
   /**
-   * Takes more now, within the limits; rejects with `RateLimitExceeded`.
+   * Takes more now, within the limits, leaving what its acquire had to leave; rejects with
+   * `RateLimitExceeded`.
    * @example await lease.consume({ tpm: 200 }); // the answer is longer than estimated
    */
   consume(amounts: Amounts): Promise<void>;
@@ -101,6 +102,7 @@ export class ResourceLease implements LeaseOfResource {
    * Undefined if the lease was granted without the store, because only the store knows the names.
    */
   readonly #names: ReadonlySet<string> | undefined;
+  readonly #leave: ResourceAmounts["leave"];
   /** Made on first use, because most leases have none. */
   #unlimited: Set<string> | undefined;
   #taken: Amounts;
@@ -112,13 +114,14 @@ export class ResourceLease implements LeaseOfResource {
 
   constructor(
     owner: Owner,
-    { resource, amounts }: ResourceAmounts,
+    { resource, amounts, leave }: ResourceAmounts,
     names: ReadonlySet<string> | undefined,
   ) {
     this.resource = resource;
     this.#owner = owner;
     this.#taken = amounts;
     this.#names = names;
+    this.#leave = leave;
     this.#noteUnlimited(amounts, names);
   }
 
@@ -142,7 +145,8 @@ export class ResourceLease implements LeaseOfResource {
     const pendingTakes = (this.#pendingTakes ??= new Set());
     pendingTakes.add(take);
     try {
-      await this.#owner.take({ resource: this.resource, amounts: take.amounts }, (names) => {
+      const wanted = { resource: this.resource, amounts: take.amounts, leave: this.#leave };
+      await this.#owner.take(wanted, (names) => {
         this.#addTaken(take);
         this.#noteUnlimited(take.amounts, names);
       });

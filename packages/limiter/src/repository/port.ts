@@ -1,5 +1,6 @@
 import type { Amounts } from "../core/amounts.ts";
 import type { LimitStatus } from "../core/bucket/decision.ts";
+import type { Leave } from "../core/bucket/leave.ts";
 import type { OnUnavailable, Policy } from "../core/bucket/policy.ts";
 import type { TakenPart } from "../core/bucket/settlement.ts";
 import type { Clock } from "./system-clock.ts";
@@ -15,6 +16,8 @@ export interface ResourceAmounts {
   readonly amounts: Amounts;
   /** What errors call these amounts, if the caller did not name them `consume`. */
   readonly field?: string;
+  /** What the call leaves for others: of all that it takes, now and later. */
+  readonly leave?: Leave | undefined;
 }
 
 /**

@@ -93,6 +93,7 @@ export function toDecided({
   amounts,
   bucket,
   cell,
+  leaves,
 }: CellClaim): BucketClaim {
   return {
     entityId,
@@ -100,6 +101,7 @@ export function toDecided({
     policy,
     amounts,
     bucket: bucket === cell ? cell.snapshot() : bucket,
+    leaves,
   };
 }
 

@@ -17,6 +17,7 @@ import {
   type Levels,
   type OwnedClaim,
 } from "../../core/bucket/decision.ts";
+import { computeLeaves } from "../../core/bucket/leave.ts";
 import { levelAt, resolvePolicy, type Policy } from "../../core/bucket/policy.ts";
 import { settleParts, computeTakenStatuses, type TakenPart } from "../../core/bucket/settlement.ts";
 import type {
@@ -208,6 +209,7 @@ export class SqliteBuckets implements BucketStore {
       const bucket = withPolicyLimits(found.loaded?.bucket, policy, nowMs);
       const isCascaded = wanted.isParent;
       const { parentId } = found;
+      const leaves = computeLeaves(policy, wanted.leave);
       // No spread: a property behind it is slow to add. This one and the receipt's took 8 of 50 µs.
       return {
         entityId,
@@ -219,6 +221,7 @@ export class SqliteBuckets implements BucketStore {
         found,
         isCascaded,
         parentId,
+        leaves,
       };
     });
   }

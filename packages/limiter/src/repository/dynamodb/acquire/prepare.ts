@@ -8,6 +8,7 @@ import {
   buildClaims,
   costsMilli,
   hasAll,
+  hasAllWanted,
   hasPolicyLimits,
   selectKnownAmounts,
   type BucketClaim,
@@ -82,8 +83,8 @@ export class ClaimPreparation {
     const { entityId, resources, override } = request;
     const active = this.#active.get(this.#namespaceId);
     const entity = this.#entities.get(entityId);
-    const own = resources.map(({ resource, amounts }) =>
-      this.#buildClaim({ entityId, resource, amounts, override, isParent: false }),
+    const own = resources.map(({ resource, amounts, leave }) =>
+      this.#buildClaim({ entityId, resource, amounts, override, isParent: false, leave }),
     );
     if (active instanceof Promise || entity instanceof Promise || own.some(isPending))
       return this.#whenRead(request, active, entity, own);
@@ -102,7 +103,8 @@ export class ClaimPreparation {
     const entity = this.#entities.fresh(entityId, nowMs);
     if (entity === undefined || entity.parentId !== undefined) return undefined;
     if (override !== undefined || resources.length > 1) return undefined;
-    const { resource, amounts } = resources[0]!;
+    const { resource, amounts, leave } = resources[0]!;
+    if (leave !== undefined) return undefined;
     const kept = entity.buckets.get(resource);
     if (kept === undefined) return undefined;
     const { shards, isWhole } = this.#known.get(kept.key);
@@ -154,13 +156,14 @@ export class ClaimPreparation {
   ): MaybePromise<readonly WantedClaim[]> {
     const { parentId } = entity;
     if (parentId === undefined) return assemble(request, entity, own, []);
-    const parents = request.resources.map(({ resource, amounts }) =>
+    const parents = request.resources.map(({ resource, amounts, leave }) =>
       this.#buildClaim({
         entityId: parentId,
         resource,
         amounts,
         override: undefined,
         isParent: true,
+        leave,
       }),
     );
     return parents.some(isPending)
@@ -200,7 +203,7 @@ export class ClaimPreparation {
 
   /** The claim under the policy that the bucket shows to be the current one. */
   #underPolicy(
-    { amounts, isParent }: WantedBucket,
+    { amounts, isParent, leave }: WantedBucket,
     key: BucketKey,
     image: BucketImage | undefined,
     policy: Policy | undefined,
@@ -215,6 +218,7 @@ export class ClaimPreparation {
       policy,
       parentId,
       isCascaded: isParent,
+      leave,
     };
     const resolved = this.#resolver.resolveFor(policy, key, image);
     if (resolved === policy) return this.#withLevels(claim);
@@ -225,8 +229,8 @@ export class ClaimPreparation {
 
   /** The claim with the other levels, when its policy lacks a limit that the call names. */
   #withLevels(claim: WantedClaim): MaybePromise<WantedClaim> {
-    const { key, amounts, policy } = claim;
-    if (policy.source === "override" || hasAll(policy, amounts)) return claim;
+    const { key, policy } = claim;
+    if (policy.source === "override" || hasAllWanted(policy, claim)) return claim;
     const levels = this.#policies.levels(key.entityId, key.resource);
     return levels instanceof Promise
       ? levels.then((read) => ({ ...claim, levels: read }))

@@ -54,9 +54,10 @@ export function takeFromShard(
   { requests, undone }: Pick<TakeAttempt, "requests" | "undone">,
   writer: BucketWriter,
 ): Promise<Taken | Refused | Undecided> {
-  const { costs, policy, isCascaded, isNamespaceRead } = claim;
+  const { costs, policy, isCascaded, isNamespaceRead, leave } = claim;
+  const intent = { costs, requests, undone, policy, isCascaded, isNamespaceRead, leave };
   return writer
-    .write(key, { kind: "take", costs, requests, undone, policy, isCascaded, isNamespaceRead })
+    .write(key, { kind: "take", ...intent })
     .then(
       (outcome) => {
         if (outcome.kind === "applied")

@@ -14,8 +14,8 @@ import { configKey, entityConfigIndexKeys, namespaceIndexKeys } from "./keys.ts"
 import { assertNothingOfPython } from "./limit-kind.ts";
 
 /**
- * cp capacity, ra refill amount, rp refill period in seconds; kd what the text of a quota or session
- * has after the capacity. Whole tokens.
+ * cp capacity, ra refill amount, rp refill period in seconds; kd what the text of a quota or
+ * session has after the capacity, and of a rate its options. Whole tokens.
  */
 type LimitField = "cp" | "ra" | "rp" | "kd";
 
@@ -86,12 +86,13 @@ export function parseSettings(item: AttributeMap): SystemSettings {
 }
 
 function limitAttributes(limits: readonly SupportedLimit[]): {
-  readonly [attribute: string]: Value;
+  readonly [attribute: string]: Value | undefined;
 } {
   const attributes = limits.flatMap(
-    (limit): readonly (readonly [string, Value])[] => {
+    (limit): readonly (readonly [string, Value | undefined])[] => {
       const { name, capacity } = limit;
-      const rest = formatLimit(limit).slice(`${name}:${capacity}`.length);
+      const text = formatLimit(limit);
+      const rest = text.slice(isRate(limit) ? text.search(/\[|$/) : `${name}:${capacity}`.length);
       return [
         [configAttribute(name, "cp"), capacity],
         ...(isRate(limit)
@@ -99,7 +100,8 @@ function limitAttributes(limits: readonly SupportedLimit[]): {
               [configAttribute(name, "ra"), limit.refillAmount],
               [configAttribute(name, "rp"), limit.refillPeriodSeconds],
             ] as const)
-          : ([[configAttribute(name, "kd"), rest]] as const)),
+          : []),
+        [configAttribute(name, "kd"), rest === "" ? undefined : rest],
       ];
     },
   );
@@ -129,11 +131,10 @@ function readOrder(item: AttributeMap): ReadonlyMap<string, number> {
 function readLimit(item: AttributeMap, name: string): SupportedLimit {
   const capacity = getNumber(item[configAttribute(name, "cp")]) ?? 0;
   const kind = getString(item[configAttribute(name, "kd")]);
-  if (kind !== undefined) return parseStoredLimit(`${name}:${capacity}${kind}`);
-  return {
-    name,
-    capacity,
-    refillAmount: getNumber(item[configAttribute(name, "ra")]) ?? 0,
-    refillPeriodSeconds: getNumber(item[configAttribute(name, "rp")]) ?? 0,
-  };
+  const isRateText = kind === undefined || kind.startsWith("[");
+  if (!isRateText) return parseStoredLimit(`${name}:${capacity}${kind}`);
+  const refillAmount = getNumber(item[configAttribute(name, "ra")]) ?? 0;
+  const refillPeriodSeconds = getNumber(item[configAttribute(name, "rp")]) ?? 0;
+  if (kind === undefined) return { name, capacity, refillAmount, refillPeriodSeconds };
+  return parseStoredLimit(`${name}:${refillAmount}/${refillPeriodSeconds}sec:${capacity}${kind}`);
 }
