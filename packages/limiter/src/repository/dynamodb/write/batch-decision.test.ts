@@ -36,6 +36,7 @@ import {
   holds,
   type Bucket,
 } from "../../../core/bucket/bucket.ts";
+import { addLeaves } from "../../../core/bucket/leave.ts";
 import { withPolicyLimits } from "../../../core/bucket/decision.ts";
 import type { RateLimit } from "../../../core/limit-kinds.ts";
 import { Limit } from "../../../core/limit.ts";
@@ -181,9 +182,10 @@ describe("a batch that is one write", { timeout: 60_000 + RUNS * 5 }, () => {
         const bucket = buildBucket(drawn);
         const nowMs = START_MS + drawn.elapsedMs;
         let running = bucket;
-        const expected = drawn.wanted.map(({ kind, costs }) => {
+        const expected = drawn.wanted.map(({ kind, costs, leaves = {} }) => {
           const costsMilli = running.limits.map(({ limit }) => getAmount(costs, limit.name));
-          const fits = kind !== "take" || holds(running, costsMilli, nowMs);
+          const needs = addLeaves(running, costsMilli, leaves);
+          const fits = kind !== "take" || holds(running, needs, nowMs);
           if (fits) running = apply(running, costsMilli, nowMs);
           return fits;
         });
@@ -324,13 +326,13 @@ function oneAfterAnother(
 ): Bucket {
   return wanted.reduce((bucket, member, index) => {
     if (verdicts[index] !== "written") return bucket;
-    const { kind, costs } = member;
+    const { kind, costs, leaves = {} } = member;
     const costsMilli = bucket.limits.map(({ limit, hidden }) =>
       (kind === "take" || kind === "charge") && hidden ? 0 : getAmount(costs, limit.name),
     );
     if (kind === "take")
       expect(
-        holds(bucket, costsMilli, nowMs),
+        holds(bucket, addLeaves(bucket, costsMilli, leaves), nowMs),
         `member ${index} was granted what was not there`,
       ).toBe(true);
     return afterCounting(apply(bucket, costsMilli, nowMs), member);
