@@ -85,8 +85,12 @@ declare module "declared/zae-limiter" {
     readonly limitName: string;
     readonly limit: SupportedLimit;
     readonly source: ConfigSource;
+    readonly kind: LimitKind;
+    readonly resetsAt: Date | undefined;
+    readonly resetsInSeconds: number | undefined;
     readonly available: number;
     readonly requested: number;
+    readonly leaves: number;
     readonly exceeded: boolean;
     readonly deficit: number;
     readonly retryAfterSeconds: number;
@@ -316,11 +320,14 @@ declare module "declared/zae-limiter" {
       readonly entity_id: string;
       readonly resource: string;
       readonly limit_name: string;
+      readonly kind: LimitKind;
       readonly capacity: number;
-      readonly refill_amount: number;
-      readonly refill_period_seconds: number;
+      readonly refill_amount?: number;
+      readonly refill_period_seconds?: number;
+      readonly resets_at_ms?: number | null;
       readonly available: number;
       readonly requested: number;
+      readonly leaves: number;
       readonly exceeded: boolean;
       readonly retry_after_seconds: number | null;
     }[];
@@ -362,6 +369,8 @@ declare module "declared/zae-limiter" {
     readonly consume: Amounts;
     readonly also?: Readonly<Record<string, Amounts>>;
     readonly limits?: readonly Limit[];
+    readonly leave?: Amounts;
+    readonly priority?: string;
     readonly onUnavailable?: OnUnavailable;
     readonly waitUpToMs?: number;
     readonly signal?: AbortSignal;
@@ -637,7 +646,7 @@ declare module "declared/zae-limiter" {
       readonly burst?: number;
     } & LimitOptions,
   ) => RateLimit;
-  type SupportedLimit = RateLimit;
+  type SupportedLimit = RateLimit | QuotaLimit | SessionLimit;
   interface LimitBase extends LimitOptions {
     readonly name: string;
     readonly capacity: number;
@@ -968,8 +977,14 @@ declare module "declared/zae-limiter/backend" {
     BackendCapabilities,
     RepositoryOptions,
     Random,
+    Calendar,
   } from "declared/zae-limiter";
-  export function apply(bucket: Bucket, costsMilli: readonly number[], nowMs: number): Bucket;
+  export function apply(
+    bucket: Bucket,
+    costsMilli: readonly number[],
+    nowMs: number,
+    ends?: WindowEnds,
+  ): Bucket;
   export interface Bucket {
     readonly limits: readonly BucketLimit[];
     readonly refilledAtMs: number;
@@ -978,6 +993,7 @@ declare module "declared/zae-limiter/backend" {
   export interface BucketLimit {
     readonly limit: SupportedLimit;
     readonly capacityMilli: number;
+    readonly window: LimitWindow | undefined;
     readonly refillAmountMilli: number;
     readonly refillPeriodMs: number;
     readonly amount: number;
@@ -1002,7 +1018,7 @@ declare module "declared/zae-limiter/backend" {
   export function divideAmounts(policy: Policy, amounts: Amounts): DividedAmounts;
   export function fits(claims: readonly BucketClaim[], nowMs: number): boolean;
   export function selectKnownAmounts(
-    { amounts, override, isParent, field }: WantedBucket,
+    { amounts, override, isParent, field, leave }: WantedBucket,
     policy: Policy,
     levels: Levels,
   ): Amounts;
@@ -1026,6 +1042,13 @@ declare module "declared/zae-limiter/backend" {
     readonly unlimited?: Amounts | undefined;
     readonly costs?: readonly number[];
     readonly others?: readonly Bucket[];
+    readonly leaves?: Amounts | undefined;
+    readonly places?:
+      | readonly {
+          readonly shard: number;
+          readonly divisor: number;
+        }[]
+      | undefined;
   }
   export type OwnedClaim = BucketClaim & Owned;
   export interface WantedBucket {
@@ -1035,6 +1058,7 @@ declare module "declared/zae-limiter/backend" {
     readonly override: Policy | undefined;
     readonly isParent: boolean;
     readonly field?: string | undefined;
+    readonly leave?: Leave | undefined;
   }
   export type ConfigKey =
     | {
@@ -1056,6 +1080,7 @@ declare module "declared/zae-limiter/backend" {
     readonly limits: readonly SupportedLimit[];
     readonly bucketLimits: readonly BucketLimit[];
     readonly names: ReadonlySet<string>;
+    readonly hasWindows: boolean;
   }
   export function allocateSettlement<Part extends TakenPart>(
     parts: readonly Part[],
@@ -1074,6 +1099,7 @@ declare module "declared/zae-limiter/backend" {
     readonly policy: Policy;
     readonly amounts: Amounts;
     readonly unlimited?: Amounts | undefined;
+    readonly windowEnds?: WindowEnds | undefined;
   }
   export interface EntityChange {
     readonly name?: string;
@@ -1196,6 +1222,7 @@ declare module "declared/zae-limiter/backend" {
     readonly resource: string;
     readonly amounts: Amounts;
     readonly field?: string;
+    readonly leave?: Leave | undefined;
   }
   export function mergeConfig(stored: StoredConfig, wanted: StoredConfig): StoredConfig;
   export const NO_CONFIG: StoredConfig;
@@ -1344,6 +1371,16 @@ declare module "declared/zae-limiter/backend" {
   export const systemClock: Clock;
   export const systemRandom: Random;
   export function wholeMs(clock: Pick<Clock, "now">): number;
+  type WindowEnds = Readonly<Record<string, number>>;
+  interface LimitWindow {
+    readonly kind: "quota" | "session";
+    readonly capacityMilli: number;
+    readonly unusedMilli: number;
+    readonly carriesDebt: boolean;
+    readonly calendar: Calendar | undefined;
+    readonly lengthMs: number;
+    readonly definition: string;
+  }
   interface Owned {
     readonly parentId: string | undefined;
   }
@@ -1353,12 +1390,17 @@ declare module "declared/zae-limiter/backend" {
       readonly resource: string;
       readonly amounts: Amounts;
       readonly field?: string;
+      readonly leave?: Leave | undefined;
     }[];
     readonly override: Policy | undefined;
   }
   type FindClaim<C extends Owned> = (wanted: WantedBucket, nowMs: number) => C | undefined;
   type DividedAmounts = Pick<BucketClaim, "amounts" | "unlimited">;
   type Levels = readonly (Policy | undefined)[];
+  interface Leave {
+    readonly amounts: Amounts;
+    readonly priority: string | undefined;
+  }
   interface BorneShare<Part extends TakenPart> {
     readonly part: Part;
     readonly amounts: Amounts;

@@ -9,7 +9,7 @@ const TPM = Limit.perMinute("tpm", 1000, { reserve: { batch: 400 } });
 const BATCH = { priority: "batch" };
 
 /** Counts how many calls in a row are granted, at most 20. */
-async function grantsOf(world: World, tpm: number, more: Partial<AcquireRequest>): Promise<number> {
+async function countGrants(world: World, tpm: number, more: Partial<AcquireRequest>): Promise<number> {
   for (let count = 0; count < 20; count += 1) if (!(await fits(world, { tpm }, more))) return count;
   return 20;
 }
@@ -19,8 +19,8 @@ export const leaveTopic: Topic = (test) => {
   test("a call is granted only if the balance afterwards is at least what it leaves", async (world) => {
     await world.repository.setSystemDefaults([TPM]);
     assert.equal(await fits(world, { tpm: 1 }, { leave: { tpm: 1000 } }), false);
-    assert.equal(await grantsOf(world, 100, { leave: { tpm: 700 } }), 3);
-    assert.equal(await grantsOf(world, 100, BATCH), 3);
+    assert.equal(await countGrants(world, 100, { leave: { tpm: 700 } }), 3);
+    assert.equal(await countGrants(world, 100, BATCH), 3);
     assert.deepEqual(await readLeft(world), { tpm: 400 });
     assert.equal(await grants(world, { tpm: 100 }, 20), 4, "the others take what was left");
   });
@@ -74,7 +74,9 @@ export const leaveTopic: Topic = (test) => {
       await take(world, { [name]: 500 }, { entityId });
       assert.equal(await fits(world, { rpm: 1 }, { entityId, leave }), false, name);
       assert.equal(await fits(world, { rpm: 1 }, { entityId }), true);
-      const lease = await world.limiter.acquire(call({ [name]: 100 }, { entityId, leave: { [name]: 400 } }));
+      const lease = await world.limiter.acquire(
+        call({ [name]: 100 }, { entityId, leave: { [name]: 400 } }),
+      );
       await lease.rollback();
       assert.equal((await readLeft(world, entityId))[name], 500);
     }
@@ -88,8 +90,8 @@ export const leaveTopic: Topic = (test) => {
     await repository.setLimits("project", [
       Limit.perMinute("tpm", 2000, { reserve: { batch: 1500 } }),
     ]);
-    assert.equal(await grantsOf(world, 100, BATCH), 5, "the project keeps 1500");
-    assert.equal(await grantsOf(world, 100, { leave: { tpm: 300 } }), 2, "the key keeps 300");
+    assert.equal(await countGrants(world, 100, BATCH), 5, "the project keeps 1500");
+    assert.equal(await countGrants(world, 100, { leave: { tpm: 300 } }), 2, "the key keeps 300");
     const low = Limit.perMinute("tpm", 500, { reserve: { batch: 1 } });
     await repository.setLimits("project", [low]);
     const refusal = await getRefusal(world.limiter, call({ tpm: 100 }, { leave: { tpm: 401 } }));

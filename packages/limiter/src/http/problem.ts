@@ -50,9 +50,10 @@ function formatSpan(limit: SupportedLimit): string {
 
 /** The wait is rounded up, as in `Retry-After`: never too early. */
 function formatDetail({ primaryViolation, statuses }: RateLimitExceeded): string {
-  const { limit, requested, retryAfterSeconds } = primaryViolation;
+  const { limit, requested, leaves, retryAfterSeconds } = primaryViolation;
   const name = policyName(primaryViolation, statuses[0]!);
+  const left = leaves === 0 ? "" : ` and must leave ${leaves}`;
   return Number.isFinite(retryAfterSeconds)
     ? `The request exceeds the limit ${name} of ${formatSpan(limit)}; retry in ${Math.ceil(retryAfterSeconds)} s.`
-    : `The request takes ${requested} of ${name}, which never holds more than ${limit.capacity}, so it can never fit.`;
+    : `The request takes ${requested} of ${name}${left}, which never holds more than ${limit.capacity}, so it can never fit.`;
 }

@@ -305,7 +305,8 @@ function toKey({ entityId, resource }: BucketName): string {
 
 /** The same text for the same amounts and class. */
 function toLeftKey({ amounts, priority }: Leave): string {
-  return JSON.stringify([priority, Object.entries(amounts).sort()]);
+  const names = Object.keys(amounts).sort();
+  return JSON.stringify([priority, names.map((name) => [name, amounts[name]])]);
 }
 
 /** The buckets that a refused head depends on: its own, and those that refused it. */

@@ -246,6 +246,16 @@ describe("a guess that no limit can hold", () => {
   });
 });
 
+it("calls of a class leave what is reserved from it, and are cut to what fits beside that", async () => {
+  await setting.repository.setSystemDefaults([
+    Limit.perMinute("tpm", 10_000, { reserve: { batch: 9_000 } }),
+    Limit.perMinute("rpm", 100),
+  ]);
+  const meter = setting.meter({ priority: "batch", estimator: fixedEstimate(500, 9_900) });
+  await meter.begin({ ...CALL, textBytes: 2_000 }, "x");
+  expect(await setting.charged()).toEqual({ rpm: 1, tpm: 1_000 });
+});
+
 it("a call that waits ends with its signal, and nothing is charged", async () => {
   const meter = setting.meter({ estimator: fixedEstimate(9_000, 900), waitUpToMs: 60_000 });
   await meter.begin(CALL, "x");

@@ -107,7 +107,7 @@ export class Meter<C> {
   }
 
   async #take(taker: Taker, estimate: Estimate): Promise<Reserved> {
-    const { limiter, metering, waitUpToMs, onUnavailable } = this.#options;
+    const { limiter, metering, waitUpToMs, onUnavailable, priority } = this.#options;
     const consume = computeCost(metering, { ...NO_TOKENS, ...estimate });
     try {
       const lease = await limiter.acquire({
@@ -115,6 +115,7 @@ export class Meter<C> {
         consume,
         ...(waitUpToMs !== undefined && { waitUpToMs }),
         ...(onUnavailable !== undefined && { onUnavailable }),
+        ...(priority !== undefined && { priority }),
       });
       return { estimate, consume, lease };
     } catch (error) {
@@ -154,8 +155,8 @@ export class Meter<C> {
     const { metering } = this.#options;
     const without = computeCost(metering, { ...NO_TOKENS, ...others });
     let most = wanted[kind];
-    for (const { limitName, limit } of statuses) {
-      const room = limit.capacity - getAmount(without, limitName);
+    for (const { limitName, limit, leaves } of statuses) {
+      const room = limit.capacity - leaves - getAmount(without, limitName);
       if (room < 0) return room;
       most = Math.min(most, computeMostTokens(metering[limitName]?.[kind], room));
     }

@@ -183,8 +183,7 @@ function member(
     kind: fc.constant(kind),
     costs: byName(names, range),
     isCascaded: fc.boolean(),
-    leaves:
-      kind === "take" ? fc.option(leaves(names), { nil: undefined }) : fc.constant(undefined),
+    leaves: kind === "take" ? fc.option(leaves(names), { nil: undefined }) : fc.constant(undefined),
   });
 }
 

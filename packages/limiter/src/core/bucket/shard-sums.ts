@@ -28,8 +28,8 @@ export function shardSumMilli(
 }
 
 /** What a balance holds above what is kept of it; a debt as it is. */
-export function aboveKept(balanceMilli: number, keptMilli = 0): number {
-  return Math.max(balanceMilli - keptMilli, Math.min(balanceMilli, 0));
+export function aboveKept(heldMilli: number, keptMilli = 0): number {
+  return Math.max(heldMilli - keptMilli, Math.min(heldMilli, 0));
 }
 
 /**

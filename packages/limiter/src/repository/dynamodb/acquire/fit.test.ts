@@ -47,9 +47,6 @@ describe("a bucket may serve a call", () => {
 
   it("when one shard holds it above its share of what it leaves, or all together do", () => {
     const shards = [{ tpm: 6000 }, { tpm: 1000 }];
-    const leaving = (tpm: number, left: number): WantedClaim => {
-      return { ...wanting(tpm), leave: { amounts: { tpm: left }, priority: undefined } };
-    };
     expect(mayFit(leaving(4, 4), buildBucket(shards), NOW_MS)).toBe(true);
     expect(mayFit(leaving(5, 4), buildBucket(shards), NOW_MS)).toBe(false);
     expect(mayFit(leaving(5, 2), buildBucket(shards), NOW_MS)).toBe(true);
@@ -72,6 +69,10 @@ describe("a bucket may serve a call", () => {
     expect(mayFit(wantingRpm(61), single, NOW_MS)).toBe(false);
   });
 });
+
+function leaving(tpm: number, left: number): WantedClaim {
+  return { ...wanting(tpm), leave: { amounts: { tpm: left }, priority: undefined } };
+}
 
 function wanting(tpm: number): WantedClaim {
   const costs = { tpm: tpm * 1000 };

@@ -38,8 +38,7 @@ export function fitsShard(claim: WantedClaim, image: BucketImage, nowMs: number)
   const bucket = applyPolicy(policy, image, nowMs);
   const costs = costsMilli(bucket, amounts);
   const leaves = computeLeaves(policy, leave);
-  const needs =
-    leaves === undefined ? costs : addLeaves(bucket, costs, shareLeaves(leaves, image));
+  const needs = leaves === undefined ? costs : addLeaves(bucket, costs, shareLeaves(leaves, image));
   return holds(bucket, needs, nowMs);
 }
 

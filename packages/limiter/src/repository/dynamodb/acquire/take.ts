@@ -3,7 +3,7 @@ import { divideAmounts } from "../../../core/bucket/decision.ts";
 import type { BucketKey } from "../items/bucket-key.ts";
 import { TableUnavailable } from "../table/table-errors.ts";
 import type { BucketWriter } from "../write/bucket-writer.ts";
-import type { AppliedOutcome } from "../write/write-intent.ts";
+import type { AppliedOutcome, WriteIntent } from "../write/write-intent.ts";
 import type { ReceiptPart, Refused, Taken, Undecided } from "./receipt.ts";
 import type { WantedClaim } from "./wanted-claim.ts";
 
@@ -55,23 +55,29 @@ export function takeFromShard(
   writer: BucketWriter,
 ): Promise<Taken | Refused | Undecided> {
   const { costs, policy, isCascaded, isNamespaceRead, leave } = claim;
-  const intent = { costs, requests, undone, policy, isCascaded, isNamespaceRead, leave };
-  return writer
-    .write(key, { kind: "take", ...intent })
-    .then(
-      (outcome) => {
-        if (outcome.kind === "applied")
-          return { kind: "taken", parts: [buildTakenPart(claim, key, requests, outcome)] };
-        if (outcome.kind !== "refused") return { kind: "undecided", claim };
-        const refused = { ...claim, policy: outcome.policy };
-        return { kind: "refused", atMs: outcome.atMs, claim: refused };
-      },
-      (error: unknown) => {
-        if (!(error instanceof TableUnavailable && error.throttled && !error.ambiguous))
-          throw error;
-        return { kind: "undecided", claim, throttled: error };
-      },
-    );
+  const intent: WriteIntent = {
+    kind: "take",
+    costs,
+    requests,
+    undone,
+    policy,
+    isCascaded,
+    isNamespaceRead,
+    leave,
+  };
+  return writer.write(key, intent).then(
+    (outcome) => {
+      if (outcome.kind === "applied")
+        return { kind: "taken", parts: [buildTakenPart(claim, key, requests, outcome)] };
+      if (outcome.kind !== "refused") return { kind: "undecided", claim };
+      const refused = { ...claim, policy: outcome.policy };
+      return { kind: "refused", atMs: outcome.atMs, claim: refused };
+    },
+    (error: unknown) => {
+      if (!(error instanceof TableUnavailable && error.throttled && !error.ambiguous)) throw error;
+      return { kind: "undecided", claim, throttled: error };
+    },
+  );
 }
 
 function buildTakenPart(

@@ -88,23 +88,21 @@ export function parseSettings(item: AttributeMap): SystemSettings {
 function limitAttributes(limits: readonly SupportedLimit[]): {
   readonly [attribute: string]: Value | undefined;
 } {
-  const attributes = limits.flatMap(
-    (limit): readonly (readonly [string, Value | undefined])[] => {
-      const { name, capacity } = limit;
-      const text = formatLimit(limit);
-      const rest = text.slice(isRate(limit) ? text.search(/\[|$/) : `${name}:${capacity}`.length);
-      return [
-        [configAttribute(name, "cp"), capacity],
-        ...(isRate(limit)
-          ? ([
-              [configAttribute(name, "ra"), limit.refillAmount],
-              [configAttribute(name, "rp"), limit.refillPeriodSeconds],
-            ] as const)
-          : []),
-        [configAttribute(name, "kd"), rest === "" ? undefined : rest],
-      ];
-    },
-  );
+  const attributes = limits.flatMap((limit): readonly (readonly [string, Value | undefined])[] => {
+    const { name, capacity } = limit;
+    const text = formatLimit(limit);
+    const rest = text.slice(isRate(limit) ? text.search(/\[|$/) : `${name}:${capacity}`.length);
+    return [
+      [configAttribute(name, "cp"), capacity],
+      ...(isRate(limit)
+        ? ([
+            [configAttribute(name, "ra"), limit.refillAmount],
+            [configAttribute(name, "rp"), limit.refillPeriodSeconds],
+          ] as const)
+        : []),
+      [configAttribute(name, "kd"), rest === "" ? undefined : rest],
+    ];
+  });
   // Attributes have no order, but limits are listed in the order in which they were declared.
   return { ...Object.fromEntries(attributes), limit_names: limits.map(({ name }) => name) };
 }

@@ -124,7 +124,9 @@ function planWindow({ bucket, index, wanted, fold, nowMs }: LimitMove): {
   if (!isOver || !fold.isCharged)
     return {
       endMs,
-      map: isNew ? buildConstant(storedMilli) : { low: -Infinity, add, addMost: add, high: Infinity },
+      map: isNew
+        ? buildConstant(storedMilli)
+        : { low: -Infinity, add, addMost: add, high: Infinity },
       // One that is over refuses nothing.
       needMilli: isOver ? undefined : fold.needMilli,
       isLeft: isOver && (fold.needMilli ?? 0) > 0,

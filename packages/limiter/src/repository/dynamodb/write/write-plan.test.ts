@@ -75,7 +75,7 @@ describe("a plan for a bucket", () => {
       const intents = [{ ...take(1), policy, leave }];
       const request = { policy, image: parseBucketItem(item), intents, nowMs: NOW_MS };
       const { write } = planWrite(buildRequest({ ...request, ttlMultiplier: 0 }));
-      return update(found, write!.request.input("limits") as ExpressionInput) !== undefined;
+      return update(found, write!.request.input("limits")) !== undefined;
     };
     const leave = { amounts: { tpd: 60 }, priority: undefined };
     expect([lands(leave, item), lands(leave, opened)]).toEqual([true, false]);
