@@ -3,6 +3,7 @@ import {
   afterRefusal,
   apply,
   buildClaims,
+  computeLeaves,
   costsMilli,
   divideAmounts,
   fits,
@@ -79,7 +80,7 @@ export class MapBuckets implements BucketStore {
     const receipt = (extending as MapReceipt | undefined) ?? new MapReceipt([]);
     receipt.parts.push(...claims);
     const own = claims.filter(({ isParent }) => !isParent);
-    return { granted: true, receipt, limitNames: own.map(({ policy }) => policy.names) };
+    return { granted: true, receipt, policies: own.map(({ policy }) => policy) };
   }
 
   charge(request: ConsumeRequest): void {
@@ -157,6 +158,7 @@ export class MapBuckets implements BucketStore {
       policy,
       ...divideAmounts(policy, known),
       bucket: withPolicyLimits(slot?.bucket, policy, nowMs),
+      leaves: computeLeaves(policy, wanted.leave),
       parentId: entity?.cascade === true ? entity.parentId : undefined,
       isParent,
       slot,

@@ -10,6 +10,7 @@ import { cascadeTopic } from "./cascade.ts";
 import { chargesTopic } from "./charges.ts";
 import { closingTopic } from "./closing.ts";
 import { configurationTopic } from "./configuration.ts";
+import { countsTopic } from "./counts.ts";
 import { debtTopic } from "./debt.ts";
 import { declaredLimitsTopic } from "./declared-limits.ts";
 import { doneWorkTopic } from "./done-work.ts";
@@ -78,6 +79,7 @@ const TOPICS: Readonly<Record<string, Topic>> = {
   quotas: quotasTopic,
   sessions: sessionsTopic,
   "what calls leave for others": leaveTopic,
+  "limits that count another name": countsTopic,
   entities: entitiesTopic,
   "changes of entities": entityChangesTopic,
   namespaces: namespacesTopic,

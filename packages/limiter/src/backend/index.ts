@@ -14,6 +14,8 @@ export {
   withPolicyLimits,
 } from "../core/bucket/decision.ts";
 export type { BucketClaim, OwnedClaim, WantedBucket } from "../core/bucket/decision.ts";
+export { computeLeaves } from "../core/bucket/leave.ts";
+export type { Leave } from "../core/bucket/leave.ts";
 export type { ConfigKey, Policy } from "../core/bucket/policy.ts";
 export { allocateSettlement, computeTakenStatuses } from "../core/bucket/settlement.ts";
 export type { TakenPart } from "../core/bucket/settlement.ts";

@@ -15,7 +15,7 @@ const SUPPORTED: {
 } = {
   kinds: { rate: true, quota: true, session: true, inflight: false },
   options: {
-    counts: false,
+    counts: true,
     soft: false,
     schedule: false,
     reserve: true,

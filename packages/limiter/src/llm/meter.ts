@@ -156,9 +156,10 @@ export class Meter<C> {
     const without = computeCost(metering, { ...NO_TOKENS, ...others });
     let most = wanted[kind];
     for (const { limitName, limit, leaves } of statuses) {
-      const room = limit.capacity - leaves - getAmount(without, limitName);
+      const name = Object.hasOwn(metering, limitName) ? limitName : (limit.counts ?? limitName);
+      const room = limit.capacity - leaves - getAmount(without, name);
       if (room < 0) return room;
-      most = Math.min(most, computeMostTokens(metering[limitName]?.[kind], room));
+      most = Math.min(most, computeMostTokens(metering[name]?.[kind], room));
     }
     return most;
   }

@@ -47,8 +47,7 @@ export interface Receipt {
 }
 
 /**
- * Granted, with the names of the limits of each resource: what else was named is not limited. Or
- * refused, with the state of every limit.
+ * Granted, with the policy of each resource: what it does not know is not limited. Or refused, with the state of every limit.
  */
 export type ConsumeOutcome =
   | {
@@ -56,8 +55,8 @@ export type ConsumeOutcome =
       readonly granted: true;
       /** The tokens taken, for `settle` and `giveBack`. */
       readonly receipt: Receipt;
-      /** The limits of each resource, in the order of the request. */
-      readonly limitNames: readonly ReadonlySet<string>[];
+      /** The entity's policy for each resource, in the order of the request. */
+      readonly policies: readonly Policy[];
     }
   | {
       /** The call was refused. */

@@ -17,6 +17,7 @@ import {
   type BucketLimit,
 } from "./bucket.ts";
 import { ValidationError } from "../errors.ts";
+import { countAmounts } from "./counted-amounts.ts";
 import { addLeaves, type Leave } from "./leave.ts";
 import { withLimits } from "./limit-change.ts";
 import { isRate, type LimitKind } from "../limit-kinds.ts";
@@ -330,13 +331,13 @@ export function buildClaims<C extends Owned>(
   return all;
 }
 
-/** Whether a policy has every limit that is named. */
-export function hasAll({ names }: Policy, amounts: Amounts): boolean {
-  for (const name in amounts) if (!names.has(name)) return false;
+/** Whether a policy knows every name: as a limit, or as what limits count. */
+export function hasAll({ knownNames }: Policy, amounts: Amounts): boolean {
+  for (const name in amounts) if (!knownNames.has(name)) return false;
   return true;
 }
 
-/** Whether a policy has every limit that is named in what a call takes and leaves. */
+/** Whether a policy knows every name of what a call takes and leaves. */
 export function hasAllWanted(
   policy: Policy,
   { amounts, leave }: Pick<WantedBucket, "amounts" | "leave">,
@@ -355,27 +356,36 @@ export function selectKnownAmounts(
   levels: Levels,
 ): Amounts {
   const isKnown = (name: string): boolean =>
-    policy.names.has(name) || (override === undefined && knows(levels, name));
+    policy.knownNames.has(name) || (override === undefined && knows(levels, name));
   if (isParent) return onlyNames(amounts, isKnown);
-  for (const name in amounts) if (!isKnown(name)) checkNames({ [name]: 0 }, policy.names, field);
+  for (const name in amounts)
+    if (!isKnown(name)) checkNames({ [name]: 0 }, policy.knownNames, field);
   for (const name in leave?.amounts)
-    if (!isKnown(name)) checkNames({ [name]: 0 }, policy.names, "leave");
+    if (!isKnown(name)) checkNames({ [name]: 0 }, policy.knownNames, "leave");
   return amounts;
 }
 
 /** The stored levels of an entity and a resource. */
 export type Levels = readonly (Policy | undefined)[];
 
-/** Whether some level has a limit of this name. */
+/** Whether some level has a limit of this name, or one that counts it. */
 export function knows(levels: Levels, name: string): boolean {
-  return levels.some((level) => level?.names.has(name));
+  return levels.some((level) => level?.knownNames.has(name));
 }
 
 /** The part of an amount that a policy limits, and the part that it does not. */
 export type DividedAmounts = Pick<BucketClaim, "amounts" | "unlimited">;
 
-/** Divides amounts into those that a policy limits and, if there are any, the others. */
+/**
+ * Divides the amounts of a call into those that the limits of a policy are charged and, if there
+ * are any, the others.
+ */
 export function divideAmounts(policy: Policy, amounts: Amounts): DividedAmounts {
+  return divideByNames(policy, countAmounts(policy, amounts));
+}
+
+/** Divides amounts that are by limit already. */
+export function divideByNames(policy: Policy, amounts: Amounts): DividedAmounts {
   if (hasAll(policy, amounts)) return { amounts };
   return {
     amounts: onlyNames(amounts, (name) => policy.names.has(name)),
@@ -392,7 +402,7 @@ export function divideWanted(
   policy: Policy,
   levels: (entityId: string, resource: string) => Levels,
 ): DividedAmounts {
-  if (hasAllWanted(policy, wanted)) return wanted;
+  if (policy.counts === undefined && hasAllWanted(policy, wanted)) return wanted;
   const known = selectKnownAmounts(wanted, policy, levels(wanted.entityId, wanted.resource));
   return divideAmounts(policy, known);
 }
@@ -422,18 +432,18 @@ function buildNoLimitsError(entityId: string, resource: string): ValidationError
   return new ValidationError("limits", undefined, reason);
 }
 
-/** The names of the entity's limits on each resource of a call, in the call's order. */
-export function listLimitNames(
+/** The policies of the entity on each resource of a call, in the call's order. */
+export function listPolicies(
   { entityId, resources }: WantedAmounts,
   claims: readonly BucketClaim[],
-): readonly ReadonlySet<string>[] {
+): readonly Policy[] {
   // Most calls have one bucket.
-  if (claims.length === 1) return [claims[0]!.policy.names];
+  if (claims.length === 1) return [claims[0]!.policy];
   const own =
     resources.length === claims.length
       ? claims
       : claims.filter((claim) => claim.entityId === entityId);
-  return own.map(({ policy }) => policy.names);
+  return own.map(({ policy }) => policy);
 }
 
 function buildClaimsOn<C extends Owned>(

@@ -5,6 +5,7 @@
  */
 import { getAmount, MILLI, type Amounts } from "../amounts.ts";
 import type { Bucket } from "./bucket.ts";
+import { countAmounts } from "./counted-amounts.ts";
 import type { Policy } from "./policy.ts";
 import { computeShare } from "./shares.ts";
 
@@ -19,7 +20,8 @@ export interface Leave {
 /** Whole tokens that a call must leave of each limit of a policy; undefined when nothing. */
 export function computeLeaves(policy: Policy, leave: Leave | undefined): Amounts | undefined {
   if (leave === undefined) return undefined;
-  const { amounts, priority = "" } = leave;
+  const { priority = "" } = leave;
+  const amounts = countAmounts(policy, leave.amounts);
   let leaves: Record<string, number> | undefined;
   for (const { name, reserve = {} } of policy.limits) {
     const amount = Math.max(getAmount(amounts, name), getAmount(reserve, priority));

@@ -12,7 +12,7 @@ import {
   type LimitStatus,
   buildClaims,
   takesAnything,
-  listLimitNames,
+  listPolicies,
   type DividedAmounts,
   type Levels,
   type OwnedClaim,
@@ -105,7 +105,7 @@ export class SqliteBuckets implements BucketStore {
         isCascaded,
       });
     }
-    return { granted: true, receipt, limitNames: decision.limitNames };
+    return { granted: true, receipt, policies: decision.policies };
   }
 
   charge(request: ConsumeRequest): Promise<void> {
@@ -177,7 +177,7 @@ export class SqliteBuckets implements BucketStore {
       const windowEnds = claim.policy.hasWindows ? listWindowEnds(loaded.bucket) : undefined;
       return { loaded, claim, windowEnds };
     });
-    return { granted: true, taken, limitNames: listLimitNames(request, claims) };
+    return { granted: true, taken, policies: listPolicies(request, claims) };
   }
 
   /** Takes what a claim wants, whether it fits or not. */
@@ -297,7 +297,7 @@ type Decision =
         readonly claim: FoundClaim;
         readonly windowEnds: WindowEnds | undefined;
       }[];
-      readonly limitNames: readonly ReadonlySet<string>[];
+      readonly policies: readonly Policy[];
     }
   | { readonly granted: false; readonly statuses: readonly LimitStatus[] };
 

@@ -10,6 +10,7 @@ import {
   withPolicyLimits,
   type BucketClaim,
 } from "../../../core/bucket/decision.ts";
+import { countAmounts } from "../../../core/bucket/counted-amounts.ts";
 import { addLeaves, computeLeaves, shareLeaves } from "../../../core/bucket/leave.ts";
 import type { Policy } from "../../../core/bucket/policy.ts";
 import { shardPolicy } from "../../../core/bucket/shares.ts";
@@ -36,7 +37,7 @@ export function mayFit(
 export function fitsShard(claim: WantedClaim, image: BucketImage, nowMs: number): boolean {
   const { policy, amounts, leave } = claim;
   const bucket = applyPolicy(policy, image, nowMs);
-  const costs = costsMilli(bucket, amounts);
+  const costs = costsMilli(bucket, countAmounts(policy, amounts));
   const leaves = computeLeaves(policy, leave);
   const needs = leaves === undefined ? costs : addLeaves(bucket, costs, shareLeaves(leaves, image));
   return holds(bucket, needs, nowMs);
@@ -57,7 +58,8 @@ export function buildBucketClaim(
   shards: readonly Pick<KnownShard, "image">[],
   nowMs: number,
 ): BucketClaim {
-  const { key, policy, amounts, leave } = claim;
+  const { key, policy, leave } = claim;
+  const amounts = countAmounts(policy, claim.amounts);
   const [bucket = fullBucket(policy.bucketLimits, nowMs), ...others] = shards.map(({ image }) =>
     applyPolicy(claim.policy, image, nowMs),
   );

@@ -6,6 +6,7 @@
  */
 import { getAmount, MILLI, type Amounts } from "../../../core/amounts.ts";
 import type { Bucket } from "../../../core/bucket/bucket.ts";
+import { countAmounts } from "../../../core/bucket/counted-amounts.ts";
 import { divideAmounts, type DividedAmounts } from "../../../core/bucket/decision.ts";
 import { computeLeaves, shareLeaves } from "../../../core/bucket/leave.ts";
 import { aboveKept, shardSumMilli } from "../../../core/bucket/shard-sums.ts";
@@ -174,8 +175,9 @@ export class Gathering {
  */
 function holdTogether(givers: readonly Giver[], { claim, asOfMs }: GatherWish): boolean {
   const leaves = computeLeaves(claim.policy, claim.leave);
+  const amounts = countAmounts(claim.policy, claim.amounts);
   return claim.policy.limits.every(({ name }) => {
-    const cost = getAmount(claim.amounts, name) * MILLI;
+    const cost = getAmount(amounts, name) * MILLI;
     let held = 0;
     for (const giver of givers) {
       const { shard, leftMilli } = giver;

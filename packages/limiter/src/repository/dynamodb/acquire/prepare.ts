@@ -118,8 +118,8 @@ export class ClaimPreparation {
     if (this.#active.fresh(this.#namespaceId, nowMs) === undefined) return undefined;
     kept.policy = this.#policies.getCached(entityId, resource, kept.policy);
     const policy = kept.policy?.policy;
-    if (policy === undefined || !hasPolicyLimits(bucket, policy) || !hasAll(policy, amounts))
-      return undefined;
+    if (policy === undefined || policy.counts !== undefined) return undefined;
+    if (!hasPolicyLimits(bucket, policy) || !hasAll(policy, amounts)) return undefined;
     return { entityId, resource, policy, amounts, bucket, costs };
   }
 

@@ -87,7 +87,8 @@ function buildTakenPart(
   { policy, incarnation, image }: AppliedOutcome,
 ): ReceiptPart {
   const { costs, isCascaded } = claim;
-  const isSame = policy === claim.policy && claim.levels === undefined;
+  const isSame =
+    policy === claim.policy && claim.levels === undefined && policy.counts === undefined;
   const { amounts, unlimited } = isSame ? { amounts: costs } : divideAmounts(policy, costs);
   return {
     key,

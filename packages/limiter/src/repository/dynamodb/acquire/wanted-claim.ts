@@ -9,7 +9,10 @@ import type { BucketKey } from "../items/bucket-key.ts";
 export interface WantedClaim {
   /** The key of shard 0, whose divisor is the number of shards. */
   readonly key: BucketKey;
-  /** Includes limits that only other levels have: the policy that decides may have them again. */
+  /**
+   * As the call states them, not as limits count them. Includes limits that only other levels have:
+   * the policy that decides may have them again.
+   */
   readonly amounts: Amounts;
   /** The same in millitokens. */
   readonly costs: Costs;

@@ -6,6 +6,7 @@ import {
   type Bucket,
 } from "../../../core/bucket/bucket.ts";
 import { afterRefusal, hasPolicyLimits, withPolicyLimits } from "../../../core/bucket/decision.ts";
+import { countAmounts } from "../../../core/bucket/counted-amounts.ts";
 import { computeLeaves, shareLeaves } from "../../../core/bucket/leave.ts";
 import { sameLimits, type Limit } from "../../../core/limit.ts";
 import { sourceOfLimit, type Policy } from "../../../core/bucket/policy.ts";
@@ -233,17 +234,23 @@ interface DecidedIntents {
 
 /**
  * What intents are on one shard, under the policy that they are decided with. The list itself when
- * none of them leaves anything, as usual.
+ * none of them leaves anything and no limit counts another name, as usual.
  */
 function buildSteps(
   intents: readonly WriteIntent[],
   policy: Policy,
   { shard, divisor = 1 }: Pick<BucketImage, "shard"> & Partial<Pick<BucketImage, "divisor">>,
 ): readonly BatchStep[] {
-  if (intents.every(({ leave }) => leave === undefined)) return intents;
+  if (policy.counts === undefined && intents.every(({ leave }) => leave === undefined))
+    return intents;
   return intents.map((intent) => {
+    if (!UNDER_POLICY.has(intent.kind)) return intent;
     const leaves = computeLeaves(policy, intent.leave);
-    return leaves ? { ...intent, leaves: shareLeaves(leaves, { shard, divisor }) } : intent;
+    return {
+      ...intent,
+      costs: countAmounts(policy, intent.costs),
+      leaves: leaves && shareLeaves(leaves, { shard, divisor }),
+    };
   });
 }
 
@@ -405,8 +412,9 @@ function overdraws({ image, policy, nowMs }: PlanRequest, intent: WriteIntent): 
     kind === "charge"
       ? withPolicyLimits(image!.bucket, policyOn(image!, policy), nowMs)
       : image!.bucket;
+  const charged = kind === "charge" ? countAmounts(policy, costs) : costs;
   return bucket.limits.some(({ limit }, index) => {
-    const cost = costs[limit.name] ?? 0;
+    const cost = charged[limit.name] ?? 0;
     return cost > 0 && balanceMilli(bucket, index, nowMs) < cost;
   });
 }
