@@ -1,6 +1,17 @@
 import assert from "node:assert/strict";
 import { type Amounts, Limit, RateLimitExceeded, ValidationError } from "zae-limiter";
-import { call, failsWith, fits, getRefusal, KEY, MODEL, readLeft, RPM, take, TPM } from "./calls.ts";
+import {
+  call,
+  failsWith,
+  fits,
+  getRefusal,
+  KEY,
+  MODEL,
+  readLeft,
+  RPM,
+  take,
+  TPM,
+} from "./calls.ts";
 import { watch } from "./watch.ts";
 import type { Topic, World } from "./world.ts";
 
@@ -96,7 +107,12 @@ export const countsTopic: Topic = (test) => {
   test("charges, also into debt, and further resources", async (world) => {
     await world.repository.setSystemDefaults([TPM, TPD]);
     const amounts = { tpm: 1600 };
-    await world.limiter.charge({ entityId: KEY, resource: MODEL, amounts, also: { b: { tpm: 5 } } });
+    await world.limiter.charge({
+      entityId: KEY,
+      resource: MODEL,
+      amounts,
+      also: { b: { tpm: 5 } },
+    });
     assert.deepEqual(await readLeft(world), { tpm: -600, tpd: -100 });
     await take(world, { tpm: 5 }, { resource: "c", also: { b: { tpm: 10 } } });
     assert.deepEqual(await readLeft(world, KEY, "b"), { tpm: 985, tpd: 1485 });

@@ -200,9 +200,7 @@ export class ResourceLease implements LeaseOfResource {
     if (deltas.every(([, delta]) => delta === 0)) return [];
     const counts = this.#policy?.counts;
     const changed = deltas.filter(([name, delta]) => delta !== 0 || counts?.has(name) === true);
-    return [
-      { resource: this.resource, amounts: this.#withOwnNames(Object.fromEntries(changed)) },
-    ];
+    return [{ resource: this.resource, amounts: this.#withOwnNames(Object.fromEntries(changed)) }];
   }
 
   /** Applies a change to all of its limits or, if it is invalid, to none. */

@@ -13,12 +13,16 @@ export function countAmounts({ counts, names }: Policy, amounts: Amounts): Amoun
   for (const [limitName, name] of counts)
     if (!Object.hasOwn(amounts, limitName) && Object.hasOwn(amounts, name))
       counted[limitName] = amounts[name]!;
-  for (const name in amounts) if (!isOnlyCounted({ counts, names }, name)) counted[name] = amounts[name]!;
+  for (const name in amounts)
+    if (!isOnlyCounted({ counts, names }, name)) counted[name] = amounts[name]!;
   return counted;
 }
 
 /** Whether limits of a policy count a name that is none of them. */
-export function isOnlyCounted({ counts, names }: Pick<Policy, "counts" | "names">, name: string): boolean {
+export function isOnlyCounted(
+  { counts, names }: Pick<Policy, "counts" | "names">,
+  name: string,
+): boolean {
   if (counts === undefined || names.has(name)) return false;
   for (const counted of counts.values()) if (counted === name) return true;
   return false;

@@ -195,6 +195,32 @@ describe("a batch that is one write", { timeout: 60_000 + RUNS * 5 }, () => {
     );
   });
 
+  it("is the same as one that states what limits count", () => {
+    fc.assert(
+      fc.property(situation(), (drawn) => {
+        const [rpm, tpm] = drawn.limits;
+        fc.pre(tpm !== undefined);
+        const image = parseBucketItem(buildItem(buildBucket(drawn)));
+        const plan = (limits: readonly RateLimit[], wanted: readonly Wanted[]): unknown => {
+          const policy = buildPolicy(limits, "resource");
+          const intents = wanted.map((each) => buildIntent(each, policy));
+          const nowMs = START_MS + drawn.elapsedMs;
+          const { verdicts, write } = planWrite(buildRequest({ policy, image, intents, nowMs }));
+          return [verdicts, write?.request.input("limits")];
+        };
+        const stated = drawn.wanted.map((each) =>
+          each.kind === "take" || each.kind === "charge"
+            ? { ...each, costs: stateBoth(each.costs), leaves: stateBoth(each.leaves ?? {}) }
+            : each,
+        );
+        expect(plan([rpm!, { ...tpm!, counts: "rpm" }], drawn.wanted)).toEqual(
+          plan([rpm!, tpm!], stated),
+        );
+      }),
+      { numRuns: RUNS },
+    );
+  });
+
   it("stops before a sum that a number cannot hold exactly, and makes progress", () => {
     const bucket = fullBucket(
       bucketLimits([{ name: "tpm", capacity: 1, refillAmount: 1, refillPeriodSeconds: 1 }]),
@@ -337,6 +363,11 @@ function oneAfterAnother(
       ).toBe(true);
     return afterCounting(apply(bucket, costsMilli, nowMs), member);
   }, start);
+}
+
+/** Amounts in which `tpm` is what `rpm` is, unless it is there. */
+function stateBoth({ rpm, ...rest }: Wanted["costs"]): Wanted["costs"] {
+  return rpm === undefined ? rest : { rpm, tpm: rpm, ...rest };
 }
 
 /** Nothing minted and nothing lost, now and at times at which fractions have grown to tokens. */
