@@ -1060,6 +1060,11 @@ declare module "declared/zae-limiter/backend" {
     readonly field?: string | undefined;
     readonly leave?: Leave | undefined;
   }
+  export function computeLeaves(policy: Policy, leave: Leave | undefined): Amounts | undefined;
+  export interface Leave {
+    readonly amounts: Amounts;
+    readonly priority: string | undefined;
+  }
   export type ConfigKey =
     | {
         readonly level: "system";
@@ -1080,6 +1085,8 @@ declare module "declared/zae-limiter/backend" {
     readonly limits: readonly SupportedLimit[];
     readonly bucketLimits: readonly BucketLimit[];
     readonly names: ReadonlySet<string>;
+    readonly counts: ReadonlyMap<string, string> | undefined;
+    readonly knownNames: ReadonlySet<string>;
     readonly hasWindows: boolean;
   }
   export function allocateSettlement<Part extends TakenPart>(
@@ -1203,7 +1210,7 @@ declare module "declared/zae-limiter/backend" {
     | {
         readonly granted: true;
         readonly receipt: Receipt;
-        readonly limitNames: readonly ReadonlySet<string>[];
+        readonly policies: readonly Policy[];
       }
     | {
         readonly granted: false;
@@ -1397,10 +1404,6 @@ declare module "declared/zae-limiter/backend" {
   type FindClaim<C extends Owned> = (wanted: WantedBucket, nowMs: number) => C | undefined;
   type DividedAmounts = Pick<BucketClaim, "amounts" | "unlimited">;
   type Levels = readonly (Policy | undefined)[];
-  interface Leave {
-    readonly amounts: Amounts;
-    readonly priority: string | undefined;
-  }
   interface BorneShare<Part extends TakenPart> {
     readonly part: Part;
     readonly amounts: Amounts;

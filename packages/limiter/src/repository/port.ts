@@ -47,7 +47,8 @@ export interface Receipt {
 }
 
 /**
- * Granted, with the policy of each resource: what it does not know is not limited. Or refused, with the state of every limit.
+ * Granted, with the policy of each resource: names that it does not know are not limited. Or
+ * refused, with the state of every limit.
  */
 export type ConsumeOutcome =
   | {

@@ -8,7 +8,7 @@ import {
   type Levels,
   type LimitStatus,
 } from "./decision.ts";
-import { isOnlyCounted } from "./counted-amounts.ts";
+import { countAmounts, isOnlyCounted } from "./counted-amounts.ts";
 import type { Policy } from "./policy.ts";
 
 /**
@@ -134,9 +134,9 @@ function spread<Part extends TakenPart>(
 ): readonly BorneShare<Part>[] {
   const left = new Map(Object.entries(deltas));
   for (const { policy } of parts)
-    for (const [limitName, name] of policy.counts ?? NO_COUNTS)
-      if (!Object.hasOwn(deltas, limitName) && Object.hasOwn(deltas, name))
-        left.set(limitName, deltas[name]!);
+    if (policy.counts !== undefined)
+      for (const [name, delta] of Object.entries(countAmounts(policy, deltas)))
+        left.set(name, delta);
   const last = parts.at(-1);
   return parts.toReversed().map((part) => {
     const amounts: [string, number][] = [];
@@ -158,8 +158,6 @@ function spread<Part extends TakenPart>(
     };
   });
 }
-
-const NO_COUNTS: ReadonlyMap<string, string> = new Map();
 
 /** Whether a bucket limits a name, or has counted it. */
 function bears({ policy, unlimited = NO_AMOUNTS }: TakenPart, name: string): boolean {

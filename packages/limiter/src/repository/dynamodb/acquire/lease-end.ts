@@ -216,10 +216,9 @@ export class LeaseEnds {
     const whole = { ...end, costs: countAmounts(policy, end.costs) };
     // What a part names by limit is not counted for another limit again.
     const none = Object.fromEntries(Array.from(policy.counts?.keys() ?? [], (name) => [name, 0]));
-    return divideEnd(whole, current, nowMs).map((part) => ({
-      ...part,
-      costs: { ...none, ...part.costs },
-    }));
+    return divideEnd(whole, current, nowMs).map(({ part, costs, unlimited, requests }) => {
+      return { part, costs: { ...none, ...costs }, unlimited, requests };
+    });
   }
 
   /**

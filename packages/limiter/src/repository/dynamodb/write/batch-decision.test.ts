@@ -213,9 +213,8 @@ describe("a batch that is one write", { timeout: 60_000 + RUNS * 5 }, () => {
             ? { ...each, costs: stateBoth(each.costs), leaves: stateBoth(each.leaves ?? {}) }
             : each,
         );
-        expect(plan([rpm!, { ...tpm!, counts: "rpm" }], drawn.wanted)).toEqual(
-          plan([rpm!, tpm!], stated),
-        );
+        const counting = { ...tpm, counts: "rpm" };
+        expect(plan([rpm!, counting], drawn.wanted)).toEqual(plan([rpm!, tpm], stated));
       }),
       { numRuns: RUNS },
     );
