@@ -985,6 +985,7 @@ declare module "declared/zae-limiter/backend" {
     nowMs: number,
     ends?: WindowEnds,
   ): Bucket;
+  export function listWindowEnds(bucket: Bucket): WindowEnds | undefined;
   export interface Bucket {
     readonly limits: readonly BucketLimit[];
     readonly refilledAtMs: number;
@@ -1065,6 +1066,7 @@ declare module "declared/zae-limiter/backend" {
     readonly amounts: Amounts;
     readonly priority: string | undefined;
   }
+  export type WindowEnds = Readonly<Record<string, number>>;
   export type ConfigKey =
     | {
         readonly level: "system";
@@ -1378,7 +1380,6 @@ declare module "declared/zae-limiter/backend" {
   export const systemClock: Clock;
   export const systemRandom: Random;
   export function wholeMs(clock: Pick<Clock, "now">): number;
-  type WindowEnds = Readonly<Record<string, number>>;
   interface LimitWindow {
     readonly kind: "quota" | "session";
     readonly capacityMilli: number;
