@@ -3,9 +3,11 @@ import {
   afterRefusal,
   apply,
   buildClaims,
+  computeLeaves,
   costsMilli,
   divideAmounts,
   fits,
+  listWindowEnds,
   selectKnownAmounts,
   negate,
   computeStatuses,
@@ -25,6 +27,7 @@ import {
   type ResourceAmounts,
   type StoredBucket,
   type WantedBucket,
+  type WindowEnds,
 } from "zae-limiter/backend";
 
 /** A stored bucket. Its identity shows whether a lease's bucket was deleted and made again. */
@@ -33,7 +36,12 @@ interface Slot {
 }
 
 /** What a call takes from one bucket; `slot` is undefined until the bucket is stored. */
-type SlotClaim = OwnedClaim & { readonly isParent: boolean; slot: Slot | undefined };
+type SlotClaim = OwnedClaim & {
+  readonly isParent: boolean;
+  slot: Slot | undefined;
+  /** The windows that it was taken from: nothing goes back to others. */
+  windowEnds?: WindowEnds | undefined;
+};
 
 /** What a lease took. It ends once. */
 class MapReceipt implements Receipt {
@@ -76,11 +84,14 @@ export class MapBuckets implements BucketStore {
           slot.bucket = afterRefusal(slot.bucket, policy, nowMs) ?? slot.bucket;
       return { granted: false, statuses };
     }
-    for (const claim of claims) this.#take(claim, nowMs);
+    for (const claim of claims) {
+      this.#take(claim, nowMs);
+      claim.windowEnds = listWindowEnds(claim.slot!.bucket);
+    }
     const receipt = (extending as MapReceipt | undefined) ?? new MapReceipt([]);
     receipt.parts.push(...claims);
     const own = claims.filter(({ isParent }) => !isParent);
-    return { granted: true, receipt, limitNames: own.map(({ policy }) => policy.names) };
+    return { granted: true, receipt, policies: own.map(({ policy }) => policy) };
   }
 
   charge(request: ConsumeRequest): void {
@@ -159,6 +170,7 @@ export class MapBuckets implements BucketStore {
       policy,
       ...divideAmounts(policy, known),
       bucket: withPolicyLimits(slot?.bucket, policy, nowMs),
+      leaves: computeLeaves(policy, wanted.leave),
       parentId: entity?.cascade === true ? entity.parentId : undefined,
       isParent,
       slot,
@@ -176,10 +188,11 @@ export class MapBuckets implements BucketStore {
   }
 
   /** Writes the end of a lease, unless the bucket was deleted. */
-  #writeEnd({ entityId, resource, slot }: SlotClaim, amounts: ResourceAmounts["amounts"]): void {
+  #writeEnd(part: SlotClaim, amounts: ResourceAmounts["amounts"]): void {
+    const { entityId, resource, slot, windowEnds } = part;
     if (slot === undefined || this.#slots.get(resource)?.get(entityId) !== slot) return;
     const costs = costsMilli(slot.bucket, amounts);
-    slot.bucket = apply(slot.bucket, costs, this.#dependencies.nowMs());
+    slot.bucket = apply(slot.bucket, costs, this.#dependencies.nowMs(), windowEnds);
   }
 }
 

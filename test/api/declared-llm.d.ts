@@ -25,6 +25,7 @@ declare module "declared/zae-limiter/llm" {
     readonly metering: Metering;
     readonly estimator?: Estimator;
     readonly waitUpToMs?: number;
+    readonly priority?: string;
     readonly onUnavailable?: OnUnavailable;
     readonly overrun?: "debt" | "stop";
     readonly abandoned?: "counted" | "kept";

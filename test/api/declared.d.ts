@@ -92,6 +92,7 @@ declare module "declared/zae-limiter" {
     readonly resetsInSeconds: number | undefined;
     readonly available: number;
     readonly requested: number;
+    readonly leaves: number;
     readonly exceeded: boolean;
     readonly deficit: number;
     readonly retryAfterSeconds: number;
@@ -334,6 +335,7 @@ declare module "declared/zae-limiter" {
       readonly resets_at_ms?: number | null;
       readonly available: number;
       readonly requested: number;
+      readonly leaves: number;
       readonly exceeded: boolean;
       readonly retry_after_seconds: number | null;
     }[];
@@ -375,6 +377,8 @@ declare module "declared/zae-limiter" {
     readonly consume: Amounts;
     readonly also?: Readonly<Record<string, Amounts>>;
     readonly limits?: readonly Limit[];
+    readonly leave?: Amounts;
+    readonly priority?: string;
     readonly onUnavailable?: OnUnavailable;
     readonly waitUpToMs?: number;
     readonly signal?: AbortSignal;
@@ -1039,6 +1043,7 @@ declare module "declared/zae-limiter/backend" {
     nowMs: number,
     ends?: WindowEnds,
   ): Bucket;
+  export function listWindowEnds(bucket: Bucket): WindowEnds | undefined;
   export interface Bucket {
     readonly limits: readonly BucketLimit[];
     readonly refilledAtMs: number;
@@ -1072,7 +1077,7 @@ declare module "declared/zae-limiter/backend" {
   export function divideAmounts(policy: Policy, amounts: Amounts): DividedAmounts;
   export function fits(claims: readonly BucketClaim[], nowMs: number): boolean;
   export function selectKnownAmounts(
-    { amounts, override, isParent, field }: WantedBucket,
+    { amounts, override, isParent, field, leave }: WantedBucket,
     policy: Policy,
     levels: Levels,
   ): Amounts;
@@ -1096,6 +1101,13 @@ declare module "declared/zae-limiter/backend" {
     readonly unlimited?: Amounts | undefined;
     readonly costs?: readonly number[];
     readonly others?: readonly Bucket[];
+    readonly leaves?: Amounts | undefined;
+    readonly places?:
+      | readonly {
+          readonly shard: number;
+          readonly divisor: number;
+        }[]
+      | undefined;
   }
   export type OwnedClaim = BucketClaim & Owned;
   export interface WantedBucket {
@@ -1106,11 +1118,18 @@ declare module "declared/zae-limiter/backend" {
     readonly defaults?: Policy | undefined;
     readonly isParent: boolean;
     readonly field?: string | undefined;
+    readonly leave?: Leave | undefined;
   }
   export function withDefaults(
     stored: Policy | undefined,
     defaults: Policy | undefined,
   ): Policy | undefined;
+  export function computeLeaves(policy: Policy, leave: Leave | undefined): Amounts | undefined;
+  export interface Leave {
+    readonly amounts: Amounts;
+    readonly priority: string | undefined;
+  }
+  export type WindowEnds = Readonly<Record<string, number>>;
   export type ConfigKey =
     | {
         readonly level: "system";
@@ -1131,6 +1150,8 @@ declare module "declared/zae-limiter/backend" {
     readonly limits: readonly SupportedLimit[];
     readonly bucketLimits: readonly BucketLimit[];
     readonly names: ReadonlySet<string>;
+    readonly counts: ReadonlyMap<string, string> | undefined;
+    readonly knownNames: ReadonlySet<string>;
     readonly hasWindows: boolean;
     readonly fromCode: readonly string[] | undefined;
     readonly defaults: Policy | undefined;
@@ -1270,7 +1291,7 @@ declare module "declared/zae-limiter/backend" {
     | {
         readonly granted: true;
         readonly receipt: Receipt;
-        readonly limitNames: readonly ReadonlySet<string>[];
+        readonly policies: readonly Policy[];
       }
     | {
         readonly granted: false;
@@ -1290,6 +1311,7 @@ declare module "declared/zae-limiter/backend" {
     readonly resource: string;
     readonly amounts: Amounts;
     readonly field?: string;
+    readonly leave?: Leave | undefined;
   }
   export function mergeConfig(stored: StoredConfig, wanted: StoredConfig): StoredConfig;
   export const NO_CONFIG: StoredConfig;
@@ -1446,7 +1468,6 @@ declare module "declared/zae-limiter/backend" {
   export const systemClock: Clock;
   export const systemRandom: Random;
   export function wholeMs(clock: Pick<Clock, "now">): number;
-  type WindowEnds = Readonly<Record<string, number>>;
   interface LimitWindow {
     readonly kind: "quota" | "session";
     readonly capacityMilli: number;
@@ -1465,6 +1486,7 @@ declare module "declared/zae-limiter/backend" {
       readonly resource: string;
       readonly amounts: Amounts;
       readonly field?: string;
+      readonly leave?: Leave | undefined;
     }[];
     readonly override: Policy | undefined;
     readonly defaults?: Policy | undefined;

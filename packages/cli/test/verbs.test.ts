@@ -1,4 +1,5 @@
 import { beforeEach, describe, expect, it } from "vitest";
+import { Limit } from "zae-limiter";
 import { onEveryBackend } from "./backends.ts";
 
 onEveryBackend((world) => {
@@ -266,6 +267,17 @@ onEveryBackend((world) => {
       expect(JSON.parse((await run("acquire key-2 gpt-4 rpm=3 --json")).stdout)).toMatchObject({
         retry_after_seconds: null,
       });
+    });
+
+    it("leaves what its options say, and what its class must leave", async () => {
+      await world.repository.setSystemDefaults([
+        Limit.perMinute("rpm", 9, { reserve: { batch: 4 } }),
+      ]);
+      const acquire = "acquire key-1 gpt-4 rpm=3";
+      const left = await run(`${acquire} --leave rpm=7`);
+      expect(left.stdout).toContain("3 requested, 7 to be left");
+      expect((await run(`${acquire} --priority batch`)).code).toBe(0);
+      expect((await run(`${acquire} --priority batch`)).stdout).toContain("4 to be left");
     });
 
     it("waits for a call to fit with --wait", async () => {

@@ -48,6 +48,7 @@ export const acquireTopic: Topic = (test) => {
         resetsInSeconds: undefined,
         available: 100,
         requested: 400,
+        leaves: 0,
         exceeded: true,
         deficit: 300,
         retryAfterSeconds: 18,

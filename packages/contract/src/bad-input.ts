@@ -302,8 +302,6 @@ export const badInputTopic: Topic = (test) => {
     for (const text of [
       "rpm:100/inflight",
       "rpm:100/min[soft]",
-      "rpm:100/min[counts=tpm]",
-      "rpm:100/min[reserve=batch:50]",
       "rpm:100/min[sat,sun@Europe/Berlin=50%]",
     ]) {
       const limits = [Limit.parse(text)];

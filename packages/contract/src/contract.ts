@@ -10,6 +10,7 @@ import { cascadeTopic } from "./cascade.ts";
 import { chargesTopic } from "./charges.ts";
 import { closingTopic } from "./closing.ts";
 import { configurationTopic } from "./configuration.ts";
+import { countsTopic } from "./counts.ts";
 import { debtTopic } from "./debt.ts";
 import { declaredLimitsTopic } from "./declared-limits.ts";
 import { defaultsTopic } from "./defaults.ts";
@@ -22,6 +23,7 @@ import { guardedWritesTopic } from "./guarded-writes.ts";
 import { inheritanceTopic } from "./inheritance.ts";
 import { leaseEndsTopic } from "./lease-ends.ts";
 import { leasesTopic } from "./leases.ts";
+import { leaveTopic } from "./leave.ts";
 import { listingsTopic } from "./listings.ts";
 import { namespacesTopic } from "./namespaces.ts";
 import { unusualIdentifiersTopic } from "./unusual-identifiers.ts";
@@ -80,6 +82,8 @@ const TOPICS: Readonly<Record<string, Topic>> = {
   refill: refillTopic,
   quotas: quotasTopic,
   sessions: sessionsTopic,
+  "what calls leave for others": leaveTopic,
+  "limits that count another name": countsTopic,
   entities: entitiesTopic,
   "changes of entities": entityChangesTopic,
   "entities that are erased": erasingTopic,

@@ -17,10 +17,17 @@ export function addAcquireCommand(program: Command, session: Session): void {
     examples: [
       "acquire key-1 gpt-4 rpm=1 tpm=500",
       "acquire nightly-job api rpm=1 --wait 30 && ./job.sh",
+      "acquire key-1 gpt-4 rpm=1 tpm=500 --priority batch --leave tpm=2000",
     ],
   })
     .argument("<amounts...>", "What to take, such as rpm=1 tpm=500.", amountArgument)
     .option("--wait <seconds>", "Wait up to this long for the call to fit.", durationMsArgument)
+    .option("--priority <class>", "Leave what the limits reserve from calls of this class.")
+    .option(
+      "--leave <amount>",
+      "Leave at least so much for others, such as tpm=2000; may be repeated.",
+      amountArgument,
+    )
     .addOption(
       new Option(
         "--on-unavailable <action>",
@@ -32,7 +39,7 @@ export function addAcquireCommand(program: Command, session: Session): void {
         entityId: string,
         resource: string,
         consume: Amounts,
-        { wait: waitUpToMs, onUnavailable }: AcquireOptions,
+        { wait: waitUpToMs, onUnavailable, priority, leave }: AcquireOptions,
         command: Command,
       ) =>
         session.inNamespace(command, "existing", async ({ repository, screen }) => {
@@ -42,6 +49,8 @@ export function addAcquireCommand(program: Command, session: Session): void {
             consume,
             ...(waitUpToMs !== undefined && { waitUpToMs }),
             ...(onUnavailable !== undefined && { onUnavailable }),
+            ...(priority !== undefined && { priority }),
+            ...(leave !== undefined && { leave }),
           });
           if (!result.granted) {
             screen.show(result.refusal, () => refusalText(result.refusal, screen.colours));
@@ -63,6 +72,8 @@ interface AcquireOptions {
   /** In milliseconds; the option is in seconds. */
   readonly wait?: number;
   readonly onUnavailable?: OnUnavailable;
+  readonly priority?: string;
+  readonly leave?: Amounts;
 }
 
 function refusalText({ message, retryAfterSeconds }: RateLimitExceeded, colours: Colours): string {

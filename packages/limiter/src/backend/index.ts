@@ -1,5 +1,5 @@
 export type { AuditEvent } from "../core/audit.ts";
-export { apply } from "../core/bucket/bucket.ts";
+export { apply, listWindowEnds } from "../core/bucket/bucket.ts";
 export type { Bucket, BucketLimit } from "../core/bucket/bucket.ts";
 export {
   afterRefusal,
@@ -15,6 +15,9 @@ export {
 } from "../core/bucket/decision.ts";
 export type { BucketClaim, OwnedClaim, WantedBucket } from "../core/bucket/decision.ts";
 export { withDefaults } from "../core/bucket/policy.ts";
+export { computeLeaves } from "../core/bucket/leave.ts";
+export type { Leave } from "../core/bucket/leave.ts";
+export type { WindowEnds } from "../core/bucket/windows.ts";
 export type { ConfigKey, Policy } from "../core/bucket/policy.ts";
 export { allocateSettlement, computeTakenStatuses } from "../core/bucket/settlement.ts";
 export type { TakenPart } from "../core/bucket/settlement.ts";

@@ -15,10 +15,10 @@ const SUPPORTED: {
 } = {
   kinds: { rate: true, quota: true, session: true, inflight: false },
   options: {
-    counts: false,
+    counts: true,
     soft: false,
     schedule: false,
-    reserve: false,
+    reserve: true,
     alerts: false,
     carry: true,
   },

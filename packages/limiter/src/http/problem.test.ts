@@ -32,6 +32,10 @@ it("says of a request that can never fit why that is", () => {
     "violated-policies": ["tpm"],
     retry_after_ms: null,
   });
+  const leaving = { available: 60, requested: 5, leaves: 56, retryAfterSeconds: Infinity };
+  expect(refusalProblem(new RateLimitExceeded([status("tpm", leaving)])).detail).toContain(
+    "takes 5 of tpm and must leave 56, which",
+  );
 });
 
 it.each([

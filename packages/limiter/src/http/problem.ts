@@ -41,11 +41,12 @@ export function refusalProblem(refusal: RateLimitExceeded): RefusalProblem {
 
 /** The wait is rounded up, as in `Retry-After`: never too early. */
 function formatDetail({ primaryViolation, statuses }: RateLimitExceeded): string {
-  const { limit, requested, retryAfterSeconds } = primaryViolation;
+  const { limit, requested, leaves, retryAfterSeconds } = primaryViolation;
   const name = policyName(primaryViolation, statuses[0]!);
+  const left = leaves === 0 ? "" : ` and must leave ${leaves}`;
   return Number.isFinite(retryAfterSeconds)
     ? `The request exceeds the ${formatLimit(limit, name)}; retry in ${formatWait(retryAfterSeconds)}.`
-    : `The request takes ${requested} of ${name}, which never holds more than ${computeMostHeld(limit)}, so it can never fit.`;
+    : `The request takes ${requested} of ${name}${left}, which never holds more than ${computeMostHeld(limit)}, so it can never fit.`;
 }
 
 function formatLimit(limit: SupportedLimit, name: string): string {

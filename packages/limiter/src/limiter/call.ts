@@ -1,9 +1,10 @@
-import { copyAmounts, isRecord, type Amounts } from "../core/amounts.ts";
+import { copyAmounts, isRecord, NO_AMOUNTS, type Amounts } from "../core/amounts.ts";
 import { ValidationError } from "../core/errors.ts";
 import { checkOptions, optionNames, buildUnknownOptionError } from "../core/options.ts";
-import { entityId as checkEntityId, resourceName } from "../core/identifiers.ts";
+import { entityId as checkEntityId, limitName, resourceName } from "../core/identifiers.ts";
 import type { Limit } from "../core/limit.ts";
 import { checkSupportedLimits } from "../core/supported-limits.ts";
+import type { Leave } from "../core/bucket/leave.ts";
 import {
   checkOnUnavailable,
   buildPolicy,
@@ -27,6 +28,16 @@ export interface AcquireRequest {
   readonly also?: Readonly<Record<string, Amounts>>;
   /** Limits for this call, instead of the stored ones. Cannot be combined with `also`. */
   readonly limits?: readonly Limit[];
+  /**
+   * Whole tokens by limit that every bucket of the call's own resource must still hold after it.
+   * @default nothing
+   */
+  readonly leave?: Amounts;
+  /**
+   * The class of the call. It must leave what the limits `reserve` from that class, and nothing if
+   * they do not know it. @default none
+   */
+  readonly priority?: string;
   /** What to do if the store cannot be reached. @default the limiter's choice */
   readonly onUnavailable?: OnUnavailable;
   /** How long the call may wait for tokens. @default 0 */
@@ -60,6 +71,8 @@ const REQUEST_NAMES = optionNames<AcquireRequest>({
   consume: true,
   also: true,
   limits: true,
+  leave: true,
+  priority: true,
   onUnavailable: true,
   waitUpToMs: true,
   signal: true,
@@ -76,7 +89,7 @@ export function checkRequest(request: AcquireRequest, defaults?: Policy): Consum
   checkCallOptions(request);
   const entityId = checkEntityId(request.entityId);
   const resource = resourceName(request.resource);
-  const own = { resource, amounts: copyAmounts(request.consume, "consume") };
+  const own: ResourceAmounts = { resource, amounts: copyAmounts(request.consume, "consume") };
   const override =
     request.limits === undefined
       ? undefined
@@ -84,7 +97,20 @@ export function checkRequest(request: AcquireRequest, defaults?: Policy): Consum
   if (override !== undefined && request.also !== undefined)
     throw new ValidationError("limits", "limits", "cannot be combined with also");
   const resources = request.also === undefined ? [own] : withFurther(own, request.also);
-  return { entityId, resources, override, defaults };
+  if (request.leave === undefined && request.priority === undefined)
+    return { entityId, resources, override, defaults };
+  return { entityId, resources: withLeave(resources, request), override, defaults };
+}
+
+/** Amounts are left of the call's own resource; every bucket has its own reserves. */
+function withLeave(
+  resources: readonly ResourceAmounts[],
+  { leave = NO_AMOUNTS, priority }: AcquireRequest,
+): readonly ResourceAmounts[] {
+  if (priority !== undefined) limitName(priority, "priority");
+  const own: Leave = { amounts: copyAmounts(leave, "leave"), priority };
+  const further = { amounts: NO_AMOUNTS, priority };
+  return resources.map((each, index) => ({ ...each, leave: index === 0 ? own : further }));
 }
 
 /** Checks a charge and translates it for the repository. */

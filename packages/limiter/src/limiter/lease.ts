@@ -5,8 +5,10 @@ import {
   RateLimiterUnavailable,
   ValidationError,
 } from "../core/errors.ts";
+import { countAmounts } from "../core/bucket/counted-amounts.ts";
 import type { LimitStatus } from "../core/bucket/decision.ts";
 import type { AsyncDisposable } from "../repository/platform-types.ts";
+import type { Policy } from "../core/bucket/policy.ts";
 import { RateLimitExceeded } from "../core/bucket/refusal.ts";
 import type { TakenPart } from "../core/bucket/settlement.ts";
 import type {
@@ -58,8 +60,8 @@ export interface LeaseTrace {
 
 /** What a call took. It has no receipt if the call was granted without the store. */
 export type Taken = (
-  | { readonly receipt: Receipt; readonly limitNames: readonly ReadonlySet<string>[] }
-  | { readonly receipt: undefined; readonly limitNames?: undefined }
+  | { readonly receipt: Receipt; readonly policies: readonly Policy[] }
+  | { readonly receipt: undefined; readonly policies?: undefined }
 ) & {
   /** Set if there was a subscriber when it was acquired. */
   readonly trace?: LeaseTrace | undefined;
@@ -302,7 +304,7 @@ export class Lease implements LeaseOfResource, AsyncDisposable {
           this.#host.repository.knowsLimit(this.entityId, resource, name)),
     };
     this.#parts = this.#request.resources.map(
-      (amounts, index) => new ResourceLease(owner, amounts, this.#taken.limitNames?.[index]),
+      (amounts, index) => new ResourceLease(owner, amounts, this.#taken.policies?.[index]),
     );
     return this.#parts;
   }
@@ -348,7 +350,7 @@ export class Lease implements LeaseOfResource, AsyncDisposable {
     }
   }
 
-  async #takeMore(amounts: ResourceAmounts): Promise<ReadonlySet<string> | undefined> {
+  async #takeMore(amounts: ResourceAmounts): Promise<Policy | undefined> {
     const { receipt } = this.#taken;
     if (receipt === undefined) return undefined;
     // Later takes are also decided with the call's own limits, if it has any.
@@ -357,7 +359,7 @@ export class Lease implements LeaseOfResource, AsyncDisposable {
       receipt,
     );
     if (!outcome.granted) throw new RateLimitExceeded(outcome, "to be thrown");
-    return outcome.limitNames[0];
+    return outcome.policies[0];
   }
 }
 
@@ -375,12 +377,12 @@ function* listSettledParts(
   { parts }: Receipt,
   deltas: readonly ResourceAmounts[],
 ): Generator<TakenPart> {
-  for (const { resource, amounts } of deltas) {
-    const lowered = Object.keys(amounts).filter((name) => amounts[name]! < 0);
-    for (const part of parts)
-      if (part.resource === resource && lowered.some((name) => getAmount(part.amounts, name) > 0))
-        yield part;
-  }
+  for (const { resource, amounts } of deltas)
+    for (const part of parts) {
+      if (part.resource !== resource) continue;
+      const own = Object.entries(countAmounts(part.policy, amounts));
+      if (own.some(([name, delta]) => delta < 0 && getAmount(part.amounts, name) > 0)) yield part;
+    }
 }
 
 /** Retries while the store is unavailable. The receipt makes a repeated end harmless. */

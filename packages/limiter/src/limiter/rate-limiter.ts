@@ -346,7 +346,7 @@ export class RateLimiter implements AsyncDisposable {
   ): Promise<TakeResult<Grant>> {
     return this.#waiting.wait({
       entityId: wanted.entityId,
-      resources: wanted.resources.map(({ resource }) => resource),
+      resources: wanted.resources,
       waitUpToMs,
       signal: request.signal,
       take: async () => this.#take(request, wanted),

@@ -11,6 +11,7 @@ import {
   type Amounts,
 } from "../core/amounts.ts";
 import { negate } from "../core/bucket/decision.ts";
+import type { Policy } from "../core/bucket/policy.ts";
 import { ValidationError } from "../core/errors.ts";
 import type { ResourceAmounts } from "../repository/port.ts";
 
@@ -27,7 +28,8 @@ export interface LeaseOfResource {
    */
   readonly unlimited: readonly string[];
   /**
-   * Takes more now, within the limits; rejects with `RateLimitExceeded`.
+   * Takes more now, within the limits, leaving what its acquire had to leave; rejects with
+   * `RateLimitExceeded`.
    * @example await lease.consume({ tpm: 200 }); // the answer is longer than estimated
    */
   consume(amounts: Amounts): Promise<void>;
@@ -68,8 +70,8 @@ interface Owner {
   knows(resource: string, limitName: string): boolean;
 }
 
-/** Called with the names of the limits that a later take was decided with. */
-export type OnTaken = (names: ReadonlySet<string> | undefined) => void;
+/** Called with the policy that a later take was decided with. */
+export type OnTaken = (policy: Policy | undefined) => void;
 
 /** A `consume` that the store has not yet decided. */
 interface PendingTake {
@@ -100,7 +102,8 @@ export class ResourceLease implements LeaseOfResource {
   /**
    * Undefined if the lease was granted without the store, because only the store knows the names.
    */
-  readonly #names: ReadonlySet<string> | undefined;
+  readonly #policy: Policy | undefined;
+  readonly #leave: ResourceAmounts["leave"];
   /** Made on first use, because most leases have none. */
   #unlimited: Set<string> | undefined;
   #taken: Amounts;
@@ -112,23 +115,29 @@ export class ResourceLease implements LeaseOfResource {
 
   constructor(
     owner: Owner,
-    { resource, amounts }: ResourceAmounts,
-    names: ReadonlySet<string> | undefined,
+    { resource, amounts, leave }: ResourceAmounts,
+    policy: Policy | undefined,
   ) {
     this.resource = resource;
     this.#owner = owner;
     this.#taken = amounts;
-    this.#names = names;
-    this.#noteUnlimited(amounts, names);
+    this.#policy = policy;
+    this.#leave = leave;
+    this.#noteUnlimited(amounts, policy);
   }
 
   get consumed(): Amounts {
     this.#owner.assertOpen();
     const names = new Set([
-      ...(this.#names ?? [...Object.keys(this.#taken), ...Object.keys(this.#pendingDeltas)]),
+      ...(this.#policy?.names ?? [
+        ...Object.keys(this.#taken),
+        ...Object.keys(this.#pendingDeltas),
+      ]),
       ...(this.#unlimited ?? NONE),
     ]);
-    return Object.fromEntries([...names].map((name) => [name, this.#total(name)]));
+    return Object.fromEntries(
+      [...names].map((name) => [name, this.#total(this.#findCounted(name) ?? name)]),
+    );
   }
 
   get unlimited(): readonly string[] {
@@ -139,12 +148,15 @@ export class ResourceLease implements LeaseOfResource {
   async consume(amounts: Amounts): Promise<void> {
     this.#owner.assertOpen();
     const take: PendingTake = { amounts: copyAmounts(amounts, "consume"), settled: new Set() };
+    this.#checkStatedBefore(take.amounts, "consume");
     const pendingTakes = (this.#pendingTakes ??= new Set());
     pendingTakes.add(take);
     try {
-      await this.#owner.take({ resource: this.resource, amounts: take.amounts }, (names) => {
+      const wanted = this.#withOwnNames(take.amounts);
+      const { resource } = this;
+      await this.#owner.take({ resource, amounts: wanted, leave: this.#leave }, (policy) => {
         this.#addTaken(take);
-        this.#noteUnlimited(take.amounts, names);
+        this.#noteUnlimited(take.amounts, policy);
       });
     } finally {
       pendingTakes.delete(take);
@@ -184,10 +196,11 @@ export class ResourceLease implements LeaseOfResource {
 
   /** What commit has to write: nothing if the estimate was right. */
   differences(): readonly ResourceAmounts[] {
-    const changed = Object.entries(this.#pendingDeltas).filter(([, delta]) => delta !== 0);
-    return changed.length === 0
-      ? []
-      : [{ resource: this.resource, amounts: Object.fromEntries(changed) }];
+    const deltas = Object.entries(this.#pendingDeltas);
+    if (deltas.every(([, delta]) => delta === 0)) return [];
+    const counts = this.#policy?.counts;
+    const changed = deltas.filter(([name, delta]) => delta !== 0 || counts?.has(name) === true);
+    return [{ resource: this.resource, amounts: this.#withOwnNames(Object.fromEntries(changed)) }];
   }
 
   /** Applies a change to all of its limits or, if it is invalid, to none. */
@@ -216,7 +229,7 @@ export class ResourceLease implements LeaseOfResource {
     const { given: wanted, missing } = copyTotals(totals, "settle");
     this.#checkNames(wanted, "settle");
     if (missing.length > 0) this.#noteUsageMissing(missing);
-    this.#noteUnlimited(wanted, this.#names);
+    this.#noteUnlimited(wanted, this.#policy);
     const differences = Object.entries(wanted).map(([name, total]) => [
       name,
       total - getAmount(this.#taken, name),
@@ -253,20 +266,51 @@ export class ResourceLease implements LeaseOfResource {
           : `must not bring the total above ${MAX_AMOUNT}`;
       throw new ValidationError(`${field}.${name}`, Math.abs(delta), reason);
     }
-    this.#noteUnlimited(deltas, this.#names);
+    this.#noteUnlimited(deltas, this.#policy);
     this.#pendingDeltas = addAmounts(this.#pendingDeltas, deltas);
   }
 
-  #noteUnlimited(amounts: Amounts, names: ReadonlySet<string> | undefined): void {
-    if (names === undefined) return;
-    for (const name in amounts) if (!names.has(name)) (this.#unlimited ??= new Set()).add(name);
+  #noteUnlimited(amounts: Amounts, policy: Policy | undefined): void {
+    if (policy === undefined) return;
+    for (const name in amounts)
+      if (!policy.knownNames.has(name)) (this.#unlimited ??= new Set()).add(name);
   }
 
   #checkNames(amounts: Amounts, field: string): void {
-    if (this.#names === undefined) return;
+    if (this.#policy === undefined) return;
+    const { knownNames } = this.#policy;
     for (const name in amounts)
-      if (!this.#names.has(name) && !this.#accepts(name))
-        checkNames({ [name]: 0 }, this.#names, field);
+      if (!knownNames.has(name) && !this.#accepts(name))
+        checkNames({ [name]: 0 }, knownNames, field);
+    this.#checkStatedBefore(amounts, field);
+  }
+
+  /** The name that states the amount of a limit in this lease, if that is not its own. */
+  #findCounted(limitName: string): string | undefined {
+    const isOwn = [this.#taken, this.#pendingDeltas].some((each) => Object.hasOwn(each, limitName));
+    return isOwn ? undefined : this.#policy?.counts?.get(limitName);
+  }
+
+  /** Throws for a limit whose amount this lease states by the name that it counts. */
+  #checkStatedBefore(amounts: Amounts, field: string): void {
+    if (this.#policy?.counts === undefined) return;
+    for (const name in amounts) {
+      const counted = this.#findCounted(name);
+      if (counted !== undefined && Object.hasOwn(this.#taken, counted))
+        throw new ValidationError(
+          `${field}.${name}`,
+          name,
+          `counts what this lease states as ${counted}; state all of it by that name`,
+        );
+    }
+  }
+
+  /** Amounts in which a limit that was stated by its own name before does not count another. */
+  #withOwnNames(amounts: Amounts): Amounts {
+    const counts = this.#policy?.counts;
+    if (counts === undefined) return amounts;
+    const own = [...counts.keys()].filter((name) => Object.hasOwn(this.#taken, name));
+    return { ...Object.fromEntries(own.map((name) => [name, 0])), ...amounts };
   }
 
   /** Whether a name that the policy lacks may be used. */

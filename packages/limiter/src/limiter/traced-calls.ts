@@ -61,10 +61,10 @@ export class TracedCall implements LeaseTrace {
   }
 
   /** A grant whose lease publishes its end. A backend's own grant need not be a plain object. */
-  attachTo({ receipt, limitNames }: Grant): Grant {
+  attachTo({ receipt, policies }: Grant): Grant {
     return receipt === undefined
       ? { granted: true, receipt, trace: this }
-      : { granted: true, receipt, limitNames, trace: this };
+      : { granted: true, receipt, policies, trace: this };
   }
 
   /** Publishes a `lease.consume` around its decision. */

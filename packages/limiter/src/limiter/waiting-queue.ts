@@ -14,11 +14,14 @@ export interface Place<Member> {
  */
 export class WaitingQueue<Member> {
   readonly key: string;
+  /** What its members leave for others, as a text. */
+  readonly left: string;
   #first: Place<Member> | undefined;
   #last: Place<Member> | undefined;
 
-  constructor(key: string) {
+  constructor(key: string, left = "") {
     this.key = key;
+    this.left = left;
   }
 
   get first(): Member | undefined {

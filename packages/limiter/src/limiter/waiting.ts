@@ -10,6 +10,8 @@
  *                └──▶ deadline, abort or close ──▶ leave
  *
  * A call joins the queue of every resource it names, and is a head when it is first in all of them.
+ * Calls that leave different amounts for others have different queues, or one that must leave much
+ * would hold up those that need not.
  * It joins all its queues in one step, so the earliest call is first in every queue it is in, and
  * two calls never wait for each other. Small calls wait behind a large one; otherwise a stream of
  * small calls would starve it. Nothing polls: a head sleeps until the exact time at which it would
@@ -18,7 +20,8 @@
  * waiting entities, waking all of them blocked the event loop for a quarter of a second.
  */
 import type { LimitStatus } from "../core/bucket/decision.ts";
-import type { RepositoryPort } from "../repository/port.ts";
+import type { Leave } from "../core/bucket/leave.ts";
+import type { RepositoryPort, ResourceAmounts } from "../repository/port.ts";
 import type { Clock } from "../repository/system-clock.ts";
 import { RecentReturns } from "./recent-returns.ts";
 import { listenTo, stopListeningTo, type Endable } from "./shared-signals.ts";
@@ -36,7 +39,7 @@ export type TakeResult<T extends Grant> =
 /** A call that may wait. */
 export interface WaitingCall<T extends Grant> {
   readonly entityId: string;
-  readonly resources: readonly string[];
+  readonly resources: readonly Pick<ResourceAmounts, "resource" | "leave">[];
   readonly waitUpToMs: number;
   readonly signal: AbortSignal | undefined;
   /** Tries to take once. */
@@ -76,8 +79,11 @@ interface BucketName {
 export class WaitingRoom {
   readonly #clock: Clock;
   readonly #repository: Pick<RepositoryPort, "closed">;
-  /** By bucket: the entity that waits and the resource that it waits for. */
-  readonly #queues = new Map<string, WaitingQueue<Waiter>>();
+  /**
+   * By bucket, which is the entity that waits and the resource that it waits for; then by what the
+   * calls leave for others.
+   */
+  readonly #queues = new Map<string, Map<string, WaitingQueue<Waiter>>>();
   /** The heads that each bucket refused: their own, or their parent's. */
   readonly #refusedBy = new Map<string, Set<Waiter>>();
   readonly #returns = new RecentReturns();
@@ -111,15 +117,16 @@ export class WaitingRoom {
     if (this.#queues.size === 0) return;
     for (const key of new Set(Array.from(buckets, toKey))) {
       this.#returns.note(key);
-      const first = this.#queues.get(key)?.first;
-      if (first !== undefined && isHead(first)) first.wake();
+      for (const { first } of this.#queues.get(key)?.values() ?? NONE)
+        if (first !== undefined && isHead(first)) first.wake();
       for (const waiter of this.#refusedBy.get(key) ?? []) waiter.wake();
     }
   }
 
   /** Ends every waiting call. */
   close(reason: unknown): void {
-    for (const queue of this.#queues.values()) for (const waiter of queue) waiter.end(reason);
+    for (const queues of this.#queues.values())
+      for (const queue of queues.values()) for (const waiter of queue) waiter.end(reason);
   }
 
   async #waitForGrant<T extends Grant>(
@@ -189,12 +196,21 @@ export class WaitingRoom {
   }
 
   #join(waiter: Waiter, { entityId, resources }: WaitingCall<Grant>): void {
-    waiter.places = resources.map((resource) => {
+    waiter.places = resources.map(({ resource, leave }) => {
       const key = toKey({ entityId, resource });
-      const queue = this.#queues.get(key) ?? new WaitingQueue<Waiter>(key);
-      this.#queues.set(key, queue);
+      const left = leave === undefined ? "" : toLeftKey(leave);
+      const queues = this.#queues.get(key) ?? new Map<string, WaitingQueue<Waiter>>();
+      this.#queues.set(key, queues);
+      const queue = queues.get(left) ?? new WaitingQueue<Waiter>(key, left);
+      queues.set(left, queue);
       return queue.join(waiter);
     });
+  }
+
+  #dropQueue({ key, left }: WaitingQueue<Waiter>): void {
+    const queues = this.#queues.get(key);
+    queues?.delete(left);
+    if (queues?.size === 0) this.#queues.delete(key);
   }
 
   /**
@@ -206,7 +222,7 @@ export class WaitingRoom {
     const advanced = waiter.places.filter(({ ahead }) => ahead === undefined);
     for (const place of waiter.places) {
       place.queue.leave(place);
-      if (place.queue.first === undefined) this.#queues.delete(place.queue.key);
+      if (place.queue.first === undefined) this.#dropQueue(place.queue);
     }
     for (const { queue } of advanced) queue.first?.wake();
   }
@@ -285,6 +301,12 @@ function isHead(waiter: Waiter): boolean {
 
 function toKey({ entityId, resource }: BucketName): string {
   return `${entityId}#${resource}`;
+}
+
+/** The same text for the same amounts and class. */
+function toLeftKey({ amounts, priority }: Leave): string {
+  const names = Object.keys(amounts).sort();
+  return JSON.stringify([priority, names.map((name) => [name, amounts[name]])]);
 }
 
 /** The buckets that a refused head depends on: its own, and those that refused it. */

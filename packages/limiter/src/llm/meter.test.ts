@@ -235,6 +235,16 @@ describe("a guess that no limit can hold", () => {
     expect(await setting.limiter.available("org", "gpt-5")).toMatchObject({ tpm: 0 });
   });
 
+  it("is cut to what a limit can hold that counts another name", async () => {
+    await setting.repository.setSystemDefaults([
+      Limit.perMinute("rpm", 100),
+      Limit.perMinute("tpm", 10_000),
+      Limit.quota("tpd", 500, { every: "day", zone: "UTC" }, { counts: "tpm" }),
+    ]);
+    await setting.meter({ estimator: fixedEstimate(100, 50_000) }).begin(CALL, "x");
+    expect(await setting.charged()).toEqual({ rpm: 1, tpm: 500 });
+  });
+
   it("always fits once it was cut", async () => {
     const weight = fc.nat(2_000_000).map((parts) => parts / 1_000_000);
     await fc.assert(
@@ -257,6 +267,16 @@ describe("a guess that no limit can hold", () => {
       ),
     );
   });
+});
+
+it("calls of a class leave what is reserved from it, and are cut to what fits beside that", async () => {
+  await setting.repository.setSystemDefaults([
+    Limit.perMinute("tpm", 10_000, { reserve: { batch: 9_000 } }),
+    Limit.perMinute("rpm", 100),
+  ]);
+  const meter = setting.meter({ priority: "batch", estimator: fixedEstimate(500, 9_900) });
+  await meter.begin({ ...CALL, textBytes: 2_000 }, "x");
+  expect(await setting.charged()).toEqual({ rpm: 1, tpm: 1_000 });
 });
 
 it("a call that waits ends with its signal, and nothing is charged", async () => {

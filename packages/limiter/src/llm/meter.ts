@@ -108,7 +108,7 @@ export class Meter<C> {
   }
 
   async #take(taker: Taker, estimate: Estimate): Promise<Reserved> {
-    const { limiter, metering, waitUpToMs, onUnavailable } = this.#options;
+    const { limiter, metering, waitUpToMs, onUnavailable, priority } = this.#options;
     const consume = computeCost(metering, { ...NO_TOKENS, ...estimate });
     try {
       const lease = await limiter.acquire({
@@ -116,6 +116,7 @@ export class Meter<C> {
         consume,
         ...(waitUpToMs !== undefined && { waitUpToMs }),
         ...(onUnavailable !== undefined && { onUnavailable }),
+        ...(priority !== undefined && { priority }),
       });
       return { estimate, consume, lease };
     } catch (error) {
@@ -155,10 +156,11 @@ export class Meter<C> {
     const { metering } = this.#options;
     const without = computeCost(metering, { ...NO_TOKENS, ...others });
     let most = wanted[kind];
-    for (const { limitName, limit } of statuses) {
-      const room = computeMostHeld(limit) - getAmount(without, limitName);
+    for (const { limitName, limit, leaves } of statuses) {
+      const name = Object.hasOwn(metering, limitName) ? limitName : (limit.counts ?? limitName);
+      const room = computeMostHeld(limit) - leaves - getAmount(without, name);
       if (room < 0) return room;
-      most = Math.min(most, computeMostTokens(metering[limitName]?.[kind], room));
+      most = Math.min(most, computeMostTokens(metering[name]?.[kind], room));
     }
     return most;
   }

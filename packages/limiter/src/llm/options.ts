@@ -1,7 +1,7 @@
 import { isRecord } from "../core/amounts.ts";
 import { checkOnUnavailable, type OnUnavailable } from "../core/bucket/policy.ts";
 import { ValidationError } from "../core/errors.ts";
-import { entityId } from "../core/identifiers.ts";
+import { entityId, limitName } from "../core/identifiers.ts";
 import { checkOptions, hasMethod, optionNames } from "../core/options.ts";
 import { checkWait } from "../limiter/call.ts";
 import { checkLimiter } from "../limiter/mistakes.ts";
@@ -31,6 +31,8 @@ export interface MeteredOptions<C> {
   readonly estimator?: Estimator;
   /** How long a call may wait for tokens. @default 0 */
   readonly waitUpToMs?: number;
+  /** The class of the calls: they leave what the limits reserve from it. @default none */
+  readonly priority?: string;
   /** What to do when the store is unavailable. @default the limiter's choice */
   readonly onUnavailable?: OnUnavailable;
   /**
@@ -66,6 +68,7 @@ const OPTION_NAMES = optionNames<MeteredOptions<never>>({
   metering: true,
   estimator: true,
   waitUpToMs: true,
+  priority: true,
   onUnavailable: true,
   overrun: true,
   abandoned: true,
@@ -86,7 +89,7 @@ export function checkMeteredOptions<C>(
   if (isLimiterItself(options) || isCalledByClient(options)) throw buildNotCalledError(owner);
   checkOptions(options, new Set([...OPTION_NAMES, ...ownNames]), owner);
   const { limiter, entity, resource, metering, estimator, waitUpToMs, onUnavailable } = options;
-  const { idleMs, onSettled } = options;
+  const { idleMs, onSettled, priority } = options;
   checkLimiter(limiter);
   if (entity === undefined)
     throw new ValidationError(
@@ -101,6 +104,7 @@ export function checkMeteredOptions<C>(
     checkFunction("resource", resource, 'must be a function of the model, such as () => "models"');
   if (onSettled !== undefined) checkFunction("onSettled", onSettled);
   if (waitUpToMs !== undefined) checkWait(waitUpToMs);
+  if (priority !== undefined) limitName(priority, "priority");
   if (onUnavailable !== undefined) checkOnUnavailable(onUnavailable);
   checkOneOf("overrun", options.overrun, ["debt", "stop"]);
   checkOneOf("abandoned", options.abandoned, ["counted", "kept"]);

@@ -1,5 +1,6 @@
 import type { Amounts } from "../core/amounts.ts";
 import type { LimitStatus } from "../core/bucket/decision.ts";
+import type { Leave } from "../core/bucket/leave.ts";
 import type { OnUnavailable, Policy } from "../core/bucket/policy.ts";
 import type { TakenPart } from "../core/bucket/settlement.ts";
 import type { Clock } from "./system-clock.ts";
@@ -15,6 +16,8 @@ export interface ResourceAmounts {
   readonly amounts: Amounts;
   /** What errors call these amounts, if the caller did not name them `consume`. */
   readonly field?: string;
+  /** What the call leaves for others: of all that it takes, now and later. */
+  readonly leave?: Leave | undefined;
 }
 
 /**
@@ -46,7 +49,7 @@ export interface Receipt {
 }
 
 /**
- * Granted, with the names of the limits of each resource: what else was named is not limited. Or
+ * Granted, with the policy of each resource: names that it does not know are not limited. Or
  * refused, with the state of every limit.
  */
 export type ConsumeOutcome =
@@ -55,8 +58,8 @@ export type ConsumeOutcome =
       readonly granted: true;
       /** The tokens taken, for `settle` and `giveBack`. */
       readonly receipt: Receipt;
-      /** The limits of each resource, in the order of the request. */
-      readonly limitNames: readonly ReadonlySet<string>[];
+      /** The entity's policy for each resource, in the order of the request. */
+      readonly policies: readonly Policy[];
     }
   | {
       /** The call was refused. */

@@ -1,5 +1,5 @@
 import * as fc from "fast-check";
-import { getAmount } from "../../src/core/amounts.ts";
+import { getAmount, MILLI } from "../../src/core/amounts.ts";
 import { apply, bucketLimits, type Bucket } from "../../src/core/bucket/bucket.ts";
 import type { Policy } from "../../src/core/bucket/policy.ts";
 import type { RateLimit } from "../../src/core/limit-kinds.ts";
@@ -26,6 +26,8 @@ type Kind = "take" | "charge" | "overrun" | "giveBack";
 export interface Wanted {
   readonly kind: Kind;
   readonly costs: Readonly<Record<string, number>>;
+  /** What a take must leave for others. */
+  readonly leaves?: Readonly<Record<string, number>> | undefined;
   /** What an end only counts. */
   readonly unlimited?: Readonly<Record<string, number>>;
   readonly isCascaded: boolean;
@@ -181,7 +183,16 @@ function member(
     kind: fc.constant(kind),
     costs: byName(names, range),
     isCascaded: fc.boolean(),
+    leaves: kind === "take" ? fc.option(leaves(names), { nil: undefined }) : fc.constant(undefined),
   });
+}
+
+/** Whole tokens of some names, in millitokens. */
+function leaves(names: readonly string[]): fc.Arbitrary<Readonly<Record<string, number>>> {
+  return fc.dictionary(
+    fc.constantFrom(...names),
+    fc.integer({ min: 0, max: 8 }).map((tokens) => tokens * MILLI),
+  );
 }
 
 function meanwhile(names: readonly string[]): fc.Arbitrary<Meanwhile> {
@@ -237,7 +248,12 @@ export function after(bucket: Bucket, event: Meanwhile, nowMs: number): Bucket {
 
 /** What a member asks of a bucket's writer. */
 export function buildIntent(wanted: Wanted, policy: Policy): WriteIntent {
-  return { ...wanted, requests: wanted.kind === "take" ? 1 : 0, policy };
+  const { leaves: left, ...step } = wanted;
+  const amounts = Object.fromEntries(
+    Object.entries(left ?? {}).map(([name, milli]) => [name, milli / MILLI]),
+  );
+  const leave = left && { amounts, priority: undefined };
+  return { ...step, requests: wanted.kind === "take" ? 1 : 0, policy, leave };
 }
 
 /** What a plan is made from, with defaults for what most situations are not about. */

@@ -16,6 +16,7 @@ export function status(name: string, given: Partial<LimitStatus> = {}): LimitSta
     resetsInSeconds: undefined,
     available: 59,
     requested: 1,
+    leaves: 0,
     exceeded: retryAfterSeconds > 0,
     deficit: 0,
     retryAfterSeconds,

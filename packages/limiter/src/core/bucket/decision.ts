@@ -1,4 +1,12 @@
-import { addAmounts, getAmount, checkNames, MILLI, NO_AMOUNTS, type Amounts } from "../amounts.ts";
+import {
+  addAmounts,
+  getAmount,
+  checkNames,
+  inMilli,
+  MILLI,
+  NO_AMOUNTS,
+  type Amounts,
+} from "../amounts.ts";
 import {
   balanceMilli,
   findOpenEndMs,
@@ -9,11 +17,14 @@ import {
   type BucketLimit,
 } from "./bucket.ts";
 import { ValidationError } from "../errors.ts";
+import { countAmounts } from "./counted-amounts.ts";
+import { addLeaves, type Leave } from "./leave.ts";
 import { keepWindows, withLimits } from "./limit-change.ts";
 import { isRate, type LimitKind } from "../limit-kinds.ts";
 import type { SupportedLimit } from "../supported-limits.ts";
 import { sourceOfLimit, type ConfigSource, type Policy } from "./policy.ts";
 import { findShardsEndMs, shardSumMilli, waitForShardSumMs } from "./shard-sums.ts";
+import { computeShare } from "./shares.ts";
 
 /** One bucket of a decision, and what the call takes from it: 0 of each limit it does not name. */
 export interface BucketClaim {
@@ -31,6 +42,10 @@ export interface BucketClaim {
    * the amounts, and the status shows the sum.
    */
   readonly others?: readonly Bucket[];
+  /** Whole tokens by limit that must be left after the call; usually nothing. */
+  readonly leaves?: Amounts | undefined;
+  /** Where `bucket` and `others` are among the shards; only with `leaves`. */
+  readonly places?: readonly { readonly shard: number; readonly divisor: number }[] | undefined;
 }
 
 /** The state of one limit in a decision, whether it was charged or not. */
@@ -55,6 +70,8 @@ export interface LimitStatus {
   readonly available: number;
   /** Whole tokens that the call wanted; 0 if it did not name the limit. */
   readonly requested: number;
+  /** Whole tokens that the call must leave for others. */
+  readonly leaves: number;
   /** Whether this limit refused the call. */
   readonly exceeded: boolean;
   /** Whole tokens that are missing; 0 if the amount fits. */
@@ -64,15 +81,19 @@ export interface LimitStatus {
 }
 
 /**
- * Decides an acquire: it fits if every limit of every bucket holds the amount taken from it. A
- * limit that nothing is taken from refuses while it is in debt. That is how costs that are only
- * known afterwards are limited.
+ * Decides an acquire: it fits if every limit of every bucket holds the amount taken from it, and
+ * what must be left. A limit that nothing is taken from refuses while it is in debt. That is how
+ * costs that are only known afterwards are limited.
  */
 export function fits(claims: readonly BucketClaim[], nowMs: number): boolean {
-  for (const { bucket, amounts, costs, others } of claims) {
+  for (const claim of claims) {
+    const { bucket, amounts, costs = costsMilli(bucket, amounts), others, leaves } = claim;
     if (others !== undefined && others.length > 0) {
-      if (!shardsHold(bucket, others, amounts, nowMs)) return false;
-    } else if (!holds(bucket, costs ?? costsMilli(bucket, amounts), nowMs)) return false;
+      if (!shardsHold(claim, [bucket, ...others], nowMs)) return false;
+    } else {
+      const needs = leaves === undefined ? costs : addLeaves(bucket, costs, inMilli(leaves));
+      if (!holds(bucket, needs, nowMs)) return false;
+    }
   }
   return true;
 }
@@ -87,10 +108,7 @@ export function computeStatuses(
 ): readonly LimitStatus[] {
   const statuses: LimitStatus[] = [];
   for (const claim of claims)
-    for (const { name } of claim.policy.limits) {
-      const index = claim.bucket.limits.findIndex(({ limit }) => limit.name === name);
-      statuses.push(computeStatus(claim, index, nowMs));
-    }
+    for (const limit of claim.policy.limits) statuses.push(computeStatus(claim, limit, nowMs));
   return statuses;
 }
 
@@ -191,25 +209,34 @@ const COMPARISON_MEMO = new WeakMap<
   { readonly limits: readonly SupportedLimit[]; readonly isSame: boolean }
 >();
 
-function shardsHold(
-  bucket: Bucket,
-  others: readonly Bucket[],
-  amounts: Amounts,
-  nowMs: number,
-): boolean {
-  const shards = [bucket, ...others];
-  return bucket.limits.every(
-    ({ limit: { name }, hidden }) =>
-      hidden || shardSumMilli(shards, name, nowMs) >= getAmount(amounts, name) * MILLI,
-  );
+function shardsHold(claim: BucketClaim, shards: readonly Bucket[], nowMs: number): boolean {
+  return claim.bucket.limits.every(({ limit: { name }, hidden }) => {
+    if (hidden) return true;
+    const { neededMilli, keptMilli } = findShardNeed(claim, name);
+    return shardSumMilli(shards, name, nowMs, keptMilli) >= neededMilli;
+  });
 }
 
-function computeStatus(
-  { entityId, resource, policy, bucket, amounts, others }: BucketClaim,
-  index: number,
-  nowMs: number,
-): LimitStatus {
-  const { limit } = bucket.limits[index]!;
+/**
+ * What shards together must hold of one limit, and what each keeps of it: a call takes what they
+ * hold above their shares of what it must leave. One that takes nothing of the limit finds all of
+ * it left, wherever that is.
+ */
+function findShardNeed(
+  { amounts, leaves = NO_AMOUNTS, places = [] }: BucketClaim,
+  name: string,
+): { readonly neededMilli: number; readonly keptMilli: readonly number[] | undefined } {
+  const [costMilli, leftMilli] = [amounts, leaves].map((each) => getAmount(each, name) * MILLI);
+  if (costMilli === 0 || leftMilli === 0)
+    return { neededMilli: costMilli! + leftMilli!, keptMilli: undefined };
+  const keptMilli = places.map(({ shard, divisor }) => computeShare(leftMilli!, shard, divisor));
+  return { neededMilli: costMilli!, keptMilli };
+}
+
+/** The limit is that of the policy: buckets keep no options. */
+function computeStatus(claim: BucketClaim, limit: SupportedLimit, nowMs: number): LimitStatus {
+  const { entityId, resource, policy, bucket, amounts, others, leaves: left } = claim;
+  const index = bucket.limits.findIndex((held) => held.limit.name === limit.name);
   // Adding 0 turns the -0 of a careless caller into 0.
   const requested = getAmount(amounts, limit.name) + 0;
   const shards = others === undefined || others.length === 0 ? undefined : [bucket, ...others];
@@ -222,11 +249,17 @@ function computeStatus(
     shards === undefined
       ? findOpenEndMs(bucket, index, nowMs)
       : findShardsEndMs(shards, limit.name, nowMs);
-  const exceeded = available < requested;
-  const wait = (neededMilli: number): number =>
+  const leaves = left === undefined ? 0 : getAmount(left, limit.name);
+  const { neededMilli, keptMilli } = findShardNeed(claim, limit.name);
+  // Shards may hold above their shares what the whole does not hold above all of it.
+  const exceeded =
+    keptMilli === undefined || shards === undefined
+      ? available < requested + leaves
+      : shardSumMilli(shards, limit.name, nowMs, keptMilli) < neededMilli;
+  const findWaitMs = (): number =>
     shards === undefined
-      ? waitMs(bucket, index, neededMilli, nowMs)
-      : waitForShardSumMs(shards, limit.name, neededMilli, nowMs);
+      ? waitMs(bucket, index, (requested + leaves) * MILLI, nowMs)
+      : waitForShardSumMs(shards, limit.name, neededMilli, nowMs, keptMilli);
   return {
     entityId,
     resource,
@@ -238,9 +271,10 @@ function computeStatus(
     resetsInSeconds: endMs === undefined ? undefined : (endMs - nowMs) / 1000,
     available,
     requested,
+    leaves,
     exceeded,
-    deficit: exceeded ? requested - available : 0,
-    retryAfterSeconds: exceeded ? wait(requested * MILLI) / 1000 : 0,
+    deficit: exceeded ? requested + leaves - available : 0,
+    retryAfterSeconds: exceeded ? findWaitMs() / 1000 : 0,
   };
 }
 
@@ -251,6 +285,7 @@ interface WantedAmounts {
     readonly resource: string;
     readonly amounts: Amounts;
     readonly field?: string;
+    readonly leave?: Leave | undefined;
   }[];
   /** The call's own limits for its entity, which replace the stored ones. */
   readonly override: Policy | undefined;
@@ -278,6 +313,8 @@ export interface WantedBucket {
   readonly isParent: boolean;
   /** What the caller calls these amounts, for errors. @default "consume" */
   readonly field?: string | undefined;
+  /** What the call leaves for others. */
+  readonly leave?: Leave | undefined;
 }
 
 /** Finds a bucket under the limits that apply to it; undefined if no limits apply. */
@@ -310,43 +347,63 @@ export function buildClaims<C extends Owned>(
   return all;
 }
 
-/** Whether a policy has every limit that is named. */
-export function hasAll({ names }: Policy, amounts: Amounts): boolean {
-  for (const name in amounts) if (!names.has(name)) return false;
+/** Whether a policy knows every name: as a limit, or as what limits count. */
+export function hasAll({ knownNames }: Policy, amounts: Amounts): boolean {
+  for (const name in amounts) if (!knownNames.has(name)) return false;
   return true;
+}
+
+/** Whether a policy knows every name of what a call takes and leaves. */
+export function hasAllWanted(
+  policy: Policy,
+  { amounts, leave }: Pick<WantedBucket, "amounts" | "leave">,
+): boolean {
+  return hasAll(policy, amounts) && (leave === undefined || hasAll(policy, leave.amounts));
 }
 
 /**
  * The amounts of a call that its policy or another level knows. Limits that only other levels have
  * are not charged (ADR 003). A name that no level knows is an error; of a parent it is left out. A
- * call with limits of its own may name no others.
+ * call with limits of its own may name no others. The same holds for what the call leaves.
  */
 export function selectKnownAmounts(
-  { amounts, override, isParent, field = "consume" }: WantedBucket,
+  { amounts, override, isParent, field = "consume", leave }: WantedBucket,
   policy: Policy,
   levels: Levels,
 ): Amounts {
   const isKnown = (name: string): boolean =>
-    policy.names.has(name) ||
-    (override === undefined && (knows(levels, name) || policy.defaults?.names.has(name) === true));
+    policy.knownNames.has(name) ||
+    (override === undefined &&
+      (knows(levels, name) || policy.defaults?.knownNames.has(name) === true));
   if (isParent) return onlyNames(amounts, isKnown);
-  for (const name in amounts) if (!isKnown(name)) checkNames({ [name]: 0 }, policy.names, field);
+  for (const name in amounts)
+    if (!isKnown(name)) checkNames({ [name]: 0 }, policy.knownNames, field);
+  for (const name in leave?.amounts)
+    if (!isKnown(name)) checkNames({ [name]: 0 }, policy.knownNames, "leave");
   return amounts;
 }
 
 /** The stored levels of an entity and a resource. */
 export type Levels = readonly (Policy | undefined)[];
 
-/** Whether some level has a limit of this name. */
+/** Whether some level has a limit of this name, or one that counts it. */
 export function knows(levels: Levels, name: string): boolean {
-  return levels.some((level) => level?.names.has(name));
+  return levels.some((level) => level?.knownNames.has(name));
 }
 
 /** The part of an amount that a policy limits, and the part that it does not. */
 export type DividedAmounts = Pick<BucketClaim, "amounts" | "unlimited">;
 
-/** Divides amounts into those that a policy limits and, if there are any, the others. */
+/**
+ * Divides the amounts of a call into those that the limits of a policy are charged and, if there
+ * are any, the others.
+ */
 export function divideAmounts(policy: Policy, amounts: Amounts): DividedAmounts {
+  return divideByNames(policy, countAmounts(policy, amounts));
+}
+
+/** Divides amounts that are by limit already. */
+export function divideByNames(policy: Policy, amounts: Amounts): DividedAmounts {
   if (hasAll(policy, amounts)) return { amounts };
   return {
     amounts: onlyNames(amounts, (name) => policy.names.has(name)),
@@ -363,7 +420,7 @@ export function divideWanted(
   policy: Policy,
   levels: (entityId: string, resource: string) => Levels,
 ): DividedAmounts {
-  if (hasAll(policy, wanted.amounts)) return wanted;
+  if (policy.counts === undefined && hasAllWanted(policy, wanted)) return wanted;
   const known = selectKnownAmounts(wanted, policy, levels(wanted.entityId, wanted.resource));
   return divideAmounts(policy, known);
 }
@@ -393,35 +450,35 @@ function buildNoLimitsError(entityId: string, resource: string): ValidationError
   return new ValidationError("limits", undefined, reason);
 }
 
-/** The names of the entity's limits on each resource of a call, in the call's order. */
-export function listLimitNames(
+/** The policies of the entity on each resource of a call, in the call's order. */
+export function listPolicies(
   { entityId, resources }: WantedAmounts,
   claims: readonly BucketClaim[],
-): readonly ReadonlySet<string>[] {
+): readonly Policy[] {
   // Most calls have one bucket.
-  if (claims.length === 1) return [claims[0]!.policy.names];
+  if (claims.length === 1) return [claims[0]!.policy];
   const own =
     resources.length === claims.length
       ? claims
       : claims.filter((claim) => claim.entityId === entityId);
-  return own.map(({ policy }) => policy.names);
+  return own.map(({ policy }) => policy);
 }
 
 function buildClaimsOn<C extends Owned>(
   { entityId, override, defaults }: WantedAmounts,
-  { resource, amounts, field }: WantedAmounts["resources"][number],
+  { resource, amounts, field, leave }: WantedAmounts["resources"][number],
   find: FindClaim<C>,
   nowMs: number,
 ): C[] {
   const own = find(
-    { entityId, resource, amounts, override, defaults, isParent: false, field },
+    { entityId, resource, amounts, override, defaults, isParent: false, field, leave },
     nowMs,
   );
   if (own === undefined) throw buildNoLimitsError(entityId, resource);
   const { parentId } = own;
   if (parentId === undefined) return [own];
   const parent = find(
-    { entityId: parentId, resource, amounts, override: undefined, defaults, isParent: true },
+    { entityId: parentId, resource, amounts, override: undefined, defaults, isParent: true, leave },
     nowMs,
   );
   return parent === undefined ? [own] : [own, parent];

@@ -30,6 +30,10 @@ export interface Policy {
   readonly bucketLimits: readonly BucketLimit[];
   /** The names of the limits. */
   readonly names: ReadonlySet<string>;
+  /** The names that limits count instead of their own, by limit; undefined when none does. */
+  readonly counts: ReadonlyMap<string, string> | undefined;
+  /** What calls may state amounts by: the names of the limits, and those that limits count. */
+  readonly knownNames: ReadonlySet<string>;
   /** Whether any of the limits has windows. */
   readonly hasWindows: boolean;
   /** The names of the limits that came from a limiter's defaults; undefined if there are none. */
@@ -106,13 +110,20 @@ export function buildPolicy(
   const isFromCode = ({ name }: Limit): boolean =>
     (inherited?.get(name) ?? source) === "constructor";
   const fromCode = limits.filter(isFromCode).map(({ name }) => name);
+  const names = new Set(limits.map((limit) => limit.name));
+  const counting = limits.flatMap(({ name, counts }) =>
+    counts === undefined ? [] : [[name, counts] as const],
+  );
+  const hasCounts = counting.length > 0;
   return {
     source,
     inherited,
     inherits,
     limits,
     bucketLimits: prepared,
-    names: new Set(limits.map((limit) => limit.name)),
+    names,
+    counts: hasCounts ? new Map(counting) : undefined,
+    knownNames: hasCounts ? new Set([...names, ...counting.map(([, name]) => name)]) : names,
     hasWindows: prepared.some(({ window }) => window !== undefined),
     fromCode: fromCode.length === 0 ? undefined : fromCode,
     defaults,

@@ -20,6 +20,7 @@ function status(limitName: string, retryAfterSeconds: number): LimitStatus {
     resetsInSeconds: undefined,
     available: 7,
     requested: exceeded ? 10 : 1,
+    leaves: 0,
     exceeded,
     deficit: exceeded ? 3 : 0,
     retryAfterSeconds,
@@ -88,8 +89,22 @@ describe("a refusal", () => {
       retry_after_seconds: 0.07,
       retry_after_ms: 70,
       limits: [
-        { ...limit, limit_name: "rpm", requested: 10, exceeded: true, retry_after_seconds: 0.07 },
-        { ...limit, limit_name: "tpm", requested: 1, exceeded: false, retry_after_seconds: 0 },
+        {
+          ...limit,
+          limit_name: "rpm",
+          requested: 10,
+          leaves: 0,
+          exceeded: true,
+          retry_after_seconds: 0.07,
+        },
+        {
+          ...limit,
+          limit_name: "tpm",
+          requested: 1,
+          leaves: 0,
+          exceeded: false,
+          retry_after_seconds: 0,
+        },
       ],
     });
   });

@@ -37,6 +37,8 @@ export interface RateLimitExceededJson {
     readonly available: number;
     /** Whole tokens that the call wanted. */
     readonly requested: number;
+    /** Whole tokens that the call must leave for others. */
+    readonly leaves: number;
     /** Whether this limit refused the call. */
     readonly exceeded: boolean;
     /** 0 if the amount fits. */
@@ -176,6 +178,7 @@ export class RateLimitExceeded extends RateLimitError {
           : { resets_at_ms: status.resetsAt?.getTime() ?? null }),
         available: status.available,
         requested: status.requested,
+        leaves: status.leaves,
         exceeded: status.exceeded,
         retry_after_seconds: finiteOrNull(status.retryAfterSeconds),
       })),
@@ -200,14 +203,16 @@ function formatMessage({
   limit,
   available,
   requested,
+  leaves,
   retryAfterSeconds,
   resetsAt,
 }: LimitStatus): string {
-  const what = `${limitName} of ${entityId} on ${resource}: ${available} of ${limit.capacity} left, ${requested} requested.`;
+  const kept = leaves === 0 ? "" : `, ${leaves} to be left for others`;
+  const what = `${limitName} of ${entityId} on ${resource}: ${available} of ${limit.capacity} left, ${requested} requested${kept}.`;
   const end = resetsAt === undefined ? "" : ` The window ends at ${resetsAt.toISOString()}.`;
   return Number.isFinite(retryAfterSeconds)
     ? `${what} Retry in ${Math.ceil(Math.round(retryAfterSeconds * 1000) / 100) / 10} s.${end}`
-    : `${what} This can never fit: request less, or raise the limit.`;
+    : `${what} This can never fit: request${kept && " or leave"} less, or raise the limit.`;
 }
 
 function finiteOrNull(value: number): number | null {

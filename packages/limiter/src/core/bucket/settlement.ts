@@ -8,6 +8,7 @@ import {
   type Levels,
   type LimitStatus,
 } from "./decision.ts";
+import { countAmounts, isOnlyCounted } from "./counted-amounts.ts";
 import type { Policy } from "./policy.ts";
 
 /**
@@ -47,6 +48,8 @@ export interface BorneShare<Part extends TakenPart> {
  * - Amounts of a limit that the policy lacked were only counted, and so are their differences.
  *   The entity's last bucket also counts a name that no take has named, and its parent's does if
  *   `parentKnows` it.
+ *
+ * - A limit that counts another name gets that one's difference, unless its own is named.
  *
  * The entity and its parent are settled separately, each by these rules.
  */
@@ -130,13 +133,18 @@ function spread<Part extends TakenPart>(
   isKnown: (part: Part, name: string) => boolean,
 ): readonly BorneShare<Part>[] {
   const left = new Map(Object.entries(deltas));
+  for (const { policy } of parts)
+    if (policy.counts !== undefined)
+      for (const [name, delta] of Object.entries(countAmounts(policy, deltas)))
+        left.set(name, delta);
   const last = parts.at(-1);
   return parts.toReversed().map((part) => {
     const amounts: [string, number][] = [];
     const unlimited: [string, number][] = [];
     for (const [name, delta] of left) {
       const isNew = (): boolean => part === last && !parts.some((other) => bears(other, name));
-      if (delta === 0 || !(bears(part, name) || (isNew() && isKnown(part, name)))) continue;
+      if (delta === 0 || isOnlyCounted(part.policy, name)) continue;
+      if (!(bears(part, name) || (isNew() && isKnown(part, name)))) continue;
       const isCharged = part.policy.names.has(name);
       const taken = isCharged ? part.amounts : (part.unlimited ?? NO_AMOUNTS);
       const share = delta > 0 ? delta : Math.max(delta, -getAmount(taken, name));

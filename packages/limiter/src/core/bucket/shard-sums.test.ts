@@ -191,6 +191,20 @@ describe("shards together", () => {
     );
   });
 
+  it("hold above what each keeps, and wait for that", () => {
+    const shards = buildShards([
+      [0, 500],
+      [0, 2000],
+      [0, -300],
+    ]);
+    const keptMilli = [1000, 1000, 1000];
+    expect(shardSumMilli(shards, "tpm", NOW_MS, keptMilli)).toBe(700);
+    const wait = waitForShardSumMs(shards, "tpm", 2000, NOW_MS, keptMilli);
+    expect(shardSumMilli(shards, "tpm", NOW_MS + wait, keptMilli)).toBeGreaterThanOrEqual(2000);
+    expect(shardSumMilli(shards, "tpm", NOW_MS + wait - 1, keptMilli)).toBeLessThan(2000);
+    expect(waitForShardSumMs(shards, "tpm", 9e9, NOW_MS, keptMilli)).toBe(Infinity);
+  });
+
   it("wait like a single shard, for every valid limit", () => {
     fc.assert(
       fc.property(

@@ -7,7 +7,7 @@ import {
   waitMs,
   type Bucket,
 } from "./bucket.ts";
-import { computeWindowWaitMs, type StoredWindow } from "./windows.ts";
+import { aboveKept, computeWindowWaitMs, type StoredWindow } from "./windows.ts";
 
 /*
  * A bucket may be stored as several shards, each a `Bucket` with its share of every limit. Any
@@ -15,15 +15,23 @@ import { computeWindowWaitMs, type StoredWindow } from "./windows.ts";
  * shards are matched by name, because each shard has its own order and its own stamp.
  */
 
-/** What the shards together hold of one limit, refill included. */
-export function shardSumMilli(shards: readonly Bucket[], limitName: string, nowMs: number): number {
+/**
+ * What the shards together hold of one limit, refill included: all of it, or what each holds above
+ * what it keeps. Debts count in full.
+ */
+export function shardSumMilli(
+  shards: readonly Bucket[],
+  limitName: string,
+  nowMs: number,
+  keptMilli?: readonly number[],
+): number {
   let sum = 0;
-  for (const shard of shards) {
+  for (const [place, shard] of shards.entries()) {
     const index = indexOf(shard, limitName);
-    if (index >= 0) sum += balanceMilli(shard, index, nowMs);
+    if (index >= 0) sum += aboveKept(balanceMilli(shard, index, nowMs), keptMilli?.[place]);
     // Debts may add up beyond the safe range. Such a sum is rounded only once, at the end, so that
     // it still grows with time.
-    if (!Number.isSafeInteger(sum)) return exactShardSum(shards, limitName, nowMs);
+    if (!Number.isSafeInteger(sum)) return exactShardSum(shards, limitName, nowMs, keptMilli);
   }
   return sum;
 }
@@ -37,30 +45,33 @@ export function waitForShardSumMs(
   limitName: string,
   neededMilli: number,
   nowMs: number,
+  keptMilli?: readonly number[],
 ): number {
   let ceiling = 0;
   let allFullMs = 0;
   const windows: StoredWindow[] = [];
-  for (const shard of shards) {
+  for (const [place, shard] of shards.entries()) {
     const index = indexOf(shard, limitName);
     if (index < 0) continue;
     const { window } = shard.limits[index]!;
     const own = ceilingMilli(shard.limits[index]!);
-    ceiling += own;
+    ceiling += aboveKept(own, keptMilli?.[place]);
     if (window !== undefined) {
       const [storedMilli, endMs] = [getStoredMilli(shard, index), getStoredEndMs(shard, index)];
-      windows.push({ window, storedMilli, endMs });
+      windows.push({ window, storedMilli, endMs, keptMilli: keptMilli?.[place] });
     } else allFullMs = Math.max(allFullMs, waitMs(shard, index, own, nowMs));
   }
   if (neededMilli > ceiling) return Infinity;
-  if (shardSumMilli(shards, limitName, nowMs) >= neededMilli) return 0;
+  const isHeld = (afterMs: number): boolean =>
+    shardSumMilli(shards, limitName, nowMs + afterMs, keptMilli) >= neededMilli;
+  if (isHeld(0)) return 0;
   if (windows.length > 0) return computeWindowWaitMs(windows, neededMilli, nowMs);
   // Balances only grow, and after `allFullMs` all of them are full, so the time can be found by
   // bisection.
   let [tooShortMs, enoughMs] = [0, allFullMs];
   for (let halving = 0; halving < MAX_HALVINGS && enoughMs - tooShortMs > 1; halving += 1) {
     const middleMs = Math.floor(tooShortMs + (enoughMs - tooShortMs) / 2);
-    if (shardSumMilli(shards, limitName, nowMs + middleMs) >= neededMilli) enoughMs = middleMs;
+    if (isHeld(middleMs)) enoughMs = middleMs;
     else tooShortMs = middleMs;
   }
   return enoughMs;
@@ -85,11 +96,16 @@ export function findShardsEndMs(
  */
 const MAX_HALVINGS = 107;
 
-function exactShardSum(shards: readonly Bucket[], limitName: string, nowMs: number): number {
+function exactShardSum(
+  shards: readonly Bucket[],
+  limitName: string,
+  nowMs: number,
+  keptMilli: readonly number[] | undefined,
+): number {
   let sum = 0n;
-  for (const shard of shards) {
+  for (const [place, shard] of shards.entries()) {
     const index = indexOf(shard, limitName);
-    if (index >= 0) sum += BigInt(balanceMilli(shard, index, nowMs));
+    if (index >= 0) sum += BigInt(aboveKept(balanceMilli(shard, index, nowMs), keptMilli?.[place]));
   }
   return Number(sum);
 }

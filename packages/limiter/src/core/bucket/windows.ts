@@ -141,6 +141,8 @@ export function computeNextWindowEnd(window: LimitWindow, nowMs: number, endMs: 
 /** The window of one limit on one shard, and what is stored of it. */
 export interface StoredWindow extends WindowState {
   readonly window: LimitWindow;
+  /** What a call must leave of it. */
+  readonly keptMilli?: number | undefined;
 }
 
 /**
@@ -153,8 +155,9 @@ export function computeWindowWaitMs(
   neededMilli: number,
   nowMs: number,
 ): number {
-  const running = shards.map(({ window, storedMilli, endMs }) => ({
+  const running = shards.map(({ window, storedMilli, endMs, keptMilli }) => ({
     window,
+    keptMilli,
     storedMilli,
     milli: endMs === 0 ? window.capacityMilli : storedMilli,
     ends: 0,
@@ -163,10 +166,19 @@ export function computeWindowWaitMs(
   let atMs = nowMs;
   for (let steps = 0; steps <= MOST_ENDS && atMs < Infinity; steps += 1) {
     for (const shard of running) while (shard.nextMs <= atMs) passEnd(shard);
-    if (running.reduce((sum, { milli }) => sum + milli, 0) >= neededMilli) return atMs - nowMs;
+    if (
+      running.reduce((sum, { milli, keptMilli }) => sum + aboveKept(milli, keptMilli), 0) >=
+      neededMilli
+    )
+      return atMs - nowMs;
     atMs = Math.min(...running.map(({ nextMs }) => nextMs));
   }
   return Infinity;
+}
+
+/** What a balance holds above what is kept of it; a debt as it is. */
+export function aboveKept(heldMilli: number, keptMilli = 0): number {
+  return Math.max(heldMilli - keptMilli, Math.min(heldMilli, 0));
 }
 
 /** Lets a window end; the ends that no longer matter to its balance are not looked for. */

@@ -416,8 +416,8 @@ function newCall(
 function toGranted({ request, extending }: Call, { parts }: Taken): ConsumeOutcome {
   const receipt = (extending ?? { parts: [], ends: undefined }) as DynamoReceipt;
   receipt.parts.push(...parts);
-  const limitNames = request.resources.map(
-    ({ resource }) => parts.find((part) => part.resource === resource)!.policy.names,
+  const policies = request.resources.map(
+    ({ resource }) => parts.find((part) => part.resource === resource)!.policy,
   );
-  return { granted: true, receipt, limitNames };
+  return { granted: true, receipt, policies };
 }

@@ -23,6 +23,7 @@ import {
   type Levels,
   type WantedBucket,
 } from "../../core/bucket/decision.ts";
+import { computeLeaves } from "../../core/bucket/leave.ts";
 import type { Entity } from "../../core/entity.ts";
 import { withDefaults, type Policy } from "../../core/bucket/policy.ts";
 import { Refused } from "../../core/bucket/refusal.ts";
@@ -195,6 +196,7 @@ export class MemoryBuckets implements BucketStore {
       isCascaded: wanted.isParent,
       requests: 0,
       windowEnds: undefined,
+      leaves: computeLeaves(policy, wanted.leave),
       parentId: entity?.cascade === true ? entity.parentId : undefined,
     };
   };

@@ -93,6 +93,7 @@ export function toDecided({
   amounts,
   bucket,
   cell,
+  leaves,
 }: CellClaim): BucketClaim {
   return {
     entityId,
@@ -100,6 +101,7 @@ export function toDecided({
     policy,
     amounts,
     bucket: bucket === cell ? cell.snapshot() : bucket,
+    leaves,
   };
 }
 
@@ -118,14 +120,14 @@ export class MemoryReceipt implements Receipt {
     return this;
   }
 
-  get limitNames(): readonly ReadonlySet<string>[] {
-    return this.parts.flatMap(({ isCascaded, policy }) => (isCascaded ? [] : [policy.names]));
+  get policies(): readonly Policy[] {
+    return this.parts.flatMap(({ isCascaded, policy }) => (isCascaded ? [] : [policy]));
   }
 
   /** Adds a further take of the same lease, and returns its outcome. */
-  extend({ parts, limitNames }: MemoryReceipt): ConsumeOutcome {
+  extend({ parts, policies }: MemoryReceipt): ConsumeOutcome {
     this.parts.push(...parts);
-    return { granted: true, receipt: this, limitNames };
+    return { granted: true, receipt: this, policies };
   }
 
   /** What is to be settled. Nothing the second time, so a retry after a failure is harmless. */

@@ -60,6 +60,20 @@ describeWithEngine("a charge for what already happened", (engine) => {
       await expect(take(other.limiter, { tpm: 0 })).rejects.toThrow(RateLimitExceeded);
     });
 
+    it("is counted once by each limit that counts it, as a take is", async () => {
+      const counting = Limit.custom({ ...slow(80), name: "tpd", counts: "tpm" });
+      const process = await openSplit(slow(40), { shards: 4, home: 1 });
+      await process.repository.setSystemDefaults([slow(40), counting]);
+      await process.limiter.charge(charge(25));
+      expect(await process.limiter.available("e", "r")).toEqual({ tpm: 15, tpd: 55 });
+      // No shard holds so much alone.
+      const lease = await process.limiter.acquire(call({ tpm: 13 }));
+      expect(await process.limiter.available("e", "r")).toEqual({ tpm: 2, tpd: 42 });
+      lease.settle({ tpm: 9 });
+      await lease.commit();
+      expect(await process.limiter.available("e", "r")).toEqual({ tpm: 6, tpd: 46 });
+    });
+
     it("is borne under the limits of today by every shard", async () => {
       const process = await openSplit(slow(400), { shards: 4, home: 2 });
       await process.repository.setSystemDefaults([slow(40), Limit.perDay("rpd", 8)]);

@@ -280,7 +280,7 @@ function run<T>(
     (answer) =>
       end(
         JSON.stringify(answer, (key, value: unknown) =>
-          key === "receipt" || key === "limitNames" ? undefined : value,
+          key === "receipt" || key === "policies" ? undefined : value,
         ) ?? "done",
         () => answered(answer),
       ),

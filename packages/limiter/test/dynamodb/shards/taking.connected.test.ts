@@ -94,6 +94,21 @@ describeWithEngine("taking from a bucket with shards", (engine) => {
     expect(await takeWhatFits(limiter, { tpm: 1 })).toBe(4);
   });
 
+  it("calls take what the shards hold above their shares of what they leave, and nothing else", async () => {
+    const { limiter } = await openSplit(slow(1000), { shards: 4, home: 1 });
+    const takeLeaving = async (tpm: number): Promise<boolean> => {
+      const verdict = await limiter.tryAcquire({ ...call({ tpm }), leave: { tpm: 400 } });
+      if (verdict.granted) await verdict.lease.commit();
+      else expect(verdict.refusal.primaryViolation.leaves).toBe(400);
+      return verdict.granted;
+    };
+    // 150 of each shard's 250: the first comes from one shard, the others from several.
+    for (const tpm of [150, 151, 200, 99]) expect(await takeLeaving(tpm)).toBe(true);
+    expect(await takeLeaving(1)).toBe(false);
+    expect(await limiter.available("e", "r")).toEqual({ tpm: 400 });
+    expect(await takeWhatFits(limiter, { tpm: 100 })).toBe(400);
+  });
+
   it("a lease from another shard than home is adjusted and rolled back like any other [W-10]", async () => {
     const { limiter, repository } = await openSplit(slow(10), { shards: 2, home: 0 });
     await take(limiter, { tpm: 5 });

@@ -45,6 +45,16 @@ describe("a bucket may serve a call", () => {
     expect(mayFit(wanting(6), buildBucket(shards, { isWhole: false }), NOW_MS)).toBe(true);
   });
 
+  it("when one shard holds it above its share of what it leaves, or all together do", () => {
+    const shards = [{ tpm: 6000 }, { tpm: 1000 }];
+    expect(mayFit(leaving(4, 4), buildBucket(shards), NOW_MS)).toBe(true);
+    expect(mayFit(leaving(5, 4), buildBucket(shards), NOW_MS)).toBe(false);
+    expect(mayFit(leaving(5, 2), buildBucket(shards), NOW_MS)).toBe(true);
+    expect(mayFit(leaving(0, 7), buildBucket(shards), NOW_MS)).toBe(true);
+    expect(mayFit(leaving(0, 13), buildBucket(shards), NOW_MS)).toBe(false);
+    expect(mayFit(leaving(50, 11), buildBucket([]), NOW_MS)).toBe(false);
+  });
+
   it("with what it earned since, under the limits that the call is decided with", () => {
     expect(mayFit(wanting(1), buildBucket([{ tpm: 0 }]), NOW_MS + 999)).toBe(false);
     expect(mayFit(wanting(1), buildBucket([{ tpm: 0 }]), NOW_MS + 1000)).toBe(true);
@@ -93,6 +103,10 @@ describe("shards of a quota", () => {
     expect(afterLastEnd(shards, boundaryMs, boundaryMs + 9)).toBe(boundaryMs);
   });
 });
+
+function leaving(tpm: number, left: number): WantedClaim {
+  return { ...wanting(tpm), leave: { amounts: { tpm: left }, priority: undefined } };
+}
 
 function wanting(tpm: number): WantedClaim {
   const costs = { tpm: tpm * 1000 };

@@ -17,6 +17,8 @@ import {
   withPolicyLimits,
   type BucketClaim,
 } from "../../../core/bucket/decision.ts";
+import { countAmounts } from "../../../core/bucket/counted-amounts.ts";
+import { addLeaves, computeLeaves, shareLeaves } from "../../../core/bucket/leave.ts";
 import type { Policy } from "../../../core/bucket/policy.ts";
 import { shardPolicy } from "../../../core/bucket/shares.ts";
 import type { KnownBucket, KnownShard, SeenShard } from "../cache/known-buckets.ts";
@@ -39,10 +41,14 @@ export function mayFit(
   return (isWhole || shards.length === 0) && fitsTogether(claim, shards, nowMs);
 }
 
-/** Whether one shard holds all that a claim wants. */
+/** Whether one shard holds all that a claim wants, and its share of what the claim leaves. */
 export function fitsShard(claim: WantedClaim, image: BucketImage, nowMs: number): boolean {
-  const bucket = applyPolicy(claim.policy, image, nowMs);
-  return holds(bucket, costsMilli(bucket, claim.amounts), nowMs);
+  const { policy, amounts, leave } = claim;
+  const bucket = applyPolicy(policy, image, nowMs);
+  const costs = costsMilli(bucket, countAmounts(policy, amounts));
+  const leaves = computeLeaves(policy, leave);
+  const needs = leaves === undefined ? costs : addLeaves(bucket, costs, shareLeaves(leaves, image));
+  return holds(bucket, needs, nowMs);
 }
 
 /** Whether shards together hold all that a claim wants; no shards means a new, full bucket. */
@@ -56,15 +62,19 @@ export function fitsTogether(
 
 /** A claim with all shards of its bucket; a bucket that does not exist yet is full. */
 export function buildBucketClaim(
-  claim: Pick<WantedClaim, "key" | "policy" | "amounts">,
+  claim: Pick<WantedClaim, "key" | "policy" | "amounts" | "leave">,
   shards: readonly Pick<KnownShard, "image">[],
   nowMs: number,
 ): BucketClaim {
-  const { key, policy, amounts } = claim;
+  const { key, policy, leave } = claim;
+  const amounts = countAmounts(policy, claim.amounts);
   const [bucket = fullBucket(policy.bucketLimits, nowMs), ...others] = shards.map(({ image }) =>
     applyPolicy(claim.policy, image, nowMs),
   );
-  return { entityId: key.entityId, resource: key.resource, policy, amounts, bucket, others };
+  const leaves = computeLeaves(policy, leave);
+  const places = leaves && shards.map(({ image }) => image);
+  const { entityId, resource } = key;
+  return { entityId, resource, policy, amounts, bucket, others, leaves, places };
 }
 
 /** Brings the bucket of one shard under a policy of the whole bucket. */

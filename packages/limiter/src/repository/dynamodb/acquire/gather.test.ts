@@ -165,6 +165,24 @@ describe("several calls in one gather", () => {
     expect(gathering.decide(wish({ tpm: 12 })).kind).toBe("gathered");
   });
 
+  it("take from each shard what is above its share of what they leave", () => {
+    const shards = [3000, 500, 2500].map((milli, shard) => buildShard(shard, milli));
+    const gathering = new Gathering(CLAIM, shards, NOW_MS);
+    const leaving = (tpm: number): GatherWish => {
+      const { claim, ...rest } = wish({ tpm });
+      return { ...rest, claim: { ...claim, leave: { amounts: { tpm: 4 }, priority: undefined } } };
+    };
+    expect(gathering.decide(leaving(4)).kind).toBe("refused");
+    expect(gathering.decide(leaving(2)).kind).toBe("alone");
+    expect(listParts(gathering, leaving(3))).toEqual([{ tpm: 2000 }, { tpm: 1000 }]);
+    expect(gathering.decide(leaving(1)).kind).toBe("alone");
+    expect(gathering.writes().map(listValues)).toEqual([
+      expect.arrayContaining(["3000", "-2000"]),
+      expect.arrayContaining(["2000", "-1000"]),
+    ]);
+    expect(listParts(gathering, wish({ tpm: 3 }))).toEqual([]);
+  });
+
   it("hold back on all shards what one owes", () => {
     const shards = [buildShard(0, 3000), buildShard(1, 3000), buildShard(2, -2000)];
     const gathering = new Gathering(CLAIM, shards, NOW_MS);

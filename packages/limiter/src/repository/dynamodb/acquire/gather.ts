@@ -4,11 +4,13 @@
  * them have left on each shard. Each part of the transaction is an ordinary take, with its
  * conditions; what a shard in debt owes is held back on the others.
  */
-import { getAmount, MILLI } from "../../../core/amounts.ts";
+import { getAmount, MILLI, type Amounts } from "../../../core/amounts.ts";
 import { apply, listWindowEnds, type Bucket } from "../../../core/bucket/bucket.ts";
+import { countAmounts } from "../../../core/bucket/counted-amounts.ts";
 import { divideAmounts, type DividedAmounts } from "../../../core/bucket/decision.ts";
+import { computeLeaves, shareLeaves } from "../../../core/bucket/leave.ts";
 import { shardSumMilli } from "../../../core/bucket/shard-sums.ts";
-import type { WindowEnds } from "../../../core/bucket/windows.ts";
+import { aboveKept, type WindowEnds } from "../../../core/bucket/windows.ts";
 import { countIn, LimitFold, listCosts } from "../write/batch-decision.ts";
 import { buildUpdate } from "../write/bucket-update.ts";
 import type { LimitOrigin } from "../items/bucket-item.ts";
@@ -131,12 +133,14 @@ export class Gathering {
     const parts = new Map<Giver, Record<string, number>>();
     const { isCascaded } = claim;
     const { amounts, unlimited } = divideAmounts(claim.policy, claim.costs);
+    const leaves = computeLeaves(claim.policy, claim.leave);
     for (const [name, cost] of Object.entries(amounts)) {
       let missing = cost;
       for (const giver of free) {
-        const part = Math.min(missing, Math.max(0, giver.leftMilli.get(name) ?? 0));
+        const kept = findKept(giver, leaves, name);
+        const part = Math.min(missing, Math.max(0, (giver.leftMilli.get(name) ?? 0) - kept));
         if (part === 0) continue;
-        this.#takePart(giver, name, part, isCascaded);
+        this.#takePart(giver, name, part, isCascaded, kept);
         parts.set(giver, { ...parts.get(giver), [name]: part });
         missing -= part;
       }
@@ -161,11 +165,11 @@ export class Gathering {
     });
   }
 
-  #takePart(giver: Giver, name: string, part: number, isCascaded: boolean): void {
+  #takePart(giver: Giver, name: string, part: number, isCascaded: boolean, kept: number): void {
     const { heldMilli, leftMilli, folds } = giver;
     const fold = folds.get(name) ?? new LimitFold();
     folds.set(name, fold);
-    fold.take(part, isCascaded);
+    fold.take(part, isCascaded, kept);
     const isIndebted = this.#givers.some((other) => (other.heldMilli.get(name) ?? 0) < 0);
     if (isIndebted) fold.needMilli = heldMilli.get(name);
     leftMilli.set(name, leftMilli.get(name)! - part);
@@ -177,18 +181,29 @@ export class Gathering {
  * what is left now.
  */
 function holdTogether(givers: readonly Giver[], { claim, asOfMs }: GatherWish): boolean {
+  const leaves = computeLeaves(claim.policy, claim.leave);
+  const amounts = countAmounts(claim.policy, claim.amounts);
   return claim.policy.limits.every(({ name }) => {
+    const cost = getAmount(amounts, name) * MILLI;
     let held = 0;
-    for (const { shard, leftMilli } of givers) {
+    for (const giver of givers) {
+      const { shard, leftMilli } = giver;
       const thenMilli = shardSumMilli(
         [applyPolicy(claim.policy, shard.image, asOfMs)],
         name,
         asOfMs,
       );
-      held += Math.min(thenMilli, leftMilli.get(name) ?? 0);
+      // What a call takes nothing of may be left anywhere.
+      const kept = cost === 0 ? 0 : findKept(giver, leaves, name);
+      held += aboveKept(Math.min(thenMilli, leftMilli.get(name) ?? 0), kept);
     }
-    return held >= getAmount(claim.amounts, name) * MILLI;
+    return held >= (cost === 0 && leaves ? getAmount(leaves, name) * MILLI : cost);
   });
+}
+
+/** What a shard keeps of a limit for others. */
+function findKept({ shard }: Giver, leaves: Amounts | undefined, name: string): number {
+  return leaves === undefined ? 0 : getAmount(shareLeaves(leaves, shard.image), name);
 }
 
 function receiptPart(

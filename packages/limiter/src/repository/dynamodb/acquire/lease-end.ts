@@ -21,6 +21,7 @@ import {
   negateDivided,
   type Levels,
 } from "../../../core/bucket/decision.ts";
+import { countAmounts } from "../../../core/bucket/counted-amounts.ts";
 import { allocateSettlement } from "../../../core/bucket/settlement.ts";
 import type { Receipt, ResourceAmounts } from "../../port.ts";
 import type { PolicySource } from "../../store.ts";
@@ -192,8 +193,7 @@ export class LeaseEnds {
     // A charge to a bucket that was deleted meanwhile begins the next one.
     if (claim !== undefined && shards.length === 0)
       divided = [{ ...end, part: { ...part, key: first } }];
-    else if (claim !== undefined)
-      divided = divideEnd(end, await this.#underPolicy(claim, shards, nowMs), nowMs);
+    else if (claim !== undefined) divided = await this.#divideCharge(end, claim, shards);
     else if (shards[0]?.image.creation === part.incarnation!.creation)
       divided = divideEnd(toRemaining(end), shards, nowMs);
     return divided.map(({ part: target, costs, unlimited, requests }) =>
@@ -201,16 +201,23 @@ export class LeaseEnds {
     );
   }
 
-  /** The shards under the limits that their parts of a charge will bring them under. */
-  async #underPolicy(
+  /** Divides a charge, by the limits that its parts will bring the shards under. */
+  async #divideCharge(
+    end: EndWrite,
     claim: WantedClaim,
     shards: readonly KnownShard[],
-    nowMs: number,
-  ): Promise<readonly KnownShard[]> {
+  ): Promise<ReturnType<typeof divideEnd>> {
     const policy = await this.#resolver.resolveForAll(claim.policy, shards);
-    return shards.map((shard) => {
+    const nowMs = wholeMs(this.#clock);
+    const current = shards.map((shard) => {
       const bucket = applyPolicy(policy, shard.image, nowMs);
       return { ...shard, image: { ...shard.image, bucket } };
+    });
+    const whole = { ...end, costs: countAmounts(policy, end.costs) };
+    // What a part names by limit is not counted for another limit again.
+    const none = Object.fromEntries(Array.from(policy.counts?.keys() ?? [], (name) => [name, 0]));
+    return divideEnd(whole, current, nowMs).map(({ part, costs, unlimited, requests }) => {
+      return { part, costs: { ...none, ...costs }, unlimited, requests };
     });
   }
 

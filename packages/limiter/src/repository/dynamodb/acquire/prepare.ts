@@ -8,6 +8,7 @@ import {
   buildClaims,
   costsMilli,
   hasAll,
+  hasAllWanted,
   hasPolicyLimits,
   selectKnownAmounts,
   type BucketClaim,
@@ -82,8 +83,8 @@ export class ClaimPreparation {
     const { entityId, resources, override, defaults } = request;
     const active = this.#active.get(this.#namespaceId);
     const entity = this.#entities.get(entityId);
-    const own = resources.map(({ resource, amounts }) =>
-      this.#buildClaim({ entityId, resource, amounts, override, defaults, isParent: false }),
+    const own = resources.map(({ resource, amounts, leave }) =>
+      this.#buildClaim({ entityId, resource, amounts, override, defaults, isParent: false, leave }),
     );
     if (active instanceof Promise || entity instanceof Promise || own.some(isPending))
       return this.#whenRead(request, active, entity, own);
@@ -102,7 +103,8 @@ export class ClaimPreparation {
     const entity = this.#entities.fresh(entityId, nowMs);
     if (entity === undefined || entity.parentId !== undefined) return undefined;
     if (override !== undefined || resources.length > 1) return undefined;
-    const { resource, amounts } = resources[0]!;
+    const { resource, amounts, leave } = resources[0]!;
+    if (leave !== undefined) return undefined;
     const kept = entity.buckets.get(resource);
     if (kept === undefined) return undefined;
     const { shards, isWhole } = this.#known.get(kept.key);
@@ -116,8 +118,8 @@ export class ClaimPreparation {
     if (this.#active.fresh(this.#namespaceId, nowMs) === undefined) return undefined;
     kept.policy = this.#policies.getCached(entityId, resource, kept.policy);
     const policy = withDefaults(kept.policy?.policy, defaults);
-    if (policy === undefined || !hasPolicyLimits(bucket, policy) || !hasAll(policy, amounts))
-      return undefined;
+    if (policy === undefined || policy.counts !== undefined) return undefined;
+    if (!hasPolicyLimits(bucket, policy) || !hasAll(policy, amounts)) return undefined;
     return { entityId, resource, policy, amounts, bucket, costs };
   }
 
@@ -154,7 +156,7 @@ export class ClaimPreparation {
   ): MaybePromise<readonly WantedClaim[]> {
     const { parentId } = entity;
     if (parentId === undefined) return assemble(request, entity, own, []);
-    const parents = request.resources.map(({ resource, amounts }) =>
+    const parents = request.resources.map(({ resource, amounts, leave }) =>
       this.#buildClaim({
         entityId: parentId,
         resource,
@@ -162,6 +164,7 @@ export class ClaimPreparation {
         override: undefined,
         defaults: request.defaults,
         isParent: true,
+        leave,
       }),
     );
     return parents.some(isPending)
@@ -201,7 +204,7 @@ export class ClaimPreparation {
 
   /** The claim under the policy that the bucket shows to be the current one. */
   #underPolicy(
-    { amounts, isParent, override, defaults }: WantedBucket,
+    { amounts, isParent, override, defaults, leave }: WantedBucket,
     key: BucketKey,
     image: BucketImage | undefined,
     stored: Policy | undefined,
@@ -217,6 +220,7 @@ export class ClaimPreparation {
       policy,
       parentId,
       isCascaded: isParent,
+      leave,
     };
     const resolved = this.#resolver.resolveFor(policy, key, image);
     if (resolved === policy) return this.#withLevels(claim);
@@ -227,8 +231,8 @@ export class ClaimPreparation {
 
   /** The claim with the other levels, when its policy lacks a limit that the call names. */
   #withLevels(claim: WantedClaim): MaybePromise<WantedClaim> {
-    const { key, amounts, policy } = claim;
-    if (policy.source === "override" || hasAll(policy, amounts)) return claim;
+    const { key, policy } = claim;
+    if (policy.source === "override" || hasAllWanted(policy, claim)) return claim;
     const levels = this.#policies.levels(key.entityId, key.resource);
     return levels instanceof Promise
       ? levels.then((read) => ({ ...claim, levels: read }))

@@ -3,7 +3,7 @@ import { divideAmounts } from "../../../core/bucket/decision.ts";
 import type { BucketKey } from "../items/bucket-key.ts";
 import { TableUnavailable } from "../table/table-errors.ts";
 import type { BucketWriter } from "../write/bucket-writer.ts";
-import type { AppliedOutcome } from "../write/write-intent.ts";
+import type { AppliedOutcome, WriteIntent } from "../write/write-intent.ts";
 import type { ReceiptPart, Refused, Taken, Undecided } from "./receipt.ts";
 import type { WantedClaim } from "./wanted-claim.ts";
 
@@ -54,23 +54,30 @@ export function takeFromShard(
   { requests, undone }: Pick<TakeAttempt, "requests" | "undone">,
   writer: BucketWriter,
 ): Promise<Taken | Refused | Undecided> {
-  const { costs, policy, isCascaded, isNamespaceRead } = claim;
-  return writer
-    .write(key, { kind: "take", costs, requests, undone, policy, isCascaded, isNamespaceRead })
-    .then(
-      (outcome) => {
-        if (outcome.kind === "applied")
-          return { kind: "taken", parts: [buildTakenPart(claim, key, requests, outcome)] };
-        if (outcome.kind !== "refused") return { kind: "undecided", claim };
-        const refused = { ...claim, policy: outcome.policy };
-        return { kind: "refused", atMs: outcome.atMs, claim: refused };
-      },
-      (error: unknown) => {
-        if (!(error instanceof TableUnavailable && error.throttled && !error.ambiguous))
-          throw error;
-        return { kind: "undecided", claim, throttled: error };
-      },
-    );
+  const { costs, policy, isCascaded, isNamespaceRead, leave } = claim;
+  const intent: WriteIntent = {
+    kind: "take",
+    costs,
+    requests,
+    undone,
+    policy,
+    isCascaded,
+    isNamespaceRead,
+    leave,
+  };
+  return writer.write(key, intent).then(
+    (outcome) => {
+      if (outcome.kind === "applied")
+        return { kind: "taken", parts: [buildTakenPart(claim, key, requests, outcome)] };
+      if (outcome.kind !== "refused") return { kind: "undecided", claim };
+      const refused = { ...claim, policy: outcome.policy };
+      return { kind: "refused", atMs: outcome.atMs, claim: refused };
+    },
+    (error: unknown) => {
+      if (!(error instanceof TableUnavailable && error.throttled && !error.ambiguous)) throw error;
+      return { kind: "undecided", claim, throttled: error };
+    },
+  );
 }
 
 function buildTakenPart(
@@ -80,7 +87,8 @@ function buildTakenPart(
   { policy, incarnation, image }: AppliedOutcome,
 ): ReceiptPart {
   const { costs, isCascaded } = claim;
-  const isSame = policy === claim.policy && claim.levels === undefined;
+  const isSame =
+    policy === claim.policy && claim.levels === undefined && policy.counts === undefined;
   const { amounts, unlimited } = isSame ? { amounts: costs } : divideAmounts(policy, costs);
   return {
     key,

@@ -1,5 +1,6 @@
 import type { Amounts } from "../../../core/amounts.ts";
 import type { Levels } from "../../../core/bucket/decision.ts";
+import type { Leave } from "../../../core/bucket/leave.ts";
 import type { Policy } from "../../../core/bucket/policy.ts";
 import type { Costs } from "../write/batch-decision.ts";
 import type { BucketKey } from "../items/bucket-key.ts";
@@ -8,12 +9,17 @@ import type { BucketKey } from "../items/bucket-key.ts";
 export interface WantedClaim {
   /** The key of shard 0, whose divisor is the number of shards. */
   readonly key: BucketKey;
-  /** Includes limits that only other levels have: the policy that decides may have them again. */
+  /**
+   * As the call states them, not as limits count them. Includes limits that only other levels have:
+   * the policy that decides may have them again.
+   */
   readonly amounts: Amounts;
   /** The same in millitokens. */
   readonly costs: Costs;
   /** The policy of the whole bucket, whichever shard it is decided on. */
   readonly policy: Policy;
+  /** What the call leaves for others. */
+  readonly leave?: Leave | undefined;
   /** What the other levels store; only when the policy lacks a name of the call. */
   readonly levels?: Levels;
   /** The parent that the call also takes from; undefined in the parent's own claim. */

@@ -74,7 +74,7 @@ export function parseSettings(item: AttributeMap): SystemSettings {
 }
 
 function limitAttributes(limits: readonly SupportedLimit[]): {
-  readonly [attribute: string]: Value;
+  readonly [attribute: string]: Value | undefined;
 } {
   const attributes = limits.map((limit) => buildLimitAttributes(limit));
   // Attributes have no order, but limits are listed in the order in which they were declared.

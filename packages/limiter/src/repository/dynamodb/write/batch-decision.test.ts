@@ -36,6 +36,7 @@ import {
   holds,
   type Bucket,
 } from "../../../core/bucket/bucket.ts";
+import { addLeaves } from "../../../core/bucket/leave.ts";
 import { withPolicyLimits } from "../../../core/bucket/decision.ts";
 import type { RateLimit } from "../../../core/limit-kinds.ts";
 import { Limit } from "../../../core/limit.ts";
@@ -181,13 +182,39 @@ describe("a batch that is one write", { timeout: 60_000 + RUNS * 5 }, () => {
         const bucket = buildBucket(drawn);
         const nowMs = START_MS + drawn.elapsedMs;
         let running = bucket;
-        const expected = drawn.wanted.map(({ kind, costs }) => {
+        const expected = drawn.wanted.map(({ kind, costs, leaves = {} }) => {
           const costsMilli = running.limits.map(({ limit }) => getAmount(costs, limit.name));
-          const fits = kind !== "take" || holds(running, costsMilli, nowMs);
+          const needs = addLeaves(running, costsMilli, leaves);
+          const fits = kind !== "take" || holds(running, needs, nowMs);
           if (fits) running = apply(running, costsMilli, nowMs);
           return fits;
         });
         expect(decideBatch(bucket, drawn.wanted, nowMs).accepted).toEqual(expected);
+      }),
+      { numRuns: RUNS },
+    );
+  });
+
+  it("is the same as one that states what limits count", () => {
+    fc.assert(
+      fc.property(situation(), (drawn) => {
+        const [rpm, tpm] = drawn.limits;
+        fc.pre(tpm !== undefined);
+        const image = parseBucketItem(buildItem(buildBucket(drawn)));
+        const plan = (limits: readonly RateLimit[], wanted: readonly Wanted[]): unknown => {
+          const policy = buildPolicy(limits, "resource");
+          const intents = wanted.map((each) => buildIntent(each, policy));
+          const nowMs = START_MS + drawn.elapsedMs;
+          const { verdicts, write } = planWrite(buildRequest({ policy, image, intents, nowMs }));
+          return [verdicts, write?.request.input("limits")];
+        };
+        const stated = drawn.wanted.map((each) =>
+          each.kind === "take" || each.kind === "charge"
+            ? { ...each, costs: stateBoth(each.costs), leaves: stateBoth(each.leaves ?? {}) }
+            : each,
+        );
+        const counting = { ...tpm, counts: "rpm" };
+        expect(plan([rpm!, counting], drawn.wanted)).toEqual(plan([rpm!, tpm], stated));
       }),
       { numRuns: RUNS },
     );
@@ -324,17 +351,22 @@ function oneAfterAnother(
 ): Bucket {
   return wanted.reduce((bucket, member, index) => {
     if (verdicts[index] !== "written") return bucket;
-    const { kind, costs } = member;
+    const { kind, costs, leaves = {} } = member;
     const costsMilli = bucket.limits.map(({ limit, hidden }) =>
       (kind === "take" || kind === "charge") && hidden ? 0 : getAmount(costs, limit.name),
     );
     if (kind === "take")
       expect(
-        holds(bucket, costsMilli, nowMs),
+        holds(bucket, addLeaves(bucket, costsMilli, leaves), nowMs),
         `member ${index} was granted what was not there`,
       ).toBe(true);
     return afterCounting(apply(bucket, costsMilli, nowMs), member);
   }, start);
+}
+
+/** Amounts in which `tpm` is what `rpm` is, unless it is there. */
+function stateBoth({ rpm, ...rest }: Wanted["costs"]): Wanted["costs"] {
+  return rpm === undefined ? rest : { rpm, tpm: rpm, ...rest };
 }
 
 /** Nothing minted and nothing lost, now and at times at which fractions have grown to tokens. */

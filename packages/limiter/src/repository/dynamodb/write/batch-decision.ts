@@ -3,8 +3,8 @@
  * carries them finds a balance that this process has not seen, so the batch is checked against its
  * running balance, not its net amount. For each limit:
  *
- *   need   the most that any acquire requires of the balance at the start; with less, a member
- *          would be granted tokens that were not there
+ *   need   the most that any acquire requires of the balance at the start, what it leaves for
+ *          others included; with less, a member would be granted tokens that were not there
  *   rise   how far give-backs lift the balance before something is charged; above the ceiling they
  *          would have been cut off first
  */
@@ -16,6 +16,7 @@ import {
   type Bucket,
   type OwnedBucket,
 } from "../../../core/bucket/bucket.ts";
+import { addLeaves } from "../../../core/bucket/leave.ts";
 import type { WindowEnds } from "../../../core/bucket/windows.ts";
 
 /** Millitokens by limit name; negative gives back. */
@@ -41,6 +42,8 @@ export interface BatchStep {
    * separately.
    */
   readonly isCascaded: boolean;
+  /** What a take must leave of each limit, in millitokens. */
+  readonly leaves?: Costs | undefined;
   /** The windows that its lease took from: nothing goes back to another one. */
   readonly incarnation?: { readonly windowEnds?: WindowEnds | undefined } | undefined;
 }
@@ -87,12 +90,13 @@ export function decideBatch(
   }
   const accepted: boolean[] = [];
   for (const step of steps) {
-    const { kind, costs, isCascaded } = step;
+    const { kind, costs, isCascaded, leaves } = step;
     const costsMilli = UNDER_POLICY.has(kind) ? listTakes(bucket, costs) : listCosts(bucket, costs);
     const unlimited = findUnlimited(bucket, step);
     if (!folds.every((fold, index) => fold.staysExact(costsMilli[index]!, fold.netMilli))) break;
     if (unlimited !== undefined && !isCountable(byName, unlimited)) break;
-    const fits = kind !== "take" || holds(running ?? bucket, costsMilli, nowMs);
+    const needs = leaves === undefined ? costsMilli : addLeaves(bucket, costsMilli, leaves);
+    const fits = kind !== "take" || holds(running ?? bucket, needs, nowMs);
     accepted.push(fits);
     if (!fits) continue;
     const ends = step.incarnation?.windowEnds;
@@ -100,7 +104,8 @@ export function decideBatch(
       const costMilli = costsMilli[index]!;
       if (costMilli < 0 && isReturnLost(running ?? bucket, index, ends, nowMs))
         fold.count(costMilli, isCascaded);
-      else if (kind === "take" && !bucket.limits[index]!.hidden) fold.take(costMilli, isCascaded);
+      else if (kind === "take" && !bucket.limits[index]!.hidden)
+        fold.take(costMilli, isCascaded, needs[index]! - costMilli);
       else fold.settle(costMilli, isCascaded);
     });
     if (running !== undefined) applyInPlace(running, costsMilli, nowMs, ends);
@@ -224,12 +229,12 @@ export class LimitFold {
   #costs: number[] | undefined;
 
   /**
-   * A member that is granted only if the balance holds its cost, or, when it costs nothing, is not
-   * in debt.
+   * A member that is granted only if the balance holds its cost and what it leaves, or, when that
+   * is nothing, is not in debt.
    */
-  take(costMilli: number, isCascaded = false): void {
+  take(costMilli: number, isCascaded = false, leavesMilli = 0): void {
     this.settle(costMilli, isCascaded);
-    this.needMilli = Math.max(this.needMilli ?? -Infinity, this.netMilli);
+    this.needMilli = Math.max(this.needMilli ?? -Infinity, this.netMilli + leavesMilli);
   }
 
   /** A member that is charged or given back whether it fits or not. */

@@ -14,7 +14,7 @@
  *
  *   open         ADD tk −c               n ≤ tk, and we = seen if it gives back
  *   over         as above; SET we        we = seen
- *   not charged  ADD tc                  nothing, and it stays over
+ *   not charged  ADD tc                  nothing, and it stays over; we = seen if n > 0
  */
 import {
   ceilingMilli,
@@ -90,11 +90,12 @@ export function moveWindow(
   const { name } = wanted.limit;
   const end = limitAttribute(name, "we");
   const seenMs = getStoredEndMs(bucket, index);
-  const { endMs, ...form } = planWindow(move);
+  const { endMs, isLeft, ...form } = planWindow(move);
   const isRedefined = wanted.window!.definition !== bucket.limits[index]!.window!.definition;
   advanceBalance(builder, move, { ...form, ceilingMilli: Infinity });
   countTotal(builder, name, fold);
-  if (endMs !== seenMs || fold.isReturned || isRedefined) requireEnd(builder, end, seenMs);
+  if (endMs !== seenMs || fold.isReturned || isRedefined || isLeft)
+    requireEnd(builder, end, seenMs);
   else if (coveredMs !== undefined)
     if (seenMs === 0) builder.requireMissing(end);
     else builder.requireWithin(end, { most: coveredMs });
@@ -112,6 +113,8 @@ function planWindow({ bucket, index, wanted, fold, nowMs }: LimitMove): {
   readonly endMs: number;
   readonly map: TimeMap;
   readonly needMilli: number | undefined;
+  /** Whether the window is over, and calls leave of what the next one begins with. */
+  readonly isLeft?: boolean;
 } {
   const [before, window] = [bucket.limits[index]!.window!, wanted.window!];
   const seen = { storedMilli: getStoredMilli(bucket, index), endMs: getStoredEndMs(bucket, index) };
@@ -119,7 +122,12 @@ function planWindow({ bucket, index, wanted, fold, nowMs }: LimitMove): {
   const isOver = nowMs >= endMs;
   // One that is over refuses nothing.
   if (!isOver || !fold.isCharged)
-    return { endMs, map, needMilli: isOver ? undefined : fold.needMilli };
+    return {
+      endMs,
+      map,
+      needMilli: isOver ? undefined : fold.needMilli,
+      isLeft: isOver && (fold.needMilli ?? 0) > 0,
+    };
   // Had it carried anything into other terms, it would be open.
   const state = { storedMilli: seen.storedMilli, endMs };
   return {

@@ -13,7 +13,7 @@ import { ScriptedTable, type ScriptedProcess } from "../../../../test/support/sc
 import { shardImage, shardItem, TPM } from "../../../../test/support/shard-images.ts";
 import { getStoredMilli } from "../../../core/bucket/bucket.ts";
 import { Limit } from "../../../core/limit.ts";
-import { type Policy } from "../../../core/bucket/policy.ts";
+import { buildPolicy, type Policy } from "../../../core/bucket/policy.ts";
 import { parseBucketItem, SLOT_COUNT } from "../items/bucket-item.ts";
 import { getNumber } from "../transport/attribute-values.ts";
 
@@ -61,6 +61,22 @@ describe("a take that was rejected, and turns out to have been applied", () => {
     expect(getNumber(table.item["b_tpm_tk"])).toBe(1499);
     expect(getNumber(table.item["b_ipd_tk"])).toBe(5);
     expect(getNumber(table.item["b_ipd_tc"])).toBe(0);
+  });
+
+  it("is given back to the limits that counted it", async () => {
+    const ipd = { ...OTHER, counts: "tpm" };
+    const policy = buildPolicy([TPM, ipd], "resource");
+    const limits = [TPM, ipd];
+    const shown = { tokens: { tpm: 9000, ipd: 9000 }, limits };
+    const { writer, table } = newWriter(shown, { maxAttempts: 1 });
+    table.faults.push({}, { afterwards: LOST });
+    const all = [{ tpm: 100 }, { tpm: 1000 }, { tpm: 2000, ipd: 5 }];
+    await Promise.allSettled(
+      all.map(async (costs) => writer.write(KEY, { ...take(0), costs, policy })),
+    );
+    expect(readTokens(table)).toEqual([5900, 7895]);
+    await writer.write(KEY, { ...take(1), policy });
+    expect(readTokens(table)).toEqual([8899, 8899]);
   });
 
   it("serves the batch that gives it back", async () => {
@@ -166,6 +182,10 @@ async function reject(options: Parameters<typeof newWriter>[1] = {}): Promise<Sc
 /** Consumed and granted, each in all and by cascade. */
 function readCounted({ item }: ScriptedTable): readonly unknown[] {
   return ["b_tpm_tc", "b_tpm_cc", "gr", "gc"].map((name) => getNumber(item[name]));
+}
+
+function readTokens({ item }: ScriptedTable): readonly unknown[] {
+  return ["b_tpm_tk", "b_ipd_tk"].map((name) => getNumber(item[name]));
 }
 
 function tokens(table: ScriptedTable): number {

@@ -10,7 +10,8 @@
  *                    it is rejected, and its caller decides
  */
 import { addAmounts, NO_AMOUNTS } from "../../../core/amounts.ts";
-import { divideAmounts, negate } from "../../../core/bucket/decision.ts";
+import { countAmounts } from "../../../core/bucket/counted-amounts.ts";
+import { divideByNames, negate } from "../../../core/bucket/decision.ts";
 import { RateLimiterUnavailable } from "../../../core/errors.ts";
 import type { Policy } from "../../../core/bucket/policy.ts";
 import { Member } from "../../group-commit.ts";
@@ -108,7 +109,7 @@ export function buildGiveBacks(applied: readonly UnansweredWrite[]): readonly Ba
   return takes.flatMap(({ incarnation, isCascaded, rejected }) => {
     const [first] = rejected;
     const costs = rejected.reduce(
-      (sum, { work }) => addAmounts(sum, work.intent.costs),
+      (sum, { work }) => addAmounts(sum, countAmounts(work.policy!, work.intent.costs)),
       NO_AMOUNTS,
     );
     // No batch carries more than a number holds exactly: such calls stay charged.
@@ -116,7 +117,7 @@ export function buildGiveBacks(applied: readonly UnansweredWrite[]): readonly Ba
     if (first === undefined || !isExact) return [];
     // All of them were decided with one policy.
     const policy = first.work.policy!;
-    const { amounts, unlimited } = divideAmounts(policy, costs);
+    const { amounts, unlimited } = divideByNames(policy, costs);
     const intent: WriteIntent = {
       kind: "giveBack",
       costs: negate(amounts),

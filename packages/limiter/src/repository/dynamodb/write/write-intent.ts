@@ -1,3 +1,4 @@
+import type { Leave } from "../../../core/bucket/leave.ts";
 import type { Policy } from "../../../core/bucket/policy.ts";
 import type { BatchStep } from "./batch-decision.ts";
 import type { BucketImage } from "../items/bucket-item.ts";
@@ -12,6 +13,8 @@ export interface WriteIntent extends BatchStep {
    * with those that apply now.
    */
   readonly policy: Policy;
+  /** What a take leaves for others, of the whole bucket. */
+  readonly leave?: Leave | undefined;
   /** Whether its call has read that the namespace is active. */
   readonly isNamespaceRead?: boolean | undefined;
   /** The bucket that a lease took from: nothing goes back to one that was created after it. */

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { update, type ExpressionInput } from "../../../../test/support/expression-evaluator.ts";
+import { buildItem, buildRequest } from "../../../../test/support/batch-cases.ts";
 import {
   NOW_MS,
   shardImage,
@@ -8,7 +9,7 @@ import {
   TPM,
   type StoredShard,
 } from "../../../../test/support/shard-images.ts";
-import { getStoredMilli } from "../../../core/bucket/bucket.ts";
+import { fullBucket, getStoredMilli } from "../../../core/bucket/bucket.ts";
 import { Limit } from "../../../core/limit.ts";
 import { buildPolicy, type Policy } from "../../../core/bucket/policy.ts";
 import { newMarker } from "../../../../test/support/scripted-writes.ts";
@@ -65,6 +66,22 @@ describe("a plan for a bucket that does not exist", () => {
 });
 
 describe("a plan for a bucket", () => {
+  it("requires that a window is still over, of which a call leaves and takes nothing", () => {
+    const tpd = Limit.quota("tpd", 100, { every: "day", zone: "UTC" });
+    const policy = buildPolicy([tpd, TPM], "resource");
+    const item = buildItem(fullBucket(policy.bucketLimits, NOW_MS));
+    const opened = { ...item, b_tpd_tk: { N: "50000" }, b_tpd_we: { N: String(NOW_MS + 9000) } };
+    const lands = (leave: WriteIntent["leave"], found: typeof item): boolean => {
+      const intents = [{ ...take(1), policy, leave }];
+      const request = { policy, image: parseBucketItem(item), intents, nowMs: NOW_MS };
+      const { write } = planWrite(buildRequest({ ...request, ttlMultiplier: 0 }));
+      return update(found, write!.request.input("limits")) !== undefined;
+    };
+    const leave = { amounts: { tpd: 60 }, priority: undefined };
+    expect([lands(leave, item), lands(leave, opened)]).toEqual([true, false]);
+    expect(lands(undefined, opened)).toBe(true);
+  });
+
   it("keeps its limits when nothing takes from it", () => {
     const stored = { tokens: { tpm: 50_000 } };
     const planned = plan(stored, [giveBack(1000)], { policy: RAISED });

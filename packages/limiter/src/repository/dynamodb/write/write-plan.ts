@@ -6,6 +6,8 @@ import {
   type Bucket,
 } from "../../../core/bucket/bucket.ts";
 import { afterRefusal, hasPolicyLimits, withPolicyLimits } from "../../../core/bucket/decision.ts";
+import { countAmounts } from "../../../core/bucket/counted-amounts.ts";
+import { computeLeaves, shareLeaves } from "../../../core/bucket/leave.ts";
 import { sameLimits, type Limit } from "../../../core/limit.ts";
 import { sourceOfLimit, type Policy } from "../../../core/bucket/policy.ts";
 import { shardPolicy } from "../../../core/bucket/shares.ts";
@@ -13,7 +15,7 @@ import type { AttributeMap } from "../transport/attribute-values.ts";
 import type { Conditional } from "../table/connection.ts";
 import type { WriteOutput } from "../table/shared-requests.ts";
 import { ItemUpdate, type ItemWrite } from "../table/update-expression.ts";
-import { decideBatch, countCalls, UNDER_POLICY } from "./batch-decision.ts";
+import { decideBatch, countCalls, UNDER_POLICY, type BatchStep } from "./batch-decision.ts";
 import { buildPut } from "./bucket-creation.ts";
 import {
   buildChangedImage,
@@ -146,7 +148,7 @@ export function planWrite(request: PlanRequest): Plan {
     : image.bucket;
   // No decision reaches back over the end of a window.
   const asOfMs = crossesEnd(bucket, request.asOfMs, nowMs) ? nowMs : request.asOfMs;
-  const { accepted, folds } = decideBatch(bucket, present, asOfMs);
+  const { accepted, folds } = decideBatch(bucket, buildSteps(present, policy, image), asOfMs);
   const verdicts = listVerdicts(intents, {
     present,
     accepted,
@@ -162,7 +164,8 @@ export function planWrite(request: PlanRequest): Plan {
   const roundedMs = request.tickMs === 1 ? nowMs : roundToTick(nowMs, request.tickMs, limits);
   const tickMs = crossesEnd(bucket, roundedMs, nowMs) ? nowMs : roundedMs;
   const isOffTick =
-    tickMs !== nowMs && decideBatch(bucket, written, tickMs).accepted.includes(false);
+    tickMs !== nowMs &&
+    decideBatch(bucket, buildSteps(written, policy, image), tickMs).accepted.includes(false);
   const write = planUpdate(request, image, {
     written,
     folds,
@@ -227,6 +230,28 @@ interface DecidedIntents {
   readonly accepted: readonly boolean[];
   /** The verdict on an intent that is not among them. */
   readonly otherwise: (intent: WriteIntent) => MemberVerdict;
+}
+
+/**
+ * What intents are on one shard, under the policy that they are decided with. The list itself when
+ * none of them leaves anything and no limit counts another name, as usual.
+ */
+function buildSteps(
+  intents: readonly WriteIntent[],
+  policy: Policy,
+  { shard, divisor = 1 }: Pick<BucketImage, "shard"> & Partial<Pick<BucketImage, "divisor">>,
+): readonly BatchStep[] {
+  if (policy.counts === undefined && intents.every(({ leave }) => leave === undefined))
+    return intents;
+  return intents.map((intent) => {
+    if (!UNDER_POLICY.has(intent.kind)) return intent;
+    const leaves = computeLeaves(policy, intent.leave);
+    return {
+      ...intent,
+      costs: countAmounts(policy, intent.costs),
+      leaves: leaves && shareLeaves(leaves, { shard, divisor }),
+    };
+  });
 }
 
 /** The verdicts up to the first member that was not decided. */
@@ -317,7 +342,7 @@ function planCreation(request: PlanRequest): Plan {
     (intent) =>
       key.shard === 0 && (UNDER_POLICY.has(intent.kind) || mayHaveOutlived(intent, nowMs)),
   );
-  const { accepted, folds } = decideBatch(bucket, present, nowMs);
+  const { accepted, folds } = decideBatch(bucket, buildSteps(present, policy, key), nowMs);
   const verdicts = listVerdicts(intents, { present, accepted, otherwise: () => "gone" });
   const written = filterList(present, (_, index) => accepted[index] === true);
   if (written.length === 0) return { write: undefined, verdicts };
@@ -389,8 +414,9 @@ function overdraws({ image, policy, nowMs }: PlanRequest, intent: WriteIntent): 
     kind === "charge"
       ? withPolicyLimits(image!.bucket, policyOn(image!, policy), nowMs)
       : image!.bucket;
+  const charged = kind === "charge" ? countAmounts(policy, costs) : costs;
   return bucket.limits.some(({ limit }, index) => {
-    const cost = costs[limit.name] ?? 0;
+    const cost = charged[limit.name] ?? 0;
     return cost > 0 && balanceMilli(bucket, index, nowMs) < cost;
   });
 }
