@@ -177,7 +177,9 @@ export class WindowOracle {
       if (isOtherKind(write)) {
         const begun = now.tokens + must;
         if (begun > now.capacity) fail(`the other kind begins with ${begun}`);
-        if (old.end > clocks.latestMs && begun > old.tokens) fail("another kind adds tokens");
+        const returned = -returns.may.reduce((sum, each) => sum + each, 0);
+        if (old.end > clocks.latestMs && begun > old.tokens + returned)
+          fail("another kind adds tokens");
       } else if (!isSum(spent - must, [...charges.may, ...returns.may]))
         fail(`${spent} were charged, and not ${must} or some of ${charges.may} ${returns.may}`);
       if (now.tokens > now.capacity) fail("it holds more than its capacity");
@@ -230,7 +232,7 @@ export class WindowOracle {
       const taken = this.#taken.get(`${each.call.id} ${name}`);
       if (taken === undefined) continue;
       // A limit that became a rate and a quota again has another window with the same end.
-      if (taken.window !== next && next.isOfOtherKind && taken.end === old.end) may.push(amount);
+      if (taken.window !== next && next.isOfOtherKind && taken.end === now.end) may.push(amount);
       if (taken.window !== next) continue;
       // Under another calendar its end has moved, and nothing goes back any more.
       const isOpen = clocks.latestMs < old.end && now.end === old.end && taken.end === old.end;

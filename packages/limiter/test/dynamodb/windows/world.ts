@@ -5,6 +5,7 @@
  * oracle that shares nothing with the library (oracle-windows.ts), and every refusal by the states
  * that the bucket had while it was decided.
  */
+import { isDeepStrictEqual } from "node:util";
 import { Limit, RateLimiterUnavailable } from "zae-limiter";
 import { seededRandom } from "zae-limiter/testing";
 import { bucketKey } from "../../../src/repository/dynamodb/items/bucket-key.ts";
@@ -473,7 +474,7 @@ export class World {
       if (!keys.includes(bucket.text)) continue;
       const read = { TableName: tableName, Key: bucket.key, ConsistentRead: true };
       const { Item } = (await transport.call("GetItem", read, options)) as { Item?: AttributeMap };
-      if (JSON.stringify(Item) !== JSON.stringify(bucket.item)) this.#judge(bucket, Item!, held);
+      if (!isDeepStrictEqual(Item, bucket.item)) this.#judge(bucket, Item!, held);
     }
   }
 

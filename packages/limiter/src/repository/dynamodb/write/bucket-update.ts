@@ -118,12 +118,14 @@ function planWindowEnds(
   nowMs: number,
 ): WindowEnds | undefined {
   let ends: Record<string, number> | undefined;
-  bucket.limits.forEach((limit, index) => {
-    const { name } = limit.limit;
-    const wanted = findWanted(change, limit, index);
-    if (wanted?.window === undefined) return;
-    const move = { bucket, index, wanted, fold: getFold(change, limit), nowMs };
-    (ends ??= {})[name] = predictEndMs(move);
+  change.limits.forEach((wanted, place) => {
+    if (wanted.window === undefined) return;
+    const fold = getFold(change, wanted);
+    const index = indexOfLimit(bucket.limits, wanted, place);
+    // One that joins is opened by what charges it.
+    const joinedMs = fold.isCharged ? computeWindowEnd(wanted.window, nowMs, 0) : 0;
+    const endMs = index < 0 ? joinedMs : predictEndMs({ bucket, index, wanted, fold, nowMs });
+    (ends ??= {})[wanted.limit.name] = endMs;
   });
   return ends;
 }
@@ -267,14 +269,6 @@ function refillAndTake(
 
 function toCoveredMs(expiry: Expiry | undefined): number | undefined {
   return expiry && expiry.ttlSeconds * MILLI;
-}
-
-function findWanted(
-  { limits }: BucketChange,
-  limit: BucketLimit,
-  index: number,
-): BucketLimit | undefined {
-  return limits[indexOfLimit(limits, limit, index)];
 }
 
 /** The end of the window of one limit after an update. */
