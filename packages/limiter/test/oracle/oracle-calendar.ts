@@ -1,6 +1,6 @@
 /*
- * When the windows of quotas end, found by a search in steps of 15 minutes: every boundary and every
- * change of a clock here is on such a step. The zones are written out, so nothing is asked of Intl.
+ * When the windows of quotas end, found by a search in steps of 15 minutes: each boundary and each
+ * change of a clock here is on such a step. The zones are written out; nothing is asked of Intl.
  */
 
 /** When a quota resets, as configuration states it. */

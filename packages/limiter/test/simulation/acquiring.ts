@@ -1,7 +1,7 @@
 import { type AcquireRequest, type Lease } from "zae-limiter";
 import { LIMIT_NAMES, LIMIT_SETS } from "./fixtures.ts";
 import { toSpec, type LimitSpec } from "../oracle/terms.ts";
-import { chosenWants } from "./chosen-amounts.ts";
+import { chosenWants, isOutdated } from "./chosen-amounts.ts";
 import type { Client } from "./client.ts";
 import { compareRefusal } from "./compare.ts";
 import { countDecision } from "./decision-counts.ts";
@@ -59,6 +59,8 @@ function chosenLimits(
 export async function retry(world: World, early: boolean): Promise<void> {
   const refused = world.lastRefused;
   if (refused === undefined || !Number.isFinite(refused.fitsAtMs)) return;
+  const { entityId, wants, override } = refused.call;
+  if (wants.some(({ resource }) => isOutdated(world, { entityId, resource, override }))) return;
   const client = world.client(refused.client);
   const wasAlone = refused.stepNumber === world.stepNumber - 1;
   const moveMs = refused.fitsAtMs - (early ? 1 : 0) - client.now();

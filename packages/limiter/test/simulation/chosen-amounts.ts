@@ -2,6 +2,7 @@ import { leastAvailable } from "./compare.ts";
 import { RESOURCES } from "./fixtures.ts";
 import type { Call, Want } from "../oracle/oracle.ts";
 import type { Tokens } from "../oracle/oracle-bucket.ts";
+import { toTerms } from "../oracle/terms.ts";
 import type { AcquireStep, AmountChoice, ChargeStep } from "./steps.ts";
 import type { World } from "./world.ts";
 
@@ -62,4 +63,23 @@ export function chosenAmounts(
     if (mode === "more than capacity" && tokens > 2) amounts[name] = Math.floor(all / 2);
   }
   return amounts;
+}
+
+/**
+ * Whether limits that a call brought along are of other kinds or windows than its bucket has by
+ * now: that an override cannot change them is for the contract to test.
+ */
+export function isOutdated(
+  { oracle }: World,
+  {
+    entityId,
+    resource,
+    override = [],
+  }: { readonly entityId: string; readonly resource: string; readonly override: Call["override"] },
+): boolean {
+  const balances = oracle.bucket(entityId, resource)?.balances ?? [];
+  return override.map(toTerms).some(({ name, window }) => {
+    const held = balances.find(({ terms, hidden }) => !hidden && terms.name === name);
+    return held !== undefined && held.terms.window?.definition !== window?.definition;
+  });
 }

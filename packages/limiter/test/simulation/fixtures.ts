@@ -45,7 +45,7 @@ const lastDays = { every: "month", day: 31, zone: "UTC" } as const;
 const mondays = { every: "week", at: "06:30", zone: "UTC" } as const;
 const withoutMidnight = { every: "day", zone: "America/Havana" } as const;
 
-/** Most share a name with others that differ in one thing: capacity, calendar, zone, carry, kind. */
+/** Most share a name with others that differ in one thing: capacity, calendar, carry or kind. */
 const windows: readonly LimitSpec[] = [
   { name: "rpm", kind: "quota", capacity: 6, resets: hourly },
   { name: "rpm", kind: "quota", capacity: 11, resets: hourly },

@@ -1,6 +1,6 @@
 import { RateLimiterUnavailable, ValidationError } from "zae-limiter";
 import { LIMIT_NAMES } from "./fixtures.ts";
-import { chosenAmounts } from "./chosen-amounts.ts";
+import { chosenAmounts, isOutdated } from "./chosen-amounts.ts";
 import { compareRefusal } from "./compare.ts";
 import { compareConsumed, type HeldLease } from "./held-lease.ts";
 import { BrokenPromise } from "../oracle/oracle.ts";
@@ -106,8 +106,9 @@ async function consumeMore(
   tokens: Tokens,
   fault: FaultChoice,
 ): Promise<void> {
-  const { client, lease, oracleLease } = held;
+  const { client, lease, oracleLease, override } = held;
   const nowMs = client.now();
+  if (isOutdated(world, { entityId: lease.entityId, resource, override })) return;
   world.focus = { entityId: lease.entityId, resource };
   const verdict = world.oracle.decide(
     { entityId: lease.entityId, wants: [{ resource, tokens }], override: held.override },
