@@ -316,6 +316,6 @@ function changesKind(bucket: OracleBucket | undefined, wanted: readonly Terms[])
 function withWindowsOf(bucket: OracleBucket | undefined, terms: Terms): Terms {
   const held = findShown(bucket, terms.name)?.terms;
   const isOther = held?.window?.kind === terms.window?.kind && held?.window !== undefined;
-  if (!isOther || held.window!.definition === terms.window!.definition) return terms;
+  if (!isOther || held.window.definition === terms.window!.definition) return terms;
   return toTerms({ ...toSpec(held), capacity: Number(terms.capacityMilli / 1000n) });
 }

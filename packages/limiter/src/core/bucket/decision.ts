@@ -19,7 +19,7 @@ import {
 import { ValidationError } from "../errors.ts";
 import { countAmounts } from "./counted-amounts.ts";
 import { addLeaves, type Leave } from "./leave.ts";
-import { keepWindows, withLimits } from "./limit-change.ts";
+import { checkKinds, keepWindows, withLimits } from "./limit-change.ts";
 import { isRate, type LimitKind } from "../limit-kinds.ts";
 import type { SupportedLimit } from "../supported-limits.ts";
 import { sourceOfLimit, type ConfigSource, type Policy } from "./policy.ts";
@@ -133,9 +133,19 @@ export function negate(amounts: Amounts): Amounts {
 
 /**
  * The bucket under the policy's limits: a full one if none is stored, and one that is carried over
- * if it was last decided with other limits.
+ * if it was last decided with other limits. Throws if a call's own limits change a kind.
  */
 export function withPolicyLimits(
+  stored: Bucket | undefined,
+  policy: Policy,
+  nowMs: number,
+): Bucket {
+  if (policy.source === "override") checkKinds(stored, policy.bucketLimits);
+  return bringUnderPolicy(stored, policy, nowMs);
+}
+
+/** The same for a call that was checked before, since when a limit may have changed its kind. */
+export function bringUnderPolicy(
   stored: Bucket | undefined,
   policy: Policy,
   nowMs: number,

@@ -64,7 +64,8 @@ export function withLimits(
 
 /**
  * The limits of a call's override as its bucket may have them: an override changes capacities, and
- * rates, but neither the windows of a limit nor its kind. It throws if the kind is another.
+ * rates, but neither the windows of a limit nor its kind. A limit that has become one of another
+ * kind since the call was checked stays as it is.
  */
 export function keepWindows(
   bucket: Bucket,
@@ -75,12 +76,10 @@ export function keepWindows(
     const { name } = limit.limit;
     const held = bucket.limits.find((other) => !other.hidden && other.limit.name === name);
     if (held === undefined) return;
-    if (held.window?.kind !== limit.window?.kind)
-      throw new ValidationError(
-        `limits.${name}.kind`,
-        limit.limit.kind ?? "rate",
-        `must be '${held.limit.kind ?? "rate"}', as it is stored: an override cannot change the kind of a limit`,
-      );
+    if (held.window?.kind !== limit.window?.kind) {
+      kept = kept.with(index, held);
+      return;
+    }
     if (held.window === undefined || held.window.definition === limit.window!.definition) return;
     const { capacityMilli } = limit;
     kept = kept.with(index, {
@@ -91,6 +90,19 @@ export function keepWindows(
     });
   });
   return kept;
+}
+
+/** Refuses an override that would change the kind of a limit. */
+export function checkKinds(bucket: Bucket | undefined, wanted: readonly BucketLimit[]): void {
+  for (const { limit, window } of wanted) {
+    const held = bucket?.limits.find((other) => !other.hidden && other.limit.name === limit.name);
+    if (held === undefined || held.window?.kind === window?.kind) continue;
+    throw new ValidationError(
+      `limits.${limit.name}.kind`,
+      limit.kind ?? "rate",
+      `must be '${held.limit.kind ?? "rate"}', as it is stored: an override cannot change the kind of a limit`,
+    );
+  }
 }
 
 /**

@@ -4,7 +4,7 @@ import type { WindowEnds } from "./windows.ts";
 import {
   knows,
   computeStatuses,
-  withPolicyLimits,
+  bringUnderPolicy,
   type Levels,
   type LimitStatus,
 } from "./decision.ts";
@@ -121,7 +121,7 @@ export function computeTakenStatuses<Part extends TakenPart>(
 ): readonly LimitStatus[] {
   const claims = lastParts(parts).map((part) => {
     const { entityId, resource, policy } = part;
-    const bucket = withPolicyLimits(findStored(part), policy, nowMs);
+    const bucket = bringUnderPolicy(findStored(part), policy, nowMs);
     return { entityId, resource, policy, bucket, amounts: NO_AMOUNTS };
   });
   return computeStatuses(claims, nowMs);

@@ -14,7 +14,7 @@ import {
   costsMilli,
   fits,
   hasPolicyLimits,
-  withPolicyLimits,
+  bringUnderPolicy,
   type BucketClaim,
 } from "../../../core/bucket/decision.ts";
 import { countAmounts } from "../../../core/bucket/counted-amounts.ts";
@@ -85,7 +85,7 @@ export function applyPolicy(
 ): Bucket {
   return hasPolicyLimits(bucket, policy)
     ? bucket
-    : withPolicyLimits(bucket, shardPolicy(policy, shard, divisor), nowMs);
+    : bringUnderPolicy(bucket, shardPolicy(policy, shard, divisor), nowMs);
 }
 
 /** When a call is decided: not earlier than now where a window has ended since. */

@@ -2,6 +2,7 @@
  * Prepares a call: which buckets it takes from, and under which policies. What is missing in memory
  * is read in one batch.
  */
+import { checkKinds } from "../../../core/bucket/limit-change.ts";
 import { inMilli } from "../../../core/amounts.ts";
 import { holds } from "../../../core/bucket/bucket.ts";
 import {
@@ -211,6 +212,7 @@ export class ClaimPreparation {
   ): MaybePromise<WantedClaim | undefined> {
     const policy = override ?? (defaults === undefined ? stored : withDefaults(stored, defaults));
     if (policy === undefined) return undefined;
+    if (override !== undefined) checkKinds(image?.bucket, override.bucketLimits);
     const parentId = isParent ? undefined : key.parentId;
     const costs = inMilli(amounts);
     const claim: WantedClaim = {

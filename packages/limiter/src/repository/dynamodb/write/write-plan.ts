@@ -5,7 +5,7 @@ import {
   listWindowEnds,
   type Bucket,
 } from "../../../core/bucket/bucket.ts";
-import { afterRefusal, hasPolicyLimits, withPolicyLimits } from "../../../core/bucket/decision.ts";
+import { afterRefusal, hasPolicyLimits, bringUnderPolicy } from "../../../core/bucket/decision.ts";
 import { countAmounts } from "../../../core/bucket/counted-amounts.ts";
 import { computeLeaves, shareLeaves } from "../../../core/bucket/leave.ts";
 import { sameLimits, type Limit } from "../../../core/limit.ts";
@@ -144,7 +144,7 @@ export function planWrite(request: PlanRequest): Plan {
   const rewrites =
     !hasPolicyLimits(image.bucket, policy) && present.some(({ kind }) => UNDER_POLICY.has(kind));
   const bucket = rewrites
-    ? withPolicyLimits(image.bucket, policyOn(image, policy), nowMs)
+    ? bringUnderPolicy(image.bucket, policyOn(image, policy), nowMs)
     : image.bucket;
   // No decision reaches back over the end of a window.
   const asOfMs = crossesEnd(bucket, request.asOfMs, nowMs) ? nowMs : request.asOfMs;
@@ -412,7 +412,7 @@ function overdraws({ image, policy, nowMs }: PlanRequest, intent: WriteIntent): 
   // A charge brings the shard under its policy first.
   const bucket =
     kind === "charge"
-      ? withPolicyLimits(image!.bucket, policyOn(image!, policy), nowMs)
+      ? bringUnderPolicy(image!.bucket, policyOn(image!, policy), nowMs)
       : image!.bucket;
   const charged = kind === "charge" ? countAmounts(policy, costs) : costs;
   return bucket.limits.some(({ limit }, index) => {
