@@ -65,7 +65,9 @@ describe("a stack that is missing", () => {
       await run(example);
       expect(server.seen.map(getOperation).filter(changes), example.join(" ")).toEqual([]);
     }
-    if (verb !== "version") expect(server.seen.length).toBeGreaterThan(0);
+    // Load tests ask nothing of AWS: there is no Artillery here that could make the load.
+    if (verb !== "version" && !verb.startsWith("loadtest"))
+      expect(server.seen.length).toBeGreaterThan(0);
   });
 
   it.each([

@@ -71,6 +71,7 @@ Resources:
         system:
           on_unavailable: allow
           audit_retention_days: 30
+          inherit: true
           limits:
             rpm: 100/min
         entities:
@@ -81,6 +82,7 @@ Resources:
               cost_centre: "007"
             resources:
               _default_:
+                inherit: true
                 limits:
                   tpm: 5/min:50
 `);
