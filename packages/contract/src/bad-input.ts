@@ -296,6 +296,21 @@ export const badInputTopic: Topic = (test) => {
     assert.deepEqual(await footprint(repository), before);
   });
 
+  test("refuses unknown options, which would silently have no effect", async (world) => {
+    const { repository } = world;
+    const before = await prepare(world);
+    const mistyped: Readonly<Record<string, () => Promise<unknown>>> = {
+      history: () => repository.deleteEntity(KEY, { histroy: true } as object),
+      resource: () => repository.setLimits(KEY, [RPM], { resourse: MODEL } as object),
+      parentId: () => repository.createEntity("new", { parent_id: KEY } as object),
+      inherit: () => repository.setResourceDefaults(MODEL, [RPM], { inherits: true } as object),
+      limit: () => repository.getAuditEvents(KEY, { limits: 5 } as object),
+    };
+    for (const [name, work] of Object.entries(mistyped))
+      assert.match((await failsWith(ValidationError, work)).reason, new RegExp(`mean ${name}`));
+    assert.deepEqual(await footprint(repository), before);
+  });
+
   test("refuses kinds and options of limits that no backend decides yet", async (world) => {
     const { repository } = world;
     const before = await prepare(world);

@@ -53,6 +53,7 @@ import type { Clock } from "../system-clock.ts";
 import * as buckets from "./buckets.ts";
 import { CurrentContext, Shared, type Context, type Scope } from "./context.ts";
 import * as entities from "./entities.ts";
+import { checkKnown } from "./known-options.ts";
 import * as limits from "./limits.ts";
 import * as namespaces from "./namespaces.ts";
 import * as records from "./records.ts";
@@ -131,10 +132,12 @@ export class StoreRepository implements Repository {
   }
 
   async createEntity(entityId: string, options: CreateEntityOptions = {}): Promise<Entity> {
+    checkKnown("createEntity", options);
     return entities.createEntity(await this.#active(), entityId, options);
   }
 
   async ensureEntity(entityId: string, options: CreateEntityOptions = {}): Promise<Entity> {
+    checkKnown("ensureEntity", options);
     return entities.ensureEntity(await this.#active(), entityId, options);
   }
 
@@ -151,10 +154,12 @@ export class StoreRepository implements Repository {
   }
 
   async listEntities(options: Paging = {}): Promise<Page<Entity>> {
+    checkKnown("listEntities", options);
     return entities.listEntities(await this.#active(), options);
   }
 
   async deleteEntity(entityId: string, options: DeleteEntityOptions = {}): Promise<DeletedEntity> {
+    checkKnown("deleteEntity", options);
     return entities.deleteEntity(await this.#active(), entityId, options);
   }
 
@@ -163,10 +168,12 @@ export class StoreRepository implements Repository {
     list: readonly Limit[],
     options: SetLimitsOptions = {},
   ): Promise<void> {
+    checkKnown("setLimits", options);
     return limits.setLimits(await this.#active(), entityId, list, options);
   }
 
   async getLimits(entityId: string, options: LimitsOptions = {}): Promise<readonly Limit[]> {
+    checkKnown("getLimits", options);
     return limits.getLimits(await this.#active(), entityId, options);
   }
 
@@ -181,6 +188,7 @@ export class StoreRepository implements Repository {
   }
 
   async deleteLimits(entityId: string, options: LimitsOptions & By = {}): Promise<void> {
+    checkKnown("deleteLimits", options);
     return limits.deleteLimits(await this.#active(), entityId, options);
   }
 
@@ -189,6 +197,7 @@ export class StoreRepository implements Repository {
     list: readonly Limit[],
     options: SetDefaultsOptions = {},
   ): Promise<void> {
+    checkKnown("setResourceDefaults", options);
     return limits.setResourceDefaults(await this.#active(), resource, list, options);
   }
 
@@ -197,6 +206,7 @@ export class StoreRepository implements Repository {
   }
 
   async deleteResourceDefaults(resource: string, options: By = {}): Promise<void> {
+    checkKnown("deleteResourceDefaults", options);
     return limits.deleteResourceDefaults(await this.#active(), resource, options);
   }
 
@@ -204,6 +214,7 @@ export class StoreRepository implements Repository {
     list: readonly Limit[] | undefined,
     options: SystemDefaultsOptions = {},
   ): Promise<void> {
+    checkKnown("setSystemDefaults", options);
     return limits.setSystemDefaults(await this.#active(), list, options);
   }
 
@@ -212,6 +223,7 @@ export class StoreRepository implements Repository {
   }
 
   async deleteSystemDefaults(options: DeleteSystemDefaultsOptions = {}): Promise<void> {
+    checkKnown("deleteSystemDefaults", options);
     return limits.deleteSystemDefaults(await this.#active(), options);
   }
 
@@ -223,6 +235,7 @@ export class StoreRepository implements Repository {
     resource: string,
     options: Paging = {},
   ): Promise<Page<string>> {
+    checkKnown("listEntitiesWithCustomLimits", options);
     return limits.listEntitiesWithCustomLimits(await this.#active(), resource, options);
   }
 
@@ -250,6 +263,7 @@ export class StoreRepository implements Repository {
     entityId: string,
     options: BucketsOptions = {},
   ): Promise<readonly BucketState[]> {
+    checkKnown("getBuckets", options);
     return buckets.getBuckets(await this.#active(), entityId, options);
   }
 
@@ -258,6 +272,7 @@ export class StoreRepository implements Repository {
     resource: string,
     options: BucketOptions = {},
   ): Promise<readonly BucketState[] | undefined> {
+    checkKnown("getBucket", options);
     await this.#current.findAgain();
     const checksItself = this.#buckets().get !== undefined;
     const context = checksItself ? this.#context : await this.#active();
@@ -268,6 +283,7 @@ export class StoreRepository implements Repository {
     entityIds: readonly string[],
     options: BucketsOptions = {},
   ): Promise<ReadonlyMap<string, readonly BucketState[]>> {
+    checkKnown("batchGetBuckets", options);
     return buckets.batchGetBuckets(await this.#active(), entityIds, options);
   }
 
@@ -275,6 +291,7 @@ export class StoreRepository implements Repository {
     resource: string,
     options: ResourceBucketsOptions = {},
   ): Promise<Page<ResourceBucket>> {
+    checkKnown("getResourceBuckets", options);
     return buckets.getResourceBuckets(await this.#active(), resource, options);
   }
 
@@ -283,22 +300,27 @@ export class StoreRepository implements Repository {
     limitName: string,
     options: CapacityOptions = {},
   ): Promise<ResourceCapacity> {
+    checkKnown("getResourceCapacity", options);
     return buckets.getResourceCapacity(await this.#active(), resource, limitName, options);
   }
 
   async getUsageSnapshots(query: UsageQuery & Paging): Promise<UsagePage> {
+    checkKnown("getUsageSnapshots", query);
     return reports.getUsageSnapshots(await this.#active(), query);
   }
 
   async getUsageSummary(query: UsageQuery): Promise<UsageSummary> {
+    checkKnown("getUsageSummary", query);
     return reports.getUsageSummary(await this.#active(), query);
   }
 
   async getAuditEvents(entityId: string, options: Paging = {}): Promise<Page<AuditEvent>> {
+    checkKnown("getAuditEvents", options);
     return reports.getAuditEvents(await this.#active(), entityId, options);
   }
 
   async namespace(name: string, options: NamespaceOptions = {}): Promise<Repository> {
+    checkKnown("namespace", options);
     const info = await this.getNamespace(name);
     if (info?.status !== "active") throw new NamespaceNotFoundError(name);
     const scope = {
@@ -340,6 +362,7 @@ export class StoreRepository implements Repository {
   }
 
   async purgeNamespace(namespaceId: string, options: PurgeOptions = {}): Promise<void> {
+    checkKnown("purgeNamespace", options);
     return namespaces.purgeNamespace(this.#open(), namespaceId, options);
   }
 

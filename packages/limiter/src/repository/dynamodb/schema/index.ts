@@ -2,6 +2,9 @@
  * The records of the table, for programs that read it or its stream themselves. Nothing here needs
  * a client.
  */
+// What the declarations of these name, where a project has no such types.
+import "../../platform-types.ts";
+
 export { parseStreamRecord } from "../aggregator/stream-record.ts";
 export type { RawStreamRecord, StreamRecord } from "../aggregator/stream-record.ts";
 export {
