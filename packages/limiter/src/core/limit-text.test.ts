@@ -84,6 +84,7 @@ describe("the text form of a limit", () => {
     ["rpm:5[sof]", "is not an option of a limit, did you mean soft?"],
     ["rpm:5[alert=5]", "did you mean alerts?"],
     ["rpm:5[soft][soft]", "each option once"],
+    ["rpm:5[reserve=batch:1,batch:2]", "each class once"],
     ["rpm:5[alerts=50]", "alerts: is not an option of a limit"],
     ["q:5/day@Europ/Berlin", "did you mean Europe/Berlin?"],
     ["q:5/day", undefined],

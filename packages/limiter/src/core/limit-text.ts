@@ -76,13 +76,16 @@ const OPTIONS: Readonly<Record<string, (value: string) => unknown>> = {
     return { debt, ...((!debt || parts.length > 1) && { unused: parseNumber(unused) }) };
   },
   alerts: (value) => value.split(",").map(parseNumber),
-  reserve: (value) =>
-    Object.fromEntries(
-      value.split(",").map((part) => {
-        const [name = "", ...amount] = part.split(":");
-        return [name, parseNumber(amount.join(":"))];
-      }),
-    ),
+  reserve: (value) => {
+    const amounts = new Map<string, number>();
+    for (const part of value.split(",")) {
+      const [name = "", ...amount] = part.split(":");
+      if (amounts.has(name))
+        throw new ValidationError("limit", `[reserve=${value}]`, "must have each class once");
+      amounts.set(name, parseNumber(amount.join(":")));
+    }
+    return Object.fromEntries(amounts);
+  },
 };
 
 function parseOptions(texts: readonly string[]): object {
