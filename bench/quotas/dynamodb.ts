@@ -114,6 +114,6 @@ function judgeCase(title: string, outcomes: Outcomes): readonly (readonly string
   });
 }
 
-function tellSpeeds(ours: Outcome, theirs: Outcome): string {
-  return `${perCpuSecond(ours.measured)} : ${perCpuSecond(theirs.measured)}`;
+function tellSpeeds({ measured }: Outcome, theirs: Outcome): string {
+  return `${perCpuSecond(measured)} : ${perCpuSecond(theirs.measured)}`;
 }
