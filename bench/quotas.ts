@@ -34,7 +34,7 @@ if (isWanted("memory"))
     await measureMemory(
       quick
         ? { rounds: 1, turnMs: 10, processes: 1, manyKeys: 1000 }
-        : { rounds: 9, turnMs: 60, warmUpMs: 500, processes: 7, manyKeys: 100_000 },
+        : { rounds: 9, turnMs: 60, warmUpMs: 500, processes: 8, manyKeys: 100_000 },
     ),
   );
 if (isWanted("dynamodb"))

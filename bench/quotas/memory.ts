@@ -48,7 +48,8 @@ export async function measureMemory(pace: MemoryPace): Promise<readonly Verdict[
     const title = keys === 1 ? "1 key" : `${whole(keys)} keys`;
     const races: Race[] = [];
     for (let process = 0; process < pace.processes; process += 1)
-      races.push(await race(names, keys, pace));
+      // Who comes first makes a difference.
+      races.push(await race(process % 2 === 0 ? names : names.toReversed(), keys, pace));
     printCosts(
       title,
       names.map((name) => pool(races, name)),
