@@ -16,7 +16,7 @@ import { buildEarlier, QUOTA_CONTESTANTS } from "./memory-contestants.ts";
 export interface MemoryPace extends Pace {
   readonly manyKeys: number;
   /**
-   * How often everybody gets a fresh process: how a process compiles the same code differs by more
+   * How often each contestant gets a fresh process: how a process compiles the same code differs by more
    * than what is looked for.
    */
   readonly processes: number;
@@ -73,7 +73,7 @@ function findNames(): readonly Name[] {
 
 type Race = ReadonlyMap<string, Measured>;
 
-/** Everybody in a fresh process. */
+/** Every contestant in a fresh process. */
 async function race(names: readonly Name[], keys: number, pace: Pace): Promise<Race> {
   const contestants = contestantsOver(names, keys);
   const measured = await interleave(contestants, pace);
