@@ -16,8 +16,8 @@ import { buildEarlier, QUOTA_CONTESTANTS } from "./memory-contestants.ts";
 export interface MemoryPace extends Pace {
   readonly manyKeys: number;
   /**
-   * How often each contestant gets a fresh process: how a process compiles the same code differs by more
-   * than what is looked for.
+   * How often each contestant gets a fresh process: how a process compiles the same code differs by
+   * more than what is looked for.
    */
   readonly processes: number;
 }
