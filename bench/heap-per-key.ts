@@ -2,7 +2,8 @@
 // Touches every key once and prints, as JSON, the heap that each one left behind. The keys are made
 // on the way and held by nothing else, so what a limiter keeps of them counts.
 import { measureTime } from "./harness.ts";
-import { CONTESTANTS, keyAt, type ContestantName } from "./memory-contestants.ts";
+import { keyAt } from "./memory-contestants.ts";
+import { ALL_CONTESTANTS } from "./quotas/memory-contestants.ts";
 
 /** What this process prints. */
 export interface HeapPerKey {
@@ -15,7 +16,7 @@ const WARM_UP_KEYS = 2000;
 
 const [name = "", count = "0"] = process.argv.slice(2);
 const keys = Number(count);
-const run = await CONTESTANTS[name as ContestantName]();
+const run = await ALL_CONTESTANTS[name as keyof typeof ALL_CONTESTANTS]();
 let made = 0;
 const next = (): string => keyAt(made++);
 

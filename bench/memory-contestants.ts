@@ -1,6 +1,7 @@
 import { RateLimiterMemory, RateLimiterUnion } from "rate-limiter-flexible";
-import { Limit, RateLimiter, type Amounts } from "zae-limiter";
-import { MemoryRepository } from "zae-limiter/memory";
+import * as library from "zae-limiter";
+import type { Amounts, Limit } from "zae-limiter";
+import * as memory from "zae-limiter/memory";
 
 /**
  * Does one operation for each of the keys that `next` answers. The loop is each contestant's own,
@@ -9,7 +10,7 @@ import { MemoryRepository } from "zae-limiter/memory";
 export type Run = (operations: number, next: () => string) => Promise<void>;
 
 /** So large that no call is ever refused; still exact for both sides. */
-const NEVER_REACHED = 1_000_000_000;
+export const NEVER_REACHED = 1_000_000_000;
 
 /** So long that no window and no timer of the peer ends within a run. */
 const WINDOW_SECONDS = 3600;
@@ -31,7 +32,7 @@ export const CONTESTANTS = {
   "rate-limiter-flexible, union of two": peerUnion,
 } as const satisfies Readonly<Record<string, () => Run | Promise<Run>>>;
 
-/** The name of a contestant. */
+/** The name of a contestant of the comparison with the peer. */
 export type ContestantName = keyof typeof CONTESTANTS;
 
 /** The keys that every contestant is asked for. */
@@ -66,24 +67,35 @@ class Taken {
   async commit(): Promise<void> {}
 }
 
-// Functions, because a call has amounts of its own.
-function oneOfRpm(): Amounts {
+/** A function, because a call has amounts of its own. */
+export function oneOfRpm(): Amounts {
   return { rpm: 1 };
 }
 
-function oneOfEach(): Amounts {
+/** The same for two limits. */
+export function oneOfEach(): Amounts {
   return { rpm: 1, tpm: 1 };
 }
 
-async function ours(
+/** What an operation of ours is made with. */
+interface OursOptions {
+  readonly recordUsage: boolean;
+  /** @default a rate */
+  readonly toLimit?: (name: string, build: typeof library) => Limit;
+  /** @default as it is now */
+  readonly build?: { readonly library: typeof library; readonly memory: typeof memory };
+}
+
+/** Ours, with its limits as system defaults. */
+export async function ours(
   amounts: () => Amounts,
-  options: { readonly recordUsage: boolean },
+  { recordUsage, toLimit = toRate, build = { library, memory } }: OursOptions,
 ): Promise<Run> {
-  const repository = new MemoryRepository(options);
+  const repository = new build.memory.MemoryRepository({ recordUsage });
   await repository.setSystemDefaults(
-    Object.keys(amounts()).map((name) => Limit.custom({ name, ...SLOWLY })),
+    Object.keys(amounts()).map((name) => toLimit(name, build.library)),
   );
-  const limiter = new RateLimiter({ repository });
+  const limiter = new build.library.RateLimiter({ repository });
   return async (operations, next) => {
     for (let count = 0; count < operations; count += 1) {
       const lease = await limiter.acquire({
@@ -94,6 +106,10 @@ async function ours(
       await lease.commit();
     }
   };
+}
+
+function toRate(name: string, { Limit }: typeof library): Limit {
+  return Limit.custom({ name, ...SLOWLY });
 }
 
 function peerSingle(): Run {

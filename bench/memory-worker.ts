@@ -4,12 +4,13 @@
  * is answered with what they cost. Usage: node memory-worker.js CONTESTANT KEYS
  */
 import { measureTime } from "./harness.ts";
-import { CONTESTANTS, keyAt, type ContestantName } from "./memory-contestants.ts";
+import { keyAt } from "./memory-contestants.ts";
+import { ALL_CONTESTANTS } from "./quotas/memory-contestants.ts";
 
-const [name, count] = process.argv.slice(2) as [ContestantName, string];
+const [name, count] = process.argv.slice(2) as [keyof typeof ALL_CONTESTANTS, string];
 const keys = Array.from({ length: Number(count) }, (_, index) => keyAt(index));
 const next = scatterKeys();
-const run = await CONTESTANTS[name]();
+const run = await ALL_CONTESTANTS[name]();
 // All keys exist before the first round.
 await run(keys.length, next);
 process.on("message", (operations: number) => {

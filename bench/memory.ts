@@ -3,9 +3,6 @@
  * --quick` to see that it works. One operation of ours is acquire and commit; one of the peer's is
  * a consume. One limit is compared with one limit, two with a union of two.
  */
-import { execFileSync, fork } from "node:child_process";
-import { once } from "node:events";
-import { fileURLToPath } from "node:url";
 import type { HeapPerKey } from "./heap-per-key.ts";
 import {
   cpuRatio,
@@ -15,12 +12,11 @@ import {
   printTable,
   printVerdicts,
   whole,
-  type Contestant,
-  type Cost,
   type Measured,
   type Verdict,
 } from "./harness.ts";
 import { CONTESTANTS, type ContestantName } from "./memory-contestants.ts";
+import { contestantsOver, heapPerKey } from "./memory-processes.ts";
 
 // A quick run shows that the benchmark works; it ends before the code is warm, so its numbers say
 // nothing.
@@ -33,7 +29,7 @@ if (quick)
 const verdicts: Verdict[] = [];
 for (const keys of [1, MANY_KEYS]) {
   const title = keys === 1 ? "1 key" : `${whole(keys)} keys`;
-  const contestants = contestantsOver(keys);
+  const contestants = contestantsOver(Object.keys(CONTESTANTS), keys);
   const measured = await interleave(contestants, pace);
   for (const contestant of contestants) contestant.end();
   printCosts(title, measured);
@@ -59,7 +55,7 @@ for (const keys of [1, MANY_KEYS]) {
 
 const heap = (Object.keys(CONTESTANTS) as ContestantName[])
   .filter((name) => name !== "a pair of awaited promises")
-  .map(heapPerKey);
+  .map((name) => heapPerKey(name, MANY_KEYS));
 printTable(
   [`Heap, ${whole(MANY_KEYS)} keys`, "bytes/key"],
   heap.map(({ name, bytes }) => [name, whole(bytes)]),
@@ -94,27 +90,4 @@ function compare(
     goal,
     cpuNs: [median(ours.cpuNs), median(theirs.cpuNs)],
   };
-}
-
-/** All contestants over the same keys, each in a process of its own; they still take turns. */
-function contestantsOver(keys: number): readonly (Contestant & { end(): void })[] {
-  return Object.keys(CONTESTANTS).map((name) => {
-    const worker = fork(script("memory-worker.js"), [name, String(keys)]);
-    const run = async (operations: number): Promise<Cost> => {
-      worker.send(operations);
-      const [cost] = (await once(worker, "message")) as [Cost];
-      return cost;
-    };
-    return { name, run, end: () => worker.disconnect() };
-  });
-}
-
-/** Measured in a fresh process, where nothing else was ever on the heap. */
-function heapPerKey(name: ContestantName): HeapPerKey {
-  const args = ["--expose-gc", script("heap-per-key.js"), name, String(MANY_KEYS)];
-  return JSON.parse(execFileSync(process.execPath, args, { encoding: "utf8" })) as HeapPerKey;
-}
-
-function script(name: string): string {
-  return fileURLToPath(new URL(name, import.meta.url));
 }

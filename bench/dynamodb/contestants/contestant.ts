@@ -8,6 +8,8 @@ export type ContestantId =
   | "floor-lean"
   | "ours-sdk"
   | "ours-lean"
+  | "quotas-sdk"
+  | "quotas-lean"
   | "ours-sdk-unshared"
   | "ours-lean-unshared"
   | "peer-single"

@@ -12,7 +12,11 @@ const driver = fileURLToPath(
 /** The original, or why it does not take part. */
 export async function original(
   endpointUrl: string,
-  options: { readonly mayInstall: boolean },
+  options: {
+    readonly mayInstall: boolean;
+    /** Its limits are calendar quotas of a day instead of rates. @default false */
+    readonly quotas?: boolean;
+  },
 ): Promise<Contestant | { readonly missing: string }> {
   const environment = await pythonEnvironment(ORIGINAL, options);
   if ("missing" in environment) return environment;
@@ -22,6 +26,7 @@ export async function original(
       do: "open",
       endpoint: endpointUrl,
       never: NEVER_REACHED,
+      quotas: options.quotas ?? false,
     })) as Readonly<Record<string, string>>;
     return contestant(
       python,

@@ -1,6 +1,6 @@
 """Runs the original in a process of its own, told by lines of JSON on standard input, one answer per line on standard output.
 
-    {"do": "open", "endpoint": URL, "never": N}                 -> {"python": ..., "zae_limiter": ..., "aiobotocore": ...}
+    {"do": "open", "endpoint": URL, "never": N, "quotas": B}    -> {"python": ..., "zae_limiter": ..., "aiobotocore": ...}
     {"do": "enter", "case": {id, concurrency, entityIds, ...}}  -> {}
     {"do": "run", "operations": N}                              -> {"wall": seconds, "cpu": seconds}
     {"do": "bill", "operations": N}                             -> {"requests": N, "writeUnits": N, "readUnits": N}
@@ -68,8 +68,11 @@ class Bill:
 
 
 class Driver:
-    async def open(self, endpoint, never):
-        self.unreachable = [Limit.per_minute("rpm", never), Limit.per_minute("tpm", never)]
+    async def open(self, endpoint, never, quotas):
+        self.unreachable = [
+            Limit.quota(name, never, cron="0 0 * * *", tz="Europe/Berlin") if quotas else Limit.per_minute(name, never)
+            for name in CONSUME
+        ]
         self.exhausted = [Limit.per_day("rpm", 1), Limit.per_minute("tpm", never)]
         await create_table(endpoint)
         self.repository = await Repository.open("bench", stack=STACK, region=REGION, endpoint_url=endpoint)

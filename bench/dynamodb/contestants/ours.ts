@@ -11,6 +11,8 @@ export interface OursOptions {
   /** @default "bench" */
   readonly namespace?: string;
   readonly stack: string;
+  /** What every entity may take of `rpm` and `tpm`. @default rates that no call reaches */
+  readonly limits?: readonly Limit[];
   readonly meter: BillMeter;
   /** Whether writes of different buckets may share a request. */
   readonly shareRequests: boolean;
@@ -60,6 +62,7 @@ export interface Ours {
 export async function openOurs({
   namespace = "bench",
   stack,
+  limits = UNREACHABLE,
   meter,
   shareRequests,
   connection,
@@ -72,7 +75,7 @@ export async function openOurs({
     refusalMemoryMs: REFUSAL_MEMORY_MS,
     shareRequests,
   });
-  await repository.setSystemDefaults(UNREACHABLE);
+  await repository.setSystemDefaults(limits);
   const limiter = new RateLimiter({ repository });
   const call = async (entityId: string): Promise<void> => {
     const lease = await limiter.acquire({

@@ -177,6 +177,11 @@ describe("boundaries", () => {
     expect(boundaries.next(daily("Europe/Berlin"), first - 1)).toBe(first);
     expect(reads).toBe(once);
     expect(boundaries.next(calendar, first)).toBeGreaterThan(first);
+    const twice = reads;
+    // A write asks for both.
+    expect(boundaries.next(calendar, first - 1)).toBe(first);
+    expect(boundaries.next(calendar, first)).toBeGreaterThan(first);
+    expect(reads).toBe(twice);
     expect(boundaries.next(calendar, -1)).toBe(first);
     expect(boundaries.next(calendar, -DAY)).toBeLessThan(first);
   });

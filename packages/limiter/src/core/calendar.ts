@@ -28,16 +28,15 @@ export interface Boundaries {
 export function buildBoundaries(wallClock: WallClock): Boundaries {
   // Whole fleets of buckets share few definitions, and all of them reach a boundary at once.
   // Finding one takes 60 µs.
-  const nextMemo = new BoundedMap<string, { readonly fromMs: number; readonly toMs: number }>(
-    MAX_MEMOIZED,
-  );
+  const nextMemo = new BoundedMap<string, readonly Span[]>(MAX_MEMOIZED);
   const nearestMemo = new BoundedMap<string, number>(MAX_MEMOIZED);
   const next = (calendar: Calendar, afterMs: number): number => {
     const key = JSON.stringify(calendar);
-    const held = nextMemo.get(key);
-    if (held !== undefined && held.fromMs <= afterMs && afterMs < held.toMs) return held.toMs;
+    const spans = nextMemo.get(key) ?? [];
+    for (const { fromMs, toMs } of spans) if (fromMs <= afterMs && afterMs < toMs) return toMs;
     const toMs = findNext(calendar, afterMs, wallClock);
-    nextMemo.set(key, { fromMs: afterMs, toMs });
+    const others = spans.filter((span) => span.toMs !== toMs);
+    nextMemo.set(key, [{ fromMs: afterMs, toMs }, ...others.slice(0, MAX_SPANS - 1)]);
     return toMs;
   };
   const closest = (calendar: Calendar, ms: number): number => {
@@ -48,6 +47,15 @@ export function buildBoundaries(wallClock: WallClock): Boundaries {
   };
   return { next, nearest: closest };
 }
+
+/** Where no boundary lies but at its end. */
+interface Span {
+  readonly fromMs: number;
+  readonly toMs: number;
+}
+
+/** A write asks for the end of its window and of the next one; returns may be of earlier ones. */
+const MAX_SPANS = 4;
 
 /** Most definitions or zones in a memo. A dropped one is computed again. */
 const MAX_MEMOIZED = 1000;

@@ -91,15 +91,17 @@ export function checkRequest(request: AcquireRequest, defaults?: Policy): Consum
   const resource = resourceName(request.resource);
   const own: ResourceAmounts = { resource, amounts: copyAmounts(request.consume, "consume") };
   const override =
-    request.limits === undefined
-      ? undefined
-      : buildPolicy(checkSupportedLimits(request.limits), "override", { defaults });
+    request.limits === undefined ? undefined : buildOverride(request.limits, defaults);
   if (override !== undefined && request.also !== undefined)
     throw new ValidationError("limits", "limits", "cannot be combined with also");
-  const resources = request.also === undefined ? [own] : withFurther(own, request.also);
-  if (request.leave === undefined && request.priority === undefined)
-    return { entityId, resources, override, defaults };
-  return { entityId, resources: withLeave(resources, request), override, defaults };
+  const wanted = request.also === undefined ? [own] : withFurther(own, request.also);
+  const leavesNothing = request.leave === undefined && request.priority === undefined;
+  const resources = leavesNothing ? wanted : withLeave(wanted, request);
+  return { entityId, resources, override, defaults };
+}
+
+function buildOverride(limits: readonly Limit[], defaults: Policy | undefined): Policy {
+  return buildPolicy(checkSupportedLimits(limits), "override", { defaults });
 }
 
 /** Amounts are left of the call's own resource; every bucket has its own reserves. */

@@ -162,10 +162,11 @@ export function crossesEnd({ limits, balances }: Bucket, fromMs: number, toMs: n
 
 /** The end of the window of each limit that has windows; undefined when none does. */
 export function listWindowEnds(bucket: Bucket): WindowEnds | undefined {
+  const { limits, balances } = bucket;
   let ends: Record<string, number> | undefined;
-  bucket.limits.forEach(({ window, limit: { name } }, index) => {
-    if (window !== undefined) (ends ??= {})[name] = getStoredEndMs(bucket, index);
-  });
+  for (let index = 0; index < limits.length; index += 1)
+    if (limits[index]!.window !== undefined)
+      (ends ??= {})[limits[index]!.limit.name] = balances[index * FIELDS + 1]!;
   return ends;
 }
 
@@ -186,11 +187,10 @@ export function holds(bucket: Bucket, costsMilli: readonly number[], nowMs: numb
     const limit = limits[index]!;
     const at = index * FIELDS;
     if (limit.hidden) continue;
-    const [stored, state] = [balances[at]!, balances[at + 1]!];
     const milli =
       limit.window === undefined
-        ? computeRefilledMilli(limit, stored, state, elapsedMs)
-        : computeWindowMilli(limit.window, stored, state, nowMs);
+        ? computeRefilledMilli(limit, balances[at]!, balances[at + 1]!, elapsedMs)
+        : computeWindowMilli(limit.window, balances[at]!, balances[at + 1]!, nowMs);
     if (milli < costsMilli[index]!) return false;
   }
   return true;
@@ -250,17 +250,14 @@ export function applyInPlace(
     const limit = limits[index]!;
     const cost = costsMilli[index]!;
     const at = index * FIELDS;
+    balances[at + 2] = balances[at + 2]! + cost;
     if (limit.window !== undefined) {
-      const state = { storedMilli: balances[at]!, endMs: balances[at + 1]! };
-      const charge = { costMilli: cost, takenEndMs: ends?.[limit.limit.name] };
-      const { storedMilli, endMs } = chargeWindow(limit.window, state, charge, nowMs);
-      balances[at] = storedMilli;
-      balances[at + 1] = endMs;
-      balances[at + 2] = balances[at + 2]! + cost;
+      // In a function of its own, because what rates need would no longer be inlined here.
+      chargeInPlace(limit.window, balances, at, cost, ends?.[limit.limit.name], nowMs);
       continue;
     }
     const remainder = balances[at + 1]!;
-    const ceiling = ceilingMilli(limit);
+    const ceiling = limit.capacityMilli;
     const refilled = computeRefilledMilli(limit, balances[at]!, remainder, elapsedMs);
     const tokens = Math.max(Math.min(ceiling, refilled - cost), Number.MIN_SAFE_INTEGER);
     balances[at] = tokens;
@@ -268,9 +265,22 @@ export function applyInPlace(
     // filled it.
     balances[at + 1] =
       refilled >= ceiling || tokens >= ceiling ? 0 : remainderAfter(limit, remainder, elapsedMs);
-    balances[at + 2] = balances[at + 2]! + cost;
   }
   if (elapsedMs > 0) bucket.refilledAtMs = nowMs;
+}
+
+function chargeInPlace(
+  window: LimitWindow,
+  balances: number[],
+  at: number,
+  costMilli: number,
+  takenEndMs: number | undefined,
+  nowMs: number,
+): void {
+  const state = { storedMilli: balances[at]!, endMs: balances[at + 1]! };
+  const { storedMilli, endMs } = chargeWindow(window, state, { costMilli, takenEndMs }, nowMs);
+  balances[at] = storedMilli;
+  balances[at + 1] = endMs;
 }
 
 /**
@@ -351,9 +361,8 @@ function computeRefilledMilli(
   remainder: number,
   elapsedMs: number,
 ): number {
-  const ceiling = ceilingMilli(limit);
+  const { capacityMilli: ceiling, amount, period } = limit;
   if (elapsedMs <= 0) return Math.min(ceiling, stored);
-  const { amount, period } = limit;
   const missing = ceiling - stored;
   if (missing <= 0) return ceiling;
   if (missing > Number.MAX_SAFE_INTEGER)

@@ -140,6 +140,8 @@ export function withPolicyLimits(
   policy: Policy,
   nowMs: number,
 ): Bucket {
+  // Nearly all calls end here: what is left of this function need not be compiled into them.
+  if (stored !== undefined && hasPolicyLimits(stored, policy)) return stored;
   if (policy.source === "override") checkKinds(stored, policy.bucketLimits);
   return bringUnderPolicy(stored, policy, nowMs);
 }

@@ -196,7 +196,7 @@ export class MemoryBuckets implements BucketStore {
       isCascaded: wanted.isParent,
       requests: 0,
       windowEnds: undefined,
-      leaves: computeLeaves(policy, wanted.leave),
+      leaves: wanted.leave && computeLeaves(policy, wanted.leave),
       parentId: entity?.cascade === true ? entity.parentId : undefined,
     };
   };
