@@ -2,15 +2,16 @@ import { MAX_AMOUNT, MILLI } from "./amounts.ts";
 import { checkCalendar } from "./calendar-text.ts";
 import { ValidationError } from "./errors.ts";
 import { limitName } from "./identifiers.ts";
-import type {
-  AnyLimit,
-  Carry,
-  InFlightLimit,
-  LimitKind,
-  LimitOptions,
-  QuotaLimit,
-  RateLimit,
-  SessionLimit,
+import {
+  isRate,
+  type AnyLimit,
+  type Carry,
+  type InFlightLimit,
+  type LimitKind,
+  type LimitOptions,
+  type QuotaLimit,
+  type RateLimit,
+  type SessionLimit,
 } from "./limit-kinds.ts";
 import { checkOptions, optionNames } from "./options.ts";
 import { applyProfile, checkProfile, isPercent } from "./profile.ts";
@@ -152,7 +153,7 @@ function checkSchedule(limit: AnyLimit): Pick<LimitOptions, "schedule"> {
     const profile = checkProfile(given, field, kind === "rate" ? undefined : kind);
     const applied = applyProfile(limit, profile);
     positive(applied.capacity, `${field}.capacity`);
-    if (applied.kind === undefined || applied.kind === "rate") checkRate(applied, field);
+    if (isRate(applied)) checkRate(applied, field);
     return profile;
   });
   return profiles.length === 0 ? {} : { schedule: Object.freeze(profiles) };

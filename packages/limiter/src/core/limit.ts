@@ -1,13 +1,14 @@
 import { checkLimit, LIMIT_OPTION_NAMES } from "./check-limit.ts";
 import { ValidationError } from "./errors.ts";
-import type {
-  AnyLimit,
-  Calendar,
-  InFlightLimit,
-  LimitOptions,
-  QuotaLimit,
-  RateLimit,
-  SessionLimit,
+import {
+  isRate,
+  type AnyLimit,
+  type Calendar,
+  type InFlightLimit,
+  type LimitOptions,
+  type QuotaLimit,
+  type RateLimit,
+  type SessionLimit,
 } from "./limit-kinds.ts";
 import { DEFAULT_HOLD_SECONDS, formatLimit, parseLimit } from "./limit-text.ts";
 import { checkOptions } from "./options.ts";
@@ -174,7 +175,7 @@ function sameLimit(left: Limit, right: Limit): boolean {
 
 /** Most limits are rates without options. Comparing their numbers is faster than their texts. */
 function isPlainRate(limit: Limit): limit is RateLimit {
-  if (limit.kind !== undefined && limit.kind !== "rate") return false;
+  if (!isRate(limit)) return false;
   const { counts, soft, schedule, reserve } = limit;
   return (counts ?? soft ?? schedule ?? reserve) === undefined;
 }

@@ -97,7 +97,7 @@ export function holdsAll(
 export type Ends = ReadonlyMap<string, number>;
 
 /** The ends that a lease remembers. */
-export function endsOf({ balances }: OracleBucket): Ends {
+export function listEnds({ balances }: OracleBucket): Ends {
   return new Map(balances.map(({ terms, endMs = 0 }) => [terms.name, endMs]));
 }
 

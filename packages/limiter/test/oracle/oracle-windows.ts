@@ -288,14 +288,14 @@ export class WindowOracle {
     if (clocks.earliestMs < old.end) this.#note("opened by a clock that is ahead");
     if (landed.length > 1) this.#note("opened with several calls");
     if (landed.some(({ what }) => what === "charge")) this.#note("opened by a charge");
-    this.#note(kindOf(now) === "session" ? "session opened" : "opened");
+    this.#note(parseKind(now) === "session" ? "session opened" : "opened");
     return this.#enter(name, write, { end: now.end, isOfOtherKind: false });
   }
 
   /** A window is opened once for each boundary. */
   #enter(name: string, write: JudgedWrite, window: Window): Window {
     const { old, now, clocks } = write;
-    if (kindOf(now) === "session") return window;
+    if (parseKind(now) === "session") return window;
     const period = readPeriod(now.definition!);
     const isBoundary = [0, this.#shiftMs].some((shift) => (now.end + shift) % period === 0);
     if (!isBoundary) fail(`its calendar has no boundary at ${now.end}`);
@@ -335,7 +335,7 @@ export class WindowOracle {
     const isOpen = old.end > clocks.latestMs;
     if (!old.exists) return;
     const isRaised = now.capacity > old.capacity;
-    if (kindOf(old) !== kindOf(now)) this.#note("kind changed");
+    if (parseKind(old) !== parseKind(now)) this.#note("kind changed");
     else if (old.definition !== now.definition)
       this.#note(
         isOpen ? "definition changed inside a window" : "definition changed after a window",
@@ -400,10 +400,10 @@ function getCost(call: MarkedCall, name: string): number {
 }
 
 function isOtherKind({ old, now }: JudgedWrite): boolean {
-  return old.exists && kindOf(old) !== kindOf(now);
+  return old.exists && parseKind(old) !== parseKind(now);
 }
 
-function kindOf({ definition }: Pick<Stored, "definition">): "rate" | "session" | "quota" {
+function parseKind({ definition }: Pick<Stored, "definition">): "rate" | "session" | "quota" {
   if (definition === undefined) return "rate";
   return definition.includes("session(") ? "session" : "quota";
 }

@@ -1,7 +1,7 @@
 import {
   readCharged,
   counting,
-  endsOf,
+  listEnds,
   holdsAll,
   newBucket,
   listTokens,
@@ -138,7 +138,7 @@ export class Oracle {
         names,
         tokens,
         counted: claim.counted,
-        ends: endsOf(bucket),
+        ends: listEnds(bucket),
         requests,
       });
     }
@@ -197,7 +197,7 @@ export class Oracle {
     const policy =
       override === undefined
         ? this.config.resolve(entityId, resource)
-        : overriding(override.map((spec) => withWindowsOf(held, toTerms(spec))));
+        : overriding(override.map((spec) => keepWindows(held, toTerms(spec))));
     if (policy === undefined) return undefined;
     const isLimited = (name: string): boolean => policy.sources.has(name);
     const isCounted = (name: string): boolean =>
@@ -313,7 +313,7 @@ function changesKind(bucket: OracleBucket | undefined, wanted: readonly Terms[])
 }
 
 /** An override changes the capacity of a limit with windows, and nothing else of it. */
-function withWindowsOf(bucket: OracleBucket | undefined, terms: Terms): Terms {
+function keepWindows(bucket: OracleBucket | undefined, terms: Terms): Terms {
   const held = findShown(bucket, terms.name)?.terms;
   const isOther = held?.window?.kind === terms.window?.kind && held?.window !== undefined;
   if (!isOther || held.window.definition === terms.window!.definition) return terms;

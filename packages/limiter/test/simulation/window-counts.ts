@@ -1,6 +1,6 @@
 import type { Charge, Decision } from "../oracle/oracle.ts";
 import {
-  endsOf,
+  listEnds,
   listTokens,
   unitsAt,
   type LimitBalance,
@@ -20,7 +20,7 @@ export function countWindows(world: World, { kind, claims }: Decision, nowMs: nu
     else if (claim.view.balances.some((balance) => refuses(balance, claim, nowMs)))
       world.count("refusal by a limit whose window ends");
   }
-  const [own, ...others] = claims.map(({ view }) => endsOf(view));
+  const [own, ...others] = claims.map(({ view }) => listEnds(view));
   const differ = (name: string, endMs: number): boolean =>
     others.some((ends) => nowMs < (ends.get(name) ?? 0) && ends.get(name) !== endMs);
   if ([...own!].some(([name, endMs]) => nowMs < endMs && differ(name, endMs)))

@@ -1,7 +1,7 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import {
-  endsOf,
+  listEnds,
   holdsAll,
   milliAt,
   newBucket,
@@ -82,7 +82,7 @@ describe("limits with windows", () => {
         let bucket = fullBucket(bucketLimits([first]), nowMs);
         let oracle = newBucket([toTerms(first)], 1, nowMs);
         const strictness = new Strictness();
-        const takes = [{ own: listWindowEnds(bucket), expected: endsOf(oracle) }];
+        const takes = [{ own: listWindowEnds(bucket), expected: listEnds(oracle) }];
         for (const { limit, keepCut, elapsedMs, tokens, returned } of steps) {
           nowMs += elapsedMs;
           if (limit !== undefined) {
@@ -97,7 +97,8 @@ describe("limits with windows", () => {
           const takenEndMs = expected.get(name);
           bucket = apply(bucket, [tokens * 1000], nowMs, own);
           oracle = readCharged(oracle, { tpm: tokens }, nowMs, expected);
-          if (tokens > 0) takes.unshift({ own: listWindowEnds(bucket), expected: endsOf(oracle) });
+          if (tokens > 0)
+            takes.unshift({ own: listWindowEnds(bucket), expected: listEnds(oracle) });
           const [balance] = oracle.balances;
           expect(getConsumedMilli(bucket, 0)).toBe(Number(balance!.consumedMilli));
           expect(findOpenEndMs(bucket, 0, nowMs)).toBe(

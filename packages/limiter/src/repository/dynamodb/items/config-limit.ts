@@ -1,4 +1,4 @@
-import type { AnyLimit } from "../../../core/limit-kinds.ts";
+import { isRate, type AnyLimit } from "../../../core/limit-kinds.ts";
 import { splitLimitText } from "../../../core/limit-text.ts";
 import { parseStoredLimit, type SupportedLimit } from "../../../core/supported-limits.ts";
 import {
@@ -29,16 +29,16 @@ export function buildLimitAttributes(limit: AnyLimit): {
 } {
   const { name, capacity } = limit;
   const { definition, options } = splitLimitText(limit);
-  const isRate = limit.kind === undefined || limit.kind === "rate";
+  const refills = isRate(limit);
   const kind = options === "" ? undefined : RATE_WITH_OPTIONS;
   return {
     [configAttribute(name, "cp")]: capacity,
-    ...(isRate && {
+    ...(refills && {
       [configAttribute(name, "ra")]: limit.refillAmount,
       [configAttribute(name, "rp")]: limit.refillPeriodSeconds,
     }),
-    [configAttribute(name, "kd")]: isRate ? kind : limit.kind,
-    [configAttribute(name, "df")]: isRate ? undefined : definition,
+    [configAttribute(name, "kd")]: refills ? kind : limit.kind,
+    [configAttribute(name, "df")]: refills ? undefined : definition,
     [configAttribute(name, "op")]: options === "" ? undefined : options,
   };
 }
