@@ -49,7 +49,11 @@ function toMap(limit: { readonly name: string }): unknown {
     "refill_period",
   );
   return JSON.parse(
-    text.replaceAll(/(?<="[a-z]+)[A-Z](?=[a-z]+":)/g, (c) => `_${c.toLowerCase()}`),
+    // Names of priority classes are keys too, and stay as they are.
+    text.replaceAll(
+      /"(refill|window|hold)(Amount|Seconds)":/g,
+      (_, first: string, last: string) => `"${first}_${last.toLowerCase()}":`,
+    ),
   );
 }
 
